@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_BASE_THREAD_H
+#define TD_BASE_THREAD_H
+
+// Threads with a name, and with real-time scheduling where the system allows.
+
+#include "base/err.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+typedef struct td_thread_config {
+    const char *name;      // at most 15 characters, as `top -H` shows it
+    int realtime_priority; // SCHED_FIFO 1 to 99; 0: ordinary
+    int cpu;               // run on this CPU only; -1: any
+} td_thread_config;
+
+typedef struct td_thread td_thread;
+
+// Starts `run(user)`. A refused real-time priority or CPU does not stop the
+// start: the thread runs as an ordinary one, and td_thread_refusal() says what
+// was refused and what to do. Owned by the caller.
+TD_NODISCARD td_err td_thread_start(const td_thread_config *config,
+                                    void (*run)(void *user), void *user,
+                                    td_thread **ret_thread, td_errinfo *info);
+
+// One line for a person, or NULL when everything asked for was given. Borrowed
+// until the thread is joined.
+const char *td_thread_refusal(const td_thread *thread);
+
+// Waits for the thread to return, and frees it. Blocks; not on that thread.
+void td_thread_join(td_thread *thread);
+
+// Locks present and future memory of the process, so that no tick meets a page
+// fault. DENIED with the one line to run when the limit is too low.
+TD_NODISCARD td_err td_thread_lock_memory(td_errinfo *info);
+
+// Touches `bytes` of the calling thread's stack, so that none of it faults
+// later.
+void td_thread_prefault_stack(size_t bytes);
+
+#endif

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_NET_ZENOH_ZENOH_H
+#define TD_NET_ZENOH_ZENOH_H
+
+// The real transport, through the Rust crate.
+
+#include "net/net.h"
+
+typedef enum td_net_zenoh_mode {
+    TD_NET_ZENOH_PEER,
+    TD_NET_ZENOH_CLIENT,
+    TD_NET_ZENOH_ROUTER,
+} td_net_zenoh_mode;
+
+typedef struct td_net_zenoh_config {
+    td_net_zenoh_mode mode;
+    // Endpoints as Zenoh writes them: "tcp/127.0.0.1:7447",
+    // "unixsock-stream//run/tendon.sock". Listening on a port in use is an
+    // error; connecting is tried again, with jitter, until it works.
+    const char *const *listen;
+    size_t listen_count;
+    const char *const *connect;
+    size_t connect_count;
+    bool shared_memory;       // offer it to peers on this machine
+    size_t shm_pool_bytes;    // 0: 64 MiB
+    size_t max_message_bytes; // received; 0: 64 MiB
+    int64_t lease_ms;         // a silent host is dead after this; 0: 2500
+    bool multicast;           // find peers without endpoints
+} td_net_zenoh_config;
+
+// Opens a session. In client mode it does not wait for the router: a robot may
+// start before its server. EXISTS when a listening address is in use, INVALID
+// for an endpoint that is not one. Owned by the caller. Not after a fork
+// without exec.
+TD_NODISCARD td_err td_net_zenoh_open(const td_net_zenoh_config *config,
+                                      td_net **ret_net, td_errinfo *info);
+
+// Panics caught at the border to Rust, ever, in this process. Should be 0.
+uint64_t td_net_zenoh_panics(void);
+
+// Messages dropped by the transport because a link was congested.
+uint64_t td_net_zenoh_drops(const td_net *net);
+
+// Puts that wanted shared memory while the pool was full and were copied.
+uint64_t td_net_zenoh_shm_misses(const td_net *net);
+
+// Zenoh's version, "1.10.2".
+const char *td_net_zenoh_version(void);
+
+#endif
