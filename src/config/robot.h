@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_CONFIG_ROBOT_H
+#define TD_CONFIG_ROBOT_H
+
+// The file that `tendon robot` reads: one robot, the policy it follows and how
+// it plays the chunks.
+//
+// Every field has been checked and every absent one holds its default. Errors
+// read "robot.yaml:7: fps: must be 1 to 1000, got 0".
+
+#include "config/parts.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+
+typedef enum td_config_robot_mode {
+    TD_CONFIG_ROBOT_CLIENT,
+    TD_CONFIG_ROBOT_PEER,
+} td_config_robot_mode;
+
+typedef enum td_config_robot_kind {
+    TD_CONFIG_ROBOT_SYNTHETIC,
+} td_config_robot_kind;
+
+typedef enum td_config_aggregate {
+    TD_CONFIG_WEIGHTED_AVERAGE,
+    TD_CONFIG_LATEST_ONLY,
+    TD_CONFIG_AVERAGE,
+    TD_CONFIG_CONSERVATIVE,
+} td_config_aggregate;
+
+typedef enum td_config_image_codec {
+    TD_CONFIG_JPEG,
+    TD_CONFIG_RAW,
+} td_config_image_codec;
+
+typedef enum td_config_trim {
+    TD_CONFIG_TRIM_STEPS,
+    TD_CONFIG_TRIM_TIME,
+} td_config_trim;
+
+typedef struct td_config_joint {
+    const char *name;
+    td_config_channel_kind kind;
+    double initial;
+    double speed_limit; // units a second
+} td_config_joint;
+
+typedef struct td_config_robot_device {
+    td_config_robot_kind kind;
+    td_config_joint *joints; // in order
+    size_t joint_count;
+    td_config_camera *cameras;
+    size_t camera_count;
+    double time_constant_s; // how fast a joint follows
+} td_config_robot_device;
+
+typedef struct td_config_realtime {
+    int64_t priority; // SCHED_FIFO 1 to 99; 0: ordinary
+    int64_t cpu;      // -1: any
+    bool lock_memory;
+} td_config_realtime;
+
+typedef struct td_config_robot {
+    const char *cluster_uuid, *experiment_tag;
+    const char *model_id, *model_version, *application_tag;
+    const char *client_uuid;
+    const char *endpoint;
+    td_config_robot_mode mode;
+    bool shared_memory;
+    td_config_robot_device robot;
+    int64_t fps;
+    int64_t actions_per_chunk;
+    td_config_aggregate aggregate_fn_name;
+    double chunk_size_threshold; // ask below this part of a full buffer
+    double buffer_time_s; // ask below this much time instead; 0: not given
+    td_config_trim trim;
+    double max_action_age_s;
+    td_config_image_codec image_codec;
+    int64_t jpeg_quality;
+    int64_t max_empty_cycles_before_warning;
+    const char *task;
+    td_config_realtime realtime;
+    const char *boot_file; // where the boot number is kept
+    double metrics_hz;     // 0: none
+} td_config_robot;
+
+// Reads and checks a robot's file. Owned by the caller, with everything it
+// points to. Blocks on the file. IO, FORMAT (not YAML), LIMIT, INVALID (a
+// field), with the line in `info`.
+TD_NODISCARD td_err td_config_robot_load(const char *path,
+                                         td_config_robot **ret_robot,
+                                         td_errinfo *info);
+
+// The same from memory; `path` is what errors call it.
+TD_NODISCARD td_err td_config_robot_parse(const char *path, const void *data,
+                                          size_t size,
+                                          td_config_robot **ret_robot,
+                                          td_errinfo *info);
+
+void td_config_robot_free(td_config_robot *robot);
+TD_AUTO_FREE(td_config_robot, td_config_robot_free)
+
+// Prints every field: name, what it takes, its default, what it is for.
+void td_config_robot_help(FILE *out);
+
+#endif

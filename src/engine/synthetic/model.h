@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_SYNTHETIC_MODEL_H
+#define TD_ENGINE_SYNTHETIC_MODEL_H
+
+// The synthetic model without its thread: what it answers and how long that
+// takes. Pure once made: it reads no clock and sleeps nowhere, so that the
+// simulator uses it too.
+//
+// The answer is a known function of the observation, which any receiver can
+// check. With the observation's state s (float32) and cursor c, for row k and
+// channel j of kind linear or angle:
+//
+//   action[k][j] = s[j % states] + 0.1 (sin(w (c + k) + p) - sin(w c + p))
+//   w = 2 pi 0.25 step_period_s        p = 0.7 j
+//
+// in double, rounded to float32 at the end. Channels of kind quaternion and
+// hold keep s[j % states] in every row. So row 0 is the state itself, and
+// chunks of successive cursors fit together. In numpy:
+//
+//   k, j = np.arange(rows)[:, None], np.arange(channels)[None, :]
+//   wave = lambda n: 0.1 * np.sin(w * n + 0.7 * j)
+//   actions = (s[j % len(s)] + wave(c + k) - wave(c)).astype("<f4")
+
+#include "base/rand.h"
+#include "engine/engine.h"
+
+typedef enum td_engine_latency_kind {
+    TD_ENGINE_LATENCY_NONE,
+    TD_ENGINE_LATENCY_FIXED,
+    TD_ENGINE_LATENCY_NORMAL,    // never below 0
+    TD_ENGINE_LATENCY_LOGNORMAL, // ms and std_ms are its own mean and deviation
+    TD_ENGINE_LATENCY_PROFILE,
+} td_engine_latency_kind;
+
+// How long a batch of n takes: a draw, plus (n - 1) x per_batch_ms.
+//
+// A profile is a text file with one line for each batch size, "n: samples in
+// ms" ("4: 31.2 30.8 33.0"; '#' starts a comment). A batch takes one sample of
+// its own size, or of the next larger size that was measured, or beyond all of
+// them of the largest, plus per_batch_ms for each member above it.
+typedef struct td_engine_latency {
+    td_engine_latency_kind kind;
+    double ms;
+    double std_ms;
+    double per_batch_ms;
+    const char *file;
+} td_engine_latency;
+
+// `settings` of the td_engine_config. Borrowed for the call only.
+typedef struct td_engine_synthetic_settings {
+    td_wire_channel actions[TD_WIRE_MAX_CHANNELS];
+    uint32_t action_count;
+    td_wire_channel states[TD_WIRE_MAX_CHANNELS];
+    uint32_t state_count;
+    td_wire_camera cameras[TD_WIRE_MAX_IMAGES];
+    uint32_t camera_count;
+    uint32_t chunk_rows;
+    uint32_t max_batch;
+    td_engine_latency latency;
+    uint64_t seed;     // of the latency draws
+    bool check_images; // decode every image; FORMAT for one that is not whole
+} td_engine_synthetic_settings;
+
+typedef struct td_engine_synthetic_model td_engine_synthetic_model;
+
+// Copies what it needs and reads the profile. Owned by the caller. Blocks on
+// the file. INVALID, IO, FORMAT with "profile.txt:3: ..." in `info`.
+TD_NODISCARD td_err td_engine_synthetic_model_new(
+    const td_engine_config *config, td_engine_synthetic_model **ret_model,
+    td_errinfo *info);
+void td_engine_synthetic_model_free(td_engine_synthetic_model *model);
+TD_AUTO_FREE(td_engine_synthetic_model, td_engine_synthetic_model_free)
+
+// Borrowed from the model.
+const td_engine_spec *
+td_engine_synthetic_model_spec(const td_engine_synthetic_model *model);
+
+// Draws how long a batch of n takes. `n` is at least 1.
+int64_t
+td_engine_synthetic_model_latency_ns(const td_engine_synthetic_model *model,
+                                     td_rand *rand, uint32_t n);
+
+// The mean of those draws.
+int64_t
+td_engine_synthetic_model_estimate_ns(const td_engine_synthetic_model *model,
+                                      uint32_t n);
+
+// Writes chunk_rows x action_count floats. Any thread; never blocks. MISMATCH
+// when the state is not state_count float32; then nothing is written.
+TD_NODISCARD td_err
+td_engine_synthetic_model_answer(const td_engine_synthetic_model *model,
+                                 const td_wire_obs *obs, float *ret_actions);
+
+#endif

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_SYNTHETIC_SYNTHETIC_H
+#define TD_ENGINE_SYNTHETIC_SYNTHETIC_H
+
+// The synthetic model as an engine: it sleeps for as long as the model says and
+// gives the model's answer. Opened with td_engine_synthetic_settings.
+//
+// It works in two halves, to stand in for policies that do: a prefix takes 0.7
+// of the drawn time and keeps the state and the cursor, a decode takes 0.3.
+
+#include "engine/synthetic/model.h"
+
+#define TD_ENGINE_SYNTHETIC_PREFIX_SHARE 0.7
+
+extern const td_engine_ops td_engine_synthetic;
+
+#endif
