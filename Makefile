@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. CMake builds (CMakePresets.json), tools/ does the rest.
+.PHONY: help demo test check bench fmt lint
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
+
+demo: build/release/tendon ## a server and four robots on this machine, live
+	@build/release/tendon demo
+
+bench: build/release/tendon ## every figure beside its limit and its peers
+	@build/release/tendon bench all
+
+test: ## everything, sanitizers and fuzzers too; ends with a count
+	@tools/test
+
+check: ## the inner loop: unit tests of the dev build
+	@tools/setup --test
+	@cmake --preset dev >/dev/null
+	@cmake --build --preset dev
+	@ctest --test-dir build/dev -L unit -j "$$(nproc)" --output-on-failure --no-tests=error
+
+lint: ## formatting, clang-tidy, layers and the like
+	@tools/lint
+
+fmt: ## formats every source in place
+	@tools/lint --fix
+
+.PHONY: build/release/tendon
+build/release/tendon:
+	@tools/setup
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target tendon
