@@ -1,1 +1,103 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "edge/check.h"
+
+#include <string.h>
+
+static bool same(td_wire_text a, td_wire_text b)
+{
+    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
+}
+
+static td_err check_text(const char *field, const char *own,
+                         td_wire_text theirs, td_errinfo *info)
+{
+    if (td_wire_text_is(theirs, own)) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "%s: this robot has \"%s\", the server has \"%.*s\"", field,
+                   own, (int)theirs.size, theirs.data);
+}
+
+static td_err check_number(const char *field, uint64_t own, uint64_t theirs,
+                           td_errinfo *info)
+{
+    if (own == theirs) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "%s: this robot has %llu, the server wants %llu", field,
+                   (unsigned long long)own, (unsigned long long)theirs);
+}
+
+static td_err check_channels(const char *field, const td_wire_channel *own,
+                             uint32_t own_count, const td_wire_channel *theirs,
+                             uint32_t their_count, td_errinfo *info)
+{
+    TD_TRY(check_number(field, own_count, their_count, info));
+    for (uint32_t i = 0; i < own_count; i++) {
+        if (!same(own[i].name, theirs[i].name))
+            return td_fail(info, TD_ERR_MISMATCH,
+                           "%s[%u]: this robot has \"%.*s\", the server wants "
+                           "\"%.*s\"; the order counts",
+                           field, i, (int)own[i].name.size, own[i].name.data,
+                           (int)theirs[i].name.size, theirs[i].name.data);
+        if (own[i].kind != theirs[i].kind)
+            return td_fail(info, TD_ERR_MISMATCH,
+                           "%s[%u] %.*s: this robot has kind %s, the server "
+                           "wants %s",
+                           field, i, (int)own[i].name.size, own[i].name.data,
+                           td_wire_channel_kind_name(own[i].kind),
+                           td_wire_channel_kind_name(theirs[i].kind));
+    }
+    return TD_OK;
+}
+
+static td_err check_camera(const td_edge_profile *profile,
+                           const td_wire_camera *theirs, td_errinfo *info)
+{
+    for (uint32_t i = 0; i < profile->camera_count; i++) {
+        const td_wire_camera *own = &profile->cameras[i];
+        if (!same(own->name, theirs->name)) continue;
+        if (own->height == theirs->height && own->width == theirs->width)
+            return TD_OK;
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "expected_cameras.%.*s: this robot has %ux%u, the "
+                       "server wants %ux%u",
+                       (int)own->name.size, own->name.data, own->height,
+                       own->width, theirs->height, theirs->width);
+    }
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "expected_cameras.%.*s: this robot has no such camera, the "
+                   "server wants %ux%u",
+                   (int)theirs->name.size, theirs->name.data, theirs->height,
+                   theirs->width);
+}
+
+// A period in whole microseconds: 30 Hz is 33333 on both sides.
+static td_err check_timing(const td_edge_profile *profile,
+                           const td_wire_status *status, td_errinfo *info)
+{
+    TD_TRY(check_number("step_period_us", (uint64_t)profile->step_period_us,
+                        (uint64_t)status->step_period_us, info));
+    if (profile->actions_per_chunk <= status->max_actions_per_chunk)
+        return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "max_actions_per_chunk: this robot plays %u a chunk, the "
+                   "server gives %u",
+                   profile->actions_per_chunk, status->max_actions_per_chunk);
+}
+
+td_err td_edge_check(const td_edge_profile *profile,
+                     const td_wire_status *status, td_errinfo *info)
+{
+    TD_TRY(check_text("model_id", profile->model_id, status->model_id, info));
+    TD_TRY(check_text("model_version", profile->model_version,
+                      status->model_version, info));
+    TD_TRY(check_number("action_dim", profile->action_count, status->action_dim,
+                        info));
+    TD_TRY(check_channels("action_names", profile->actions,
+                          profile->action_count, status->actions,
+                          status->action_count, info));
+    TD_TRY(check_channels("state_names", profile->states, profile->state_count,
+                          status->states, status->state_count, info));
+    for (uint32_t i = 0; i < status->camera_count; i++)
+        TD_TRY(check_camera(profile, &status->cameras[i], info));
+    return check_timing(profile, status, info);
+}

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_CORE_H
+#define TD_EDGE_CORE_H
+
+// What a robot decides: which command to play, when to ask, what to do with an
+// answer. Pure: the time comes in as an argument, and there is no thread, clock
+// or I/O, so that the same code runs on a robot and in the simulator.
+//
+// Two sides meet in it. The tick side plays: it owns the cursor, allocates
+// nothing and takes no lock. The merge side builds timelines and publishes each
+// with one atomic store; it frees an old one after the tick has moved past it.
+// Each function says whose it is; a side is one thread.
+
+#include "edge/inflight.h"
+#include "edge/timeline.h"
+
+#include <stdatomic.h>
+
+typedef enum td_edge_trim {
+    TD_EDGE_TRIM_STEPS, // rows below the cursor are past
+    TD_EDGE_TRIM_TIME,  // round trip / period rows are past
+} td_edge_trim;
+
+typedef struct td_edge_settings {
+    uint32_t channels;
+    td_wire_channel_kind kinds[TD_WIRE_MAX_CHANNELS];
+    int64_t period_ns;
+    uint32_t actions_per_chunk; // rows of a chunk that are used
+    td_edge_aggregate aggregate;
+    td_edge_trim trim;
+    uint32_t ask_below_rows; // ask when no more than this are left
+    int64_t max_action_age_ns;
+    uint32_t warn_after_empty_ticks;
+    uint64_t boot;
+    uint64_t route;
+    uint64_t episode;
+} td_edge_settings;
+
+// Answers that belong to no observation on its way, by why they were dropped.
+#define TD_EDGE_STRAYS(X)                                                      \
+    X(SERVER, "foreign_server")                                                \
+    X(BOOT, "foreign_boot")                                                    \
+    X(ROUTE, "foreign_route")                                                  \
+    X(EPISODE, "foreign_episode")                                              \
+    X(SEQ, "unknown_seq") /* answered before, or never sent */                 \
+    X(MALFORMED, "malformed")
+
+typedef enum td_edge_stray {
+#define TD_EDGE_STRAY_ENUM(name, text) TD_EDGE_STRAY_##name,
+    TD_EDGE_STRAYS(TD_EDGE_STRAY_ENUM)
+#undef TD_EDGE_STRAY_ENUM
+        TD_EDGE_STRAY_COUNT
+} td_edge_stray;
+
+const char *td_edge_stray_name(td_edge_stray stray);
+
+// What a tick decided.
+typedef struct td_edge_step {
+    const float *command; // [channels], borrowed until the next tick; or NULL:
+                          // nothing was ever commanded, leave the robot be
+    bool fresh;           // a new row, not a held one
+    bool starved;         // held though the robot had begun to move
+    bool warn;            // starved for warn_after_empty_ticks, just now
+    bool recovered;       // the first fresh row after a warning
+    uint32_t left;        // rows left after this one
+    bool ask;             // send an observation
+    uint64_t seq;         // its number
+    bool must_go;         // nothing is left
+} td_edge_step;
+
+// What came of an answer.
+typedef struct td_edge_answer {
+    bool stray;
+    td_edge_stray why_stray;
+    td_edge_outcome outcome; // when not stray
+    td_edge_sent sent;       // when not stray
+    uint32_t rows;           // merged
+} td_edge_answer;
+
+typedef struct td_edge_core td_edge_core;
+
+// Owned by the caller. INVALID for settings that make no sense.
+TD_NODISCARD td_err td_edge_core_new(const td_edge_settings *settings,
+                                     td_edge_core **ret_core);
+void td_edge_core_free(td_edge_core *core);
+TD_AUTO_FREE(td_edge_core, td_edge_core_free)
+
+// One control tick. `connected` says whether there is a server to ask. Tick
+// side; never blocks or allocates.
+td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
+                               bool connected);
+
+// Policy steps executed. Any thread.
+uint64_t td_edge_core_cursor(const td_edge_core *core);
+
+// An observation was handed to the transport. Whoever shares the lock.
+void td_edge_core_sent(td_edge_core *core, const td_edge_sent *sent);
+
+// An answer came. `server` is the one that this robot is attached to. Merge
+// side, and under the lock that td_edge_core_sent() is called under. NOMEM is
+// the only failure.
+TD_NODISCARD td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
+                                        const char *server,
+                                        const td_wire_action *action,
+                                        td_edge_answer *ret_answer);
+
+// Counts an answer that could not even be decoded. Merge side.
+void td_edge_core_malformed(td_edge_core *core);
+
+// Ask again if an observation has gone unanswered for this long. Any thread.
+void td_edge_core_resend_after(td_edge_core *core, int64_t after_ns);
+
+// Counts, for people and for metrics. The tick's are read with relaxed loads;
+// the others under the lock.
+typedef struct td_edge_counts {
+    uint64_t ticks;
+    uint64_t fresh;
+    uint64_t starved;
+    uint64_t asked;
+    uint64_t sent;
+    uint64_t outcomes[TD_EDGE_OUTCOME_COUNT];
+    uint64_t strays[TD_EDGE_STRAY_COUNT];
+    uint32_t left;
+} td_edge_counts;
+
+void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts);
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_TIMELINE_H
+#define TD_EDGE_TIMELINE_H
+
+// The future of one robot: a row of commands for each policy step to come.
+//
+// A timeline is immutable. Its rows are numbered by the cursor, the count of
+// steps that the robot has really executed: row k of a chunk that answers an
+// observation taken at cursor c is meant for step c + k. A merge builds the
+// next timeline out of the present one and a chunk; where both know a step, the
+// two are blended, each channel by its kind.
+
+#include "base/err.h"
+#include "tendon/wire.h"
+
+typedef enum td_edge_aggregate {
+    TD_EDGE_WEIGHTED_AVERAGE, // 0.3 old + 0.7 new
+    TD_EDGE_LATEST_ONLY,      // new
+    TD_EDGE_AVERAGE,          // 0.5 old + 0.5 new
+    TD_EDGE_CONSERVATIVE,     // 0.7 old + 0.3 new
+} td_edge_aggregate;
+
+typedef struct td_edge_blend {
+    td_edge_aggregate aggregate;
+    uint32_t channels;
+    const td_wire_channel_kind *kinds; // [channels], borrowed
+} td_edge_blend;
+
+typedef struct td_edge_chunk {
+    uint64_t first; // the step of row 0
+    uint32_t rows;
+    const float *data; // [rows x channels], borrowed
+} td_edge_chunk;
+
+typedef struct td_edge_timeline td_edge_timeline;
+struct td_edge_timeline {
+    td_edge_timeline *retired; // next in the list of those to be freed
+    uint64_t generation;       // one more than the timeline before
+    uint64_t first;            // the step of row 0
+    uint32_t rows;
+    uint32_t channels;
+    float data[];
+};
+
+// Builds what follows `old` (NULL: nothing yet) from step `cursor` on, at or
+// after the chunk's first. Owned by the caller; free with free(). EMPTY if
+// nothing of the chunk lies ahead.
+TD_NODISCARD td_err td_edge_timeline_merge(const td_edge_timeline *old,
+                                           const td_edge_chunk *chunk,
+                                           uint64_t cursor,
+                                           const td_edge_blend *blend,
+                                           td_edge_timeline **ret_timeline);
+
+// The row of step `cursor`, or NULL. Never blocks. `timeline` may be NULL.
+const float *td_edge_timeline_row(const td_edge_timeline *timeline,
+                                  uint64_t cursor);
+
+// How many rows are left from step `cursor` on.
+uint32_t td_edge_timeline_left(const td_edge_timeline *timeline,
+                               uint64_t cursor);
+
+// The share of the new value in a blend, 0 to 1.
+float td_edge_aggregate_share(td_edge_aggregate aggregate);
+
+#endif
