@@ -51,8 +51,9 @@ typedef struct td_errinfo {
 const char *td_err_name(td_err err);
 const char *td_err_text(td_err err);
 
-// Writes the detail (cut to fit; `info` may be NULL) and returns `err`, so that
-// a failing function ends with `return td_fail(info, TD_ERR_X, "...", ...)`.
+// Writes the detail (cut to fit; `info` may be NULL, and its own text may be an
+// argument) and returns `err`, so that a failing function ends with
+// `return td_fail(info, TD_ERR_X, "...", ...)`.
 td_err td_fail(td_errinfo *info, td_err err, const char *fmt, ...)
     TD_PRINTF(3, 4);
 td_err td_vfail(td_errinfo *info, td_err err, const char *fmt, va_list args);

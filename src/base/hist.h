@@ -33,8 +33,9 @@ void td_hist_record(td_hist *hist, int64_t value);
 // Adds the values of `from` to `into`. `into`'s writer thread only.
 void td_hist_merge(td_hist *into, const td_hist *from);
 
-// The value at `quantile` (0 to 1): no value above it by more than one bucket's
-// width, and never outside [min, max]. 0 when empty. Any thread.
+// The value at `quantile` (0 to 1), or above it by less than one bucket's
+// width; never outside [min, max], and exact at 0 and 1. 0 when empty. Any
+// thread.
 int64_t td_hist_quantile(const td_hist *hist, double quantile);
 
 uint64_t td_hist_count(const td_hist *hist);

@@ -1,1 +1,286 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/queue.h"
+#include "base/thread.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// Stop: close the door to new lines, tell the writer, which prints what is
+// waiting and returns, join it. The queue stays for the life of the process: a
+// line that was past the door when it closed may still be on its way in.
+//
+// td_log() does not wake the writer, as that may be a system call: the writer
+// looks by itself every POLL_NS.
+
+#define POLL_NS (20 * TD_NS_PER_MS)
+
+enum { QUEUE_LINES = 1024, TEXT_BYTES = 600, LINE_BYTES = 1024 };
+
+struct record {
+    int64_t at_ns;
+    uint64_t lost; // all lines dropped until now
+    td_log_level level;
+    const char *fmt; // NULL: `text` is the line
+    size_t arg_count;
+    union {
+        td_log_arg args[TD_LOG_MAX_ARGS];
+        char text[TEXT_BYTES];
+    };
+};
+
+static _Atomic(td_queue *) door; // NULL: not running
+static _Atomic td_log_level lowest;
+static _Atomic uint64_t dropped;
+
+static struct {
+    td_thread *thread;
+    td_queue *queue;
+    td_event wake;
+    _Atomic bool stopping;
+
+    // The writer thread's own while it runs.
+    int fd;
+    bool has_colour;
+    int64_t start_ns;
+    uint64_t lost; // of `dropped`, those already told
+} writer;
+
+static const struct {
+    const char *name;
+    const char *colour;
+} levels[] = {
+    [TD_LOG_DEBUG] = {"debug", "\033[2m"},
+    [TD_LOG_INFO] = {"info", ""},
+    [TD_LOG_WARN] = {"warn", "\033[33m"},
+    [TD_LOG_ERROR] = {"error", "\033[31m"},
+};
+
+td_err td_log_level_parse(const char *name, td_log_level *ret_level)
+{
+    for (size_t i = 0; i < TD_COUNT_OF(levels); i++) {
+        if (strcmp(name, levels[i].name) != 0) continue;
+        *ret_level = (td_log_level)i;
+        return TD_OK;
+    }
+    return TD_ERR_NOTFOUND;
+}
+
+uint64_t td_log_dropped(void)
+{
+    return atomic_load(&dropped);
+}
+
+static void submit(struct record *record)
+{
+    td_queue *queue = atomic_load(&door);
+    record->at_ns = td_clock_now_ns(&td_clock_monotonic);
+    record->lost = td_log_dropped();
+    if (!queue || td_queue_push(queue, record) != TD_OK)
+        atomic_fetch_add(&dropped, 1);
+}
+
+void td_log_args(td_log_level level, const char *fmt, const td_log_arg *args,
+                 size_t count)
+{
+    if (level < atomic_load(&lowest)) return;
+    if (count > TD_LOG_MAX_ARGS) count = TD_LOG_MAX_ARGS;
+
+    struct record record;
+    record.level = level;
+    record.fmt = fmt;
+    record.arg_count = count;
+    for (size_t i = 0; i < count; i++)
+        record.args[i] = args[i];
+    submit(&record);
+}
+
+void td_log_text(td_log_level level, const char *fmt, ...)
+{
+    if (level < atomic_load(&lowest)) return;
+
+    struct record record;
+    record.level = level;
+    record.fmt = NULL;
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(record.text, sizeof record.text, fmt, args);
+    va_end(args);
+    submit(&record);
+    td_event_signal(&writer.wake);
+}
+
+struct line {
+    size_t used;
+    char text[LINE_BYTES]; // cut to fit; the last byte is kept for '\n'
+};
+
+static void line_put(struct line *line, const char *text, size_t size)
+{
+    size_t room = LINE_BYTES - 1 - line->used;
+    if (size > room) size = room;
+    memcpy(line->text + line->used, text, size);
+    line->used += size;
+}
+
+static void line_print(struct line *line, const char *fmt, ...) TD_PRINTF(2, 3);
+
+static void line_print(struct line *line, const char *fmt, ...)
+{
+    char text[64];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    line_put(line, text, strlen(text));
+}
+
+static void put_arg(struct line *line, const td_log_arg *arg)
+{
+    switch (arg->kind) {
+    case TD_LOG_INT:
+        line_print(line, "%" PRId64, arg->i);
+        break;
+    case TD_LOG_FLOAT:
+        line_print(line, "%.6g", arg->f);
+        break;
+    case TD_LOG_STR:
+        line_put(line, arg->s, strlen(arg->s));
+        break;
+    }
+}
+
+static void put_formatted(struct line *line, const struct record *record)
+{
+    const char *rest = record->fmt;
+    for (size_t i = 0; i < record->arg_count; i++) {
+        const char *hole = strstr(rest, "{}");
+        if (!hole) break;
+        line_put(line, rest, (size_t)(hole - rest));
+        put_arg(line, &record->args[i]);
+        rest = hole + 2;
+    }
+    line_put(line, rest, strlen(rest));
+}
+
+// One record is one line, and what a stranger sent cannot steer the terminal.
+static void blank_control_characters(struct line *line, size_t from)
+{
+    for (size_t i = from; i < line->used; i++) {
+        unsigned char c = (unsigned char)line->text[i];
+        if (c < 0x20 || c == 0x7f) line->text[i] = ' ';
+    }
+}
+
+static void put_record(struct line *line, const struct record *record)
+{
+    double elapsed_s = (double)(record->at_ns - writer.start_ns) / 1e9;
+    const char *colour = writer.has_colour ? levels[record->level].colour : "";
+    line_print(line, "%.3f %s%-5s%s ", elapsed_s, colour,
+               levels[record->level].name, *colour ? "\033[0m" : "");
+
+    size_t from = line->used;
+    if (record->fmt)
+        put_formatted(line, record);
+    else
+        line_put(line, record->text, strlen(record->text));
+    blank_control_characters(line, from);
+    line->text[line->used++] = '\n';
+}
+
+static bool write_all(int fd, const char *text, size_t size)
+{
+    while (size > 0) {
+        ssize_t written = write(fd, text, size);
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) return false;
+        text += written;
+        size -= (size_t)written;
+    }
+    return true;
+}
+
+static bool print(const struct record *record)
+{
+    struct line line;
+    line.used = 0;
+    put_record(&line, record);
+    return write_all(writer.fd, line.text, line.used);
+}
+
+static void tell_lost(uint64_t lost, int64_t at_ns)
+{
+    if (lost <= writer.lost) return;
+
+    const struct record record = {
+        .at_ns = at_ns,
+        .level = TD_LOG_WARN,
+        .fmt = "log: {} lines lost",
+        .arg_count = 1,
+        .args = {td_log_arg_i((int64_t)(lost - writer.lost))},
+    };
+    if (print(&record)) writer.lost = lost;
+}
+
+static void drain(void)
+{
+    struct record record;
+    while (td_queue_pop(writer.queue, &record) == TD_OK) {
+        tell_lost(record.lost, record.at_ns);
+        if (!print(&record)) atomic_fetch_add(&dropped, 1);
+    }
+    tell_lost(td_log_dropped(), td_clock_now_ns(&td_clock_monotonic));
+}
+
+static void write_lines(void *user)
+{
+    (void)user;
+    // A reader of the log that goes away must not end the process (SIGPIPE).
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+
+    for (;;) {
+        bool is_last = atomic_load(&writer.stopping);
+        drain();
+        if (is_last) return;
+        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        td_event_wait_until(&writer.wake, now_ns + POLL_NS);
+    }
+}
+
+td_err td_log_start(int fd, td_log_level level)
+{
+    if (writer.thread) return TD_ERR_EXISTS;
+    if (!writer.queue)
+        TD_TRY(td_queue_new(QUEUE_LINES, sizeof(struct record), &writer.queue));
+
+    writer.fd = fd;
+    writer.has_colour = isatty(fd);
+    writer.start_ns = td_clock_now_ns(&td_clock_monotonic);
+    atomic_store(&writer.stopping, false);
+    const td_thread_config config = {.name = "td-log", .cpu = -1};
+    TD_TRY(td_thread_start(&config, write_lines, NULL, &writer.thread, NULL));
+
+    atomic_store(&lowest, level);
+    atomic_store(&door, writer.queue);
+    return TD_OK;
+}
+
+void td_log_stop(void)
+{
+    if (!writer.thread) return;
+    atomic_store(&door, NULL);
+    atomic_store(&writer.stopping, true);
+    td_event_signal(&writer.wake);
+    td_thread_join(writer.thread);
+    writer.thread = NULL;
+}

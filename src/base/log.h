@@ -36,10 +36,13 @@ typedef struct td_log_arg {
 
 #define TD_LOG_MAX_ARGS 6
 
-// Starts the writer thread. Lines below `level` are not taken. Once a process.
+// Starts the writer thread, which borrows `fd`. Lines below `level` are not
+// taken; lines before it are lost and counted. Main thread. EXISTS while one
+// runs.
 TD_NODISCARD td_err td_log_start(int fd, td_log_level level);
 
-// Prints what is waiting and stops the writer. Blocks. Lines after it are lost.
+// Prints what is waiting and stops the writer. Lines after it are lost and
+// counted. Main thread; blocks.
 void td_log_stop(void);
 
 // "debug", "info", "warn", "error". NOTFOUND.
@@ -54,10 +57,12 @@ void td_log_args(td_log_level level, const char *fmt, const td_log_arg *args,
 // td_log(TD_LOG_WARN, "edge: no chunk for {} ms", waited_ms);
 #define td_log(level, ...) TD_LOG_PICK(__VA_ARGS__)(level, __VA_ARGS__)
 
-// printf style; formats here. Any thread that is not real-time.
+// printf style; formats here, cut to 600 bytes. Any thread that is not
+// real-time.
 void td_log_text(td_log_level level, const char *fmt, ...) TD_PRINTF(2, 3);
 
-// How many lines were dropped because the queue was full.
+// How many lines were dropped because the queue was full, the log was not
+// running or its output failed. Any thread.
 uint64_t td_log_dropped(void);
 
 #define TD_LOG_ARG(x)                                                          \
@@ -78,7 +83,7 @@ static inline td_log_arg td_log_arg_f(double f)
 }
 static inline td_log_arg td_log_arg_s(const char *s)
 {
-    return (td_log_arg){.kind = TD_LOG_STR, .s = s};
+    return (td_log_arg){.kind = TD_LOG_STR, .s = s ? s : "(null)"};
 }
 
 #define TD_LOG_N(level, fmt, n, ...)                                           \

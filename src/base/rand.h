@@ -18,6 +18,6 @@ void td_rand_fork(const td_rand *rand, uint64_t index, td_rand *ret_rand);
 
 uint64_t td_rand_u64(td_rand *rand);
 double td_rand_unit(td_rand *rand);   // [0, 1)
-double td_rand_normal(td_rand *rand); // mean 0, deviation 1
+double td_rand_normal(td_rand *rand); // mean 0, deviation 1, within 6 of 0
 
 #endif

@@ -14,7 +14,8 @@
 
 typedef struct td_slot td_slot;
 
-// Three zeroed values of `value_bytes`. Owned by the caller. INVALID if 0.
+// Three zeroed values of `value_bytes`, each on cache lines of its own. Owned
+// by the caller. INVALID if 0.
 TD_NODISCARD td_err td_slot_new(size_t value_bytes, td_slot **ret_slot);
 void td_slot_free(td_slot *slot);
 TD_AUTO_FREE(td_slot, td_slot_free)

@@ -19,7 +19,7 @@ typedef struct td_thread td_thread;
 
 // Starts `run(user)`. A refused real-time priority or CPU does not stop the
 // start: the thread runs as an ordinary one, and td_thread_refusal() says what
-// was refused and what to do. Owned by the caller.
+// was refused and what to do. Owned by the caller. INVALID, NOMEM, LIMIT.
 TD_NODISCARD td_err td_thread_start(const td_thread_config *config,
                                     void (*run)(void *user), void *user,
                                     td_thread **ret_thread, td_errinfo *info);
