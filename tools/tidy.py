@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Runs clang-tidy over the files of build/dev, in parallel: tidy.py [PATH...].
+
+A file that passed is not checked again until something changes that clang
+would read: build/lint/tidy/ remembers the hash of its preprocessed text.
+"""
+
+import hashlib
+import json
+import os
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+DATABASE = ROOT / "build/dev/compile_commands.json"
+PASSED = ROOT / "build/lint/tidy"
+FOLDERS = ("src", "bench", "fuzz")
+CLANG, TIDY = "clang-19", "clang-tidy-19"
+
+
+def run(*command):
+    return subprocess.run(command, capture_output=True, check=False)
+
+
+def fingerprint(command, rules):
+    """A hash of the rules and of all text, macros and comments of a file."""
+    _, *arguments = shlex.split(command)
+    done = run(CLANG, *arguments, "-E", "-C", "-dD", "-o", "-")
+    if done.returncode != 0:
+        return None  # clang-tidy will say what is wrong
+    return hashlib.sha256(rules + done.stdout).hexdigest()
+
+
+def check(entry, rules):
+    """Returns (fingerprint, complaints); complaints are empty if it passes."""
+    key = fingerprint(entry["command"], rules)
+    if key and (PASSED / key).exists():
+        return key, ""
+    done = run(TIDY, "-p", DATABASE.parent, "--quiet", entry["file"])
+    if done.returncode == 0 and key:
+        (PASSED / key).touch()
+    return key, "" if done.returncode == 0 else done.stdout.decode()
+
+
+def chosen(wanted):
+    """The entries of the compile database to look at, one a file."""
+    entries = {}
+    for entry in json.loads(DATABASE.read_text(encoding="utf-8")):
+        path = Path(entry["file"]).relative_to(ROOT)
+        if path.parts[0] in FOLDERS and (not wanted or str(path) in wanted):
+            entries[path] = entry
+    return entries.values()
+
+
+def main():
+    PASSED.mkdir(parents=True, exist_ok=True)
+    rules = (ROOT / ".clang-tidy").read_bytes() + run(TIDY, "--version").stdout
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        results = list(pool.map(lambda e: check(e, rules), chosen(sys.argv[1:])))
+    complaints = [text for _, text in results if text]
+    print("".join(complaints), end="")
+    return 1 if complaints else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
