@@ -1,1 +1,100 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "wire/scan.h"
+#include "wire/table.h"
+#include "wire/wire.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// All that msgpack-c can ask for after a scan, so that it never asks malloc.
+#define ZONE_BYTES (TD_WIRE_MAX_ITEMS * sizeof(msgpack_object_kv) + 64)
+
+struct td_wire_decoder {
+    msgpack_zone zone; // objects of the present message
+};
+
+td_err td_wire_decoder_new(td_wire_decoder **ret_decoder)
+{
+    td_wire_decoder *decoder = malloc(sizeof *decoder);
+    if (!decoder) return TD_ERR_NOMEM;
+    if (!msgpack_zone_init(&decoder->zone, ZONE_BYTES)) {
+        free(decoder);
+        return TD_ERR_NOMEM;
+    }
+    *ret_decoder = decoder;
+    return TD_OK;
+}
+
+void td_wire_decoder_free(td_wire_decoder *decoder)
+{
+    if (!decoder) return;
+    msgpack_zone_destroy(&decoder->zone);
+    free(decoder);
+}
+
+// Comes before every other field: in a newer message they may mean something
+// else.
+static td_err check_schema(const td_wire_at *at, const msgpack_object_map *map)
+{
+    static const td_wire_field schema = TD_WIRE_FIELD("schema", u32, 0);
+    for (uint32_t i = 0; i < map->size; i++) {
+        const msgpack_object *key = &map->ptr[i].key;
+        if (key->type != MSGPACK_OBJECT_STR) continue;
+        td_wire_text name = {key->via.str.ptr, key->via.str.size};
+        if (!td_wire_text_is(name, schema.key)) continue;
+        td_wire_at here = td_wire_at_in(at, name);
+        uint32_t version = 0;
+        TD_TRY(schema.type->read(&here, &schema, &map->ptr[i].val, &version));
+        if (version > TD_WIRE_SCHEMA)
+            return td_wire_fail(at, TD_ERR_VERSION,
+                                "schema %u is newer than %d, which this "
+                                "version speaks: update Tendon",
+                                version, TD_WIRE_SCHEMA);
+    }
+    return TD_OK;
+}
+
+static void preset(const td_wire_table *table, void *ret_struct)
+{
+    for (uint32_t i = 0; i < table->count; i++) {
+        const td_wire_field *field = &table->fields[i];
+        if (!field->preset) continue;
+        *(uint32_t *)((char *)ret_struct + field->offset) = field->preset;
+    }
+}
+
+td_err td_wire_decode(const td_wire_message *message, td_wire_decoder *decoder,
+                      const void *data, size_t size, void *ret_struct,
+                      td_errinfo *info)
+{
+    td_wire_at at = {NULL, td_wire_text_of(message->name), info};
+    TD_TRY(td_wire_scan(&at, data, size));
+
+    msgpack_object top;
+    msgpack_zone_clear(&decoder->zone);
+    if (msgpack_unpack(data, size, NULL, &decoder->zone, &top) !=
+        MSGPACK_UNPACK_SUCCESS)
+        return td_wire_fail(&at, TD_ERR_FORMAT, "is not MessagePack");
+
+    TD_TRY(check_schema(&at, &top.via.map));
+    memset(ret_struct, 0, message->size);
+    preset(&message->table, ret_struct);
+    TD_TRY(td_wire_table_read(&at, &message->table, &top, ret_struct));
+    return message->check ? message->check(&at, ret_struct) : TD_OK;
+}
+
+td_err td_wire_encode(const td_wire_message *message, td_wire_encoder *encoder,
+                      const void *from, td_errinfo *info)
+{
+    td_wire_at at = {NULL, td_wire_text_of(message->name), info};
+    td_wire_encoder_begin(encoder);
+    TD_TRY(td_wire_table_check(&at, &message->table, from));
+    if (message->check) TD_TRY(message->check(&at, from));
+    td_wire_table_write(encoder, &message->table, from);
+    TD_TRY(td_wire_encoder_end(encoder));
+    if (encoder->size <= TD_WIRE_MAX_BYTES) return TD_OK;
+    size_t size = encoder->size;
+    td_wire_encoder_begin(encoder);
+    return td_wire_fail(&at, TD_ERR_LIMIT, "%zu bytes, limit %u", size,
+                        TD_WIRE_MAX_BYTES);
+}

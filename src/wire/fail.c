@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "wire/fail.h"
+
+#include <stdio.h>
+
+// Returns how much of `text` is used; names are short, so that all of them fit.
+static size_t write_path(const td_wire_at *at, char *text, size_t room)
+{
+    size_t used = at->up ? write_path(at->up, text, room) : 0;
+    int more = snprintf(text + used, room - used, "%.*s: ", (int)at->name.size,
+                        at->name.data);
+    used += more > 0 ? (size_t)more : 0;
+    return used < room ? used : room - 1;
+}
+
+td_err td_wire_fail(const td_wire_at *at, td_err err, const char *fmt, ...)
+{
+    if (!at->info) return err;
+
+    char text[sizeof at->info->text];
+    size_t used = write_path(at, text, sizeof text);
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text + used, sizeof text - used, fmt, args);
+    va_end(args);
+    return td_fail(at->info, err, "%s", text);
+}

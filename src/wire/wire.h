@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_WIRE_WIRE_H
+#define TD_WIRE_WIRE_H
+
+// The public messages, with scope cleanup for code inside the house.
+
+#include "base/err.h"
+#include "tendon/wire.h" // IWYU pragma: export
+
+TD_AUTO_FREE(td_wire_decoder, td_wire_decoder_free)
+TD_AUTO_FREE(td_wire_encoder, td_wire_encoder_free)
+
+#endif
