@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_NET_INPROC_MSG_H
+#define TD_NET_INPROC_MSG_H
+
+// A key and its payload, copied once when sent and then shared by count between
+// all deliveries of it and all who keep it.
+
+#include "net/net.h"
+
+#include <stdalign.h>
+#include <stdatomic.h>
+
+typedef struct td_inproc_msg {
+    td_net_msg base;
+    _Atomic uint32_t refs;
+    size_t size;
+    const char *key; // behind the payload
+    alignas(64) unsigned char bytes[];
+} td_inproc_msg;
+
+// Joins the parts. One reference, owned by the caller. NOMEM.
+TD_NODISCARD td_err td_inproc_msg_new(const td_net_ops *ops, const char *key,
+                                      const td_slice *parts, size_t count,
+                                      td_inproc_msg **ret_msg);
+
+// Any thread. Either may be given NULL.
+td_inproc_msg *td_inproc_msg_ref(td_inproc_msg *msg);
+void td_inproc_msg_unref(td_inproc_msg *msg);
+TD_AUTO_FREE(td_inproc_msg, td_inproc_msg_unref)
+
+#endif
