@@ -7,8 +7,10 @@ would read: build/lint/tidy/ remembers the hash of its preprocessed text.
 """
 
 import hashlib
+import itertools
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -19,6 +21,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DATABASE = ROOT / "build/dev/compile_commands.json"
 PASSED = ROOT / "build/lint/tidy"
 FOLDERS = ("src", "bench", "fuzz")
+COMPLAINT = re.compile(r"^(?=/\S+: (?:error|warning):)", re.MULTILINE)
 CLANG, TIDY = "clang-19", "clang-tidy-19"
 
 
@@ -36,14 +39,16 @@ def fingerprint(command, rules):
 
 
 def check(entry, rules):
-    """Returns (fingerprint, complaints); complaints are empty if it passes."""
+    """Returns the complaints about a file, none if it passes."""
     key = fingerprint(entry["command"], rules)
     if key and (PASSED / key).exists():
-        return key, ""
+        return []
     done = run(TIDY, "-p", DATABASE.parent, "--quiet", entry["file"])
-    if done.returncode == 0 and key:
+    if done.returncode != 0:
+        return COMPLAINT.split((done.stdout or done.stderr).decode())
+    if key:
         (PASSED / key).touch()
-    return key, "" if done.returncode == 0 else done.stdout.decode()
+    return []
 
 
 def chosen(wanted):
@@ -60,9 +65,10 @@ def main():
     PASSED.mkdir(parents=True, exist_ok=True)
     rules = (ROOT / ".clang-tidy").read_bytes() + run(TIDY, "--version").stdout
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        results = list(pool.map(lambda e: check(e, rules), chosen(sys.argv[1:])))
-    complaints = [text for _, text in results if text]
-    print("".join(complaints), end="")
+        results = pool.map(lambda entry: check(entry, rules), chosen(sys.argv[1:]))
+        # A header is complained about by all who include it: once is enough.
+        complaints = dict.fromkeys(itertools.chain.from_iterable(results))
+    print("".join(complaints).replace(f"{ROOT}/", ""), end="")
     return 1 if complaints else 0
 
 
