@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # td_module, td_test and td_fuzz: how the root file speaks of the house.
 
-include(FindPkgConfig)
-
 set(TD_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(TD_FUZZ "Build the libFuzzer targets (clang)" OFF)
 
@@ -72,6 +70,11 @@ function(td_fuzz name)
   endif()
   target_link_libraries(fuzz_${name} PRIVATE ${F_DEPS})
 endfunction()
+
+# msgpack-c goes by another name from version 6 on.
+find_library(TD_MSGPACK NAMES msgpackc msgpack-c REQUIRED)
+add_library(msgpackc UNKNOWN IMPORTED GLOBAL)
+set_target_properties(msgpackc PROPERTIES IMPORTED_LOCATION ${TD_MSGPACK})
 
 # The Rust crate: one static library, always a release build, shared by every
 # preset (sanitizers do not see into it anyway).
