@@ -1,1 +1,133 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "media/jpeg.h"
+
+#include <stdlib.h>
+#include <turbojpeg.h>
+
+struct td_media_jpeg_encoder {
+    tjhandle turbo;
+    int quality;
+    uint8_t *buffer;
+    size_t room;
+};
+
+struct td_media_jpeg_decoder {
+    tjhandle turbo;
+};
+
+static td_err check_sides(uint32_t height, uint32_t width, td_errinfo *info)
+{
+    if (height >= 1 && height <= TD_MEDIA_JPEG_MAX_SIDE && width >= 1 &&
+        width <= TD_MEDIA_JPEG_MAX_SIDE &&
+        height * width <= TD_MEDIA_JPEG_MAX_PIXELS)
+        return TD_OK;
+    return td_fail(info, TD_ERR_LIMIT,
+                   "a picture of %u x %u, at most %d a side and %u pixels",
+                   height, width, TD_MEDIA_JPEG_MAX_SIDE,
+                   TD_MEDIA_JPEG_MAX_PIXELS);
+}
+
+td_err td_media_jpeg_encoder_new(int quality,
+                                 td_media_jpeg_encoder **ret_encoder)
+{
+    if (quality < 1 || quality > 100) return TD_ERR_INVALID;
+    TD_AUTO(td_media_jpeg_encoder) *encoder = calloc(1, sizeof *encoder);
+    if (!encoder) return TD_ERR_NOMEM;
+    encoder->quality = quality;
+    encoder->turbo = tjInitCompress();
+    if (!encoder->turbo) return TD_ERR_NOMEM;
+    *ret_encoder = TD_TAKE(encoder);
+    return TD_OK;
+}
+
+void td_media_jpeg_encoder_free(td_media_jpeg_encoder *encoder)
+{
+    if (encoder->turbo) tjDestroy(encoder->turbo);
+    free(encoder->buffer);
+    free(encoder);
+}
+
+// Room for the worst case, so that the library never has to reallocate.
+static td_err make_room(td_media_jpeg_encoder *encoder, uint32_t height,
+                        uint32_t width)
+{
+    size_t room = tjBufSize((int)width, (int)height, TJSAMP_420);
+    if (room <= encoder->room) return TD_OK;
+    uint8_t *buffer = realloc(encoder->buffer, room);
+    if (!buffer) return TD_ERR_NOMEM;
+    encoder->buffer = buffer;
+    encoder->room = room;
+    return TD_OK;
+}
+
+td_err td_media_jpeg_encode(td_media_jpeg_encoder *encoder, const uint8_t *rgb,
+                            uint32_t height, uint32_t width, td_slice *ret_jpeg,
+                            td_errinfo *info)
+{
+    TD_TRY(check_sides(height, width, info));
+    TD_TRY(make_room(encoder, height, width));
+    unsigned long size = encoder->room;
+    if (tjCompress2(encoder->turbo, rgb, (int)width, 0, (int)height, TJPF_RGB,
+                    &encoder->buffer, &size, TJSAMP_420, encoder->quality,
+                    TJFLAG_NOREALLOC))
+        return td_fail(info, TD_ERR_INTERNAL, "JPEG: %s",
+                       tjGetErrorStr2(encoder->turbo));
+    *ret_jpeg = (td_slice){encoder->buffer, size};
+    return TD_OK;
+}
+
+td_err td_media_jpeg_decoder_new(td_media_jpeg_decoder **ret_decoder)
+{
+    TD_AUTO(td_media_jpeg_decoder) *decoder = calloc(1, sizeof *decoder);
+    if (!decoder) return TD_ERR_NOMEM;
+    decoder->turbo = tjInitDecompress();
+    if (!decoder->turbo) return TD_ERR_NOMEM;
+    *ret_decoder = TD_TAKE(decoder);
+    return TD_OK;
+}
+
+void td_media_jpeg_decoder_free(td_media_jpeg_decoder *decoder)
+{
+    if (decoder->turbo) tjDestroy(decoder->turbo);
+    free(decoder);
+}
+
+td_err td_media_jpeg_size(td_media_jpeg_decoder *decoder, td_slice jpeg,
+                          uint32_t *ret_height, uint32_t *ret_width,
+                          td_errinfo *info)
+{
+    int height = 0, width = 0, sampling = 0, space = 0;
+    if (jpeg.size == 0)
+        return td_fail(info, TD_ERR_FORMAT, "not a JPEG: empty");
+    if (tjDecompressHeader3(decoder->turbo, jpeg.data, jpeg.size, &width,
+                            &height, &sampling, &space))
+        return td_fail(info, TD_ERR_FORMAT, "not a JPEG: %s",
+                       tjGetErrorStr2(decoder->turbo));
+    if (height < 1 || width < 1) // the header's tables alone
+        return td_fail(info, TD_ERR_FORMAT, "not a JPEG: no picture in it");
+    TD_TRY(check_sides((uint32_t)height, (uint32_t)width, info));
+    *ret_height = (uint32_t)height;
+    *ret_width = (uint32_t)width;
+    return TD_OK;
+}
+
+// A warning (cut short, bytes that make no sense) ends the decoding: half a
+// picture is worse than none. So does a picture of hundreds of scans, which
+// takes minutes to decode.
+td_err td_media_jpeg_decode(td_media_jpeg_decoder *decoder, td_slice jpeg,
+                            uint32_t height, uint32_t width, uint8_t *ret_rgb,
+                            td_errinfo *info)
+{
+    uint32_t real_height = 0, real_width = 0;
+    TD_TRY(td_media_jpeg_size(decoder, jpeg, &real_height, &real_width, info));
+    if (real_height != height || real_width != width)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "a JPEG of %u x %u where %u x %u was expected",
+                       real_height, real_width, height, width);
+    if (tjDecompress2(decoder->turbo, jpeg.data, jpeg.size, ret_rgb, (int)width,
+                      0, (int)height, TJPF_RGB,
+                      TJFLAG_STOPONWARNING | TJFLAG_LIMITSCANS))
+        return td_fail(info, TD_ERR_FORMAT, "a damaged JPEG: %s",
+                       tjGetErrorStr2(decoder->turbo));
+    return TD_OK;
+}
