@@ -29,4 +29,16 @@ typedef struct td_config_camera {
     int64_t height, width;
 } td_config_camera;
 
+// For the tables of the files that hold them.
+struct td_config_table;
+extern const struct td_config_table td_config_channel_table;
+extern const struct td_config_table td_config_camera_table;
+extern const char *const td_config_channel_kinds[];
+
+// Finds a quaternion that is not four channels in a row. `first` points to
+// `count` structs of `stride` bytes that begin as td_config_channel does. NULL
+// when all is well, else the name of the first channel that is wrong.
+const char *td_config_channels_check(const void *first, size_t stride,
+                                     size_t count);
+
 #endif

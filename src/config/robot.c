@@ -1,1 +1,176 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "config/robot.h"
+
+#include "config/table.h"
+
+#include <stdlib.h>
+
+static const char *const modes[] = {"client", "peer", NULL};
+static const char *const devices[] = {"synthetic", NULL};
+static const char *const aggregates[] = {"weighted_average", "latest_only",
+                                         "average", "conservative", NULL};
+static const char *const codecs[] = {"jpeg", "raw", NULL};
+static const char *const trims[] = {"steps", "time", NULL};
+
+static td_err check_device(const td_config_place *place,
+                           const td_config_node *node, void *value);
+static td_err check_robot(const td_config_place *place,
+                          const td_config_node *node, void *value);
+
+static const td_config_field joint_rows[] = {
+    TD_ROW_ENUM(td_config_joint, kind, "linear", td_config_channel_kinds,
+                "how values between two steps are made"),
+    TD_ROW_NUMBER(td_config_joint, initial, "0", -10000, 10000,
+                  "where it stands at the start"),
+    TD_ROW_NUMBER(td_config_joint, speed_limit, "10", 0.001, 10000,
+                  "units a second"),
+};
+static const td_config_table joint_table = {joint_rows, TD_COUNT_OF(joint_rows),
+                                            sizeof(td_config_joint), NULL};
+
+static const td_config_field device_rows[] = {
+    TD_ROW_ENUM(td_config_robot_device, kind, NULL, devices,
+                "what stands here"),
+    TD_ROW_MAP(td_config_robot_device, joints, joint_count, td_config_joint,
+               "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
+               joint_table, 1, TD_CONFIG_MAX_CHANNELS, "joints in order"),
+    TD_ROW_MAP(td_config_robot_device, cameras, camera_count, td_config_camera,
+               "[]", td_config_camera_table, 0, TD_CONFIG_MAX_CAMERAS,
+               "cameras and the size of their pictures"),
+    TD_ROW_NUMBER(td_config_robot_device, time_constant_s, "0.05", 0.001, 100,
+                  "how fast a joint follows its command"),
+};
+static const td_config_table device_table = {
+    device_rows, TD_COUNT_OF(device_rows), sizeof(td_config_robot_device),
+    check_device};
+
+static const td_config_field realtime_rows[] = {
+    TD_ROW_INTEGER(td_config_realtime, priority, "80", 0, 99,
+                   "SCHED_FIFO priority of the control tick; 0: ordinary"),
+    TD_ROW_INTEGER(td_config_realtime, cpu, "-1", -1, 1023,
+                   "the CPU that it runs on; -1: any"),
+    TD_ROW_BOOL(td_config_realtime, lock_memory, "true",
+                "keep the process in memory"),
+};
+static const td_config_table realtime_table = {
+    realtime_rows, TD_COUNT_OF(realtime_rows), sizeof(td_config_realtime),
+    NULL};
+
+static const td_config_field robot_rows[] = {
+    TD_ROW_CHUNK(td_config_robot, cluster_uuid, NULL, "the cluster"),
+    TD_ROW_CHUNK(td_config_robot, experiment_tag, NULL, "the experiment"),
+    TD_ROW_CHUNK(td_config_robot, model_id, NULL, "the policy"),
+    TD_ROW_CHUNK(td_config_robot, model_version, NULL, "its version"),
+    TD_ROW_CHUNK(td_config_robot, application_tag, NULL, "what it does"),
+    TD_ROW_CHUNK(td_config_robot, client_uuid, NULL, "this robot's id"),
+    TD_ROW_ENDPOINT(td_config_robot, endpoint, NULL,
+                    "the server or router to connect to"),
+    TD_ROW_ENUM(td_config_robot, mode, "client", modes,
+                "how to take part in the network"),
+    TD_ROW_BOOL(td_config_robot, shared_memory, "true",
+                "use it with a server on this machine"),
+    TD_ROW_STRUCT(td_config_robot, robot, td_config_robot_device, NULL,
+                  device_table, "the robot itself"),
+    TD_ROW_INTEGER(td_config_robot, fps, "30", 1, 1000,
+                   "control steps a second"),
+    TD_ROW_INTEGER(td_config_robot, actions_per_chunk, "50", 1,
+                   TD_CONFIG_MAX_ROWS, "actions of a chunk that are played"),
+    TD_ROW_ENUM(td_config_robot, aggregate_fn_name, "weighted_average",
+                aggregates, "how a new chunk joins what is left of the old"),
+    TD_ROW_NUMBER(td_config_robot, chunk_size_threshold, "0.5", 0, 1,
+                  "ask for the next chunk below this part of a full buffer"),
+    TD_ROW_NUMBER(td_config_robot, buffer_time_s, "0", 0, 3600,
+                  "ask below this much time instead; 0: not used"),
+    TD_ROW_ENUM(td_config_robot, trim, "steps", trims,
+                "what is past in a chunk: steps executed, or time gone by"),
+    TD_ROW_NUMBER(td_config_robot, max_action_age_s, "3", 0.001, 3600,
+                  "a chunk whose observation is older is refused"),
+    TD_ROW_ENUM(td_config_robot, image_codec, "jpeg", codecs,
+                "how pictures travel"),
+    TD_ROW_INTEGER(td_config_robot, jpeg_quality, "90", 1, 100,
+                   "of the pictures sent"),
+    TD_ROW_INTEGER(td_config_robot, max_empty_cycles_before_warning, "10", 1,
+                   1000000, "control steps without an action"),
+    TD_ROW_TEXT(td_config_robot, task, "\"\"", 0, 8192,
+                "what the robot is told to do"),
+    TD_ROW_STRUCT(td_config_robot, realtime, td_config_realtime, "{}",
+                  realtime_table, "scheduling of the control tick"),
+    TD_ROW_TEXT(td_config_robot, boot_file, "\"\"", 0, 4096,
+                "where the boot number is kept; empty: "
+                "$XDG_STATE_HOME/tendon/CLIENT_UUID.boot"),
+    TD_ROW_NUMBER(td_config_robot, metrics_hz, "2", 0, 100,
+                  "telemetry messages a second; 0: none"),
+    TD_ROW_REFUSED("dataset_repo_id",
+                   "recording is not in this version, leave the field out"),
+};
+static const td_config_table robot_table = {
+    robot_rows, TD_COUNT_OF(robot_rows), sizeof(td_config_robot), check_robot};
+
+static td_err check_device(const td_config_place *place,
+                           const td_config_node *node, void *value)
+{
+    const td_config_robot_device *device = value;
+    const char *wrong = td_config_channels_check(
+        device->joints, sizeof *device->joints, device->joint_count);
+    if (!wrong) return TD_OK;
+    return td_config_bad(place, td_config_node_get(node, "joints"), "joints",
+                         "a quaternion is four joints in a row, %s begins "
+                         "fewer",
+                         wrong);
+}
+
+// As the XDG base directories have it; /tmp for a user without a home.
+static const char *default_boot_file(td_config_arena *arena, const char *client)
+{
+    const char *state = getenv("XDG_STATE_HOME");
+    if (state && state[0] == '/')
+        return td_config_arena_print(arena, "%s/tendon/%s.boot", state, client);
+    const char *home = getenv("HOME");
+    if (home && home[0] == '/')
+        return td_config_arena_print(arena, "%s/.local/state/tendon/%s.boot",
+                                     home, client);
+    return td_config_arena_print(arena, "/tmp/tendon/%s.boot", client);
+}
+
+static td_err check_robot(const td_config_place *place,
+                          const td_config_node *node, void *value)
+{
+    td_config_robot *robot = value;
+    const td_config_node *time = td_config_node_get(node, "buffer_time_s");
+    if (robot->buffer_time_s > 0 &&
+        td_config_node_get(node, "chunk_size_threshold"))
+        return td_config_bad(place, time, "buffer_time_s",
+                             "stands instead of chunk_size_threshold, give "
+                             "only one of them");
+    if (robot->boot_file[0]) return TD_OK;
+    robot->boot_file = default_boot_file(place->arena, robot->client_uuid);
+    return robot->boot_file ? TD_OK : td_config_no_memory(place);
+}
+
+td_err td_config_robot_load(const char *path, td_config_robot **ret_robot,
+                            td_errinfo *info)
+{
+    void *robot = NULL;
+    TD_TRY(td_config_table_load(&robot_table, path, &robot, info));
+    *ret_robot = robot;
+    return TD_OK;
+}
+
+td_err td_config_robot_parse(const char *path, const void *data, size_t size,
+                             td_config_robot **ret_robot, td_errinfo *info)
+{
+    void *robot = NULL;
+    TD_TRY(td_config_table_parse(&robot_table, path, data, size, &robot, info));
+    *ret_robot = robot;
+    return TD_OK;
+}
+
+void td_config_robot_free(td_config_robot *robot)
+{
+    td_config_table_free(robot);
+}
+
+void td_config_robot_help(FILE *out)
+{
+    td_config_table_help(&robot_table, out);
+}

@@ -1,1 +1,196 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "config/robot.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define NAMES                                                                  \
+    "cluster_uuid: jupiter\n"                                                  \
+    "experiment_tag: fabio2\n"                                                 \
+    "model_id: pi0\n"                                                          \
+    "model_version: v1\n"                                                      \
+    "application_tag: cookie\n"                                                \
+    "client_uuid: cookie-worker-4269\n"
+#define PLACE "endpoint: tcp/192.168.1.50:7447\n"
+#define ROBOT "robot: {kind: synthetic}\n"
+#define WHOLE NAMES PLACE ROBOT // and then line 9
+
+static td_config_robot *parsed(const char *text)
+{
+    td_config_robot *robot = NULL;
+    td_errinfo info = {""};
+    td_err err =
+        td_config_robot_parse("robot.yaml", text, strlen(text), &robot, &info);
+    if (err != TD_OK) fail_msg("%s: %s", td_err_name(err), info.text);
+    return robot;
+}
+
+static void the_rest_has_the_references_defaults(void **state)
+{
+    (void)state;
+    setenv("XDG_STATE_HOME", "/state", 1);
+    TD_AUTO(td_config_robot) *robot = parsed(WHOLE);
+    assert_string_equal(robot->client_uuid, "cookie-worker-4269");
+    assert_string_equal(robot->endpoint, "tcp/192.168.1.50:7447");
+    assert_int_equal(robot->mode, TD_CONFIG_ROBOT_CLIENT);
+    assert_true(robot->shared_memory);
+    assert_int_equal(robot->robot.kind, TD_CONFIG_ROBOT_SYNTHETIC);
+    assert_int_equal(robot->robot.joint_count, 6);
+    assert_string_equal(robot->robot.joints[0].name, "joint_0");
+    assert_true(robot->robot.joints[0].initial == 0);
+    assert_true(robot->robot.joints[0].speed_limit == 10);
+    assert_int_equal(robot->robot.camera_count, 0);
+    assert_true(robot->robot.time_constant_s == 0.05);
+    assert_int_equal(robot->fps, 30);
+    assert_int_equal(robot->actions_per_chunk, 50);
+    assert_int_equal(robot->aggregate_fn_name, TD_CONFIG_WEIGHTED_AVERAGE);
+    assert_true(robot->chunk_size_threshold == 0.5);
+    assert_true(robot->buffer_time_s == 0);
+    assert_int_equal(robot->trim, TD_CONFIG_TRIM_STEPS);
+    assert_true(robot->max_action_age_s == 3);
+    assert_int_equal(robot->image_codec, TD_CONFIG_JPEG);
+    assert_int_equal(robot->jpeg_quality, 90);
+    assert_int_equal(robot->max_empty_cycles_before_warning, 10);
+    assert_string_equal(robot->task, "");
+    assert_int_equal(robot->realtime.priority, 80);
+    assert_int_equal(robot->realtime.cpu, -1);
+    assert_true(robot->realtime.lock_memory);
+    assert_true(robot->metrics_hz == 2);
+    assert_string_equal(robot->boot_file,
+                        "/state/tendon/cookie-worker-4269.boot");
+}
+
+static void the_boot_file_falls_back_to_the_home_folder(void **state)
+{
+    (void)state;
+    unsetenv("XDG_STATE_HOME");
+    setenv("HOME", "/home/someone", 1);
+    TD_AUTO(td_config_robot) *robot = parsed(WHOLE);
+    assert_string_equal(
+        robot->boot_file,
+        "/home/someone/.local/state/tendon/cookie-worker-4269.boot");
+    TD_AUTO(td_config_robot) *given = parsed(WHOLE "boot_file: /b\n");
+    assert_string_equal(given->boot_file, "/b");
+}
+
+static void a_robot_with_everything_is_read(void **state)
+{
+    (void)state;
+    TD_AUTO(td_config_robot) *robot =
+        parsed(NAMES PLACE
+               "robot:\n"
+               "  kind: synthetic\n"
+               "  joints:\n"
+               "    shoulder: {kind: angle, initial: -0.5, speed_limit: 2}\n"
+               "    gripper: {kind: hold}\n"
+               "  cameras: [front, wrist]\n"
+               "  time_constant_s: 0.2\n"
+               "mode: peer\n"
+               "shared_memory: false\n"
+               "fps: 100\n"
+               "actions_per_chunk: 20\n"
+               "aggregate_fn_name: conservative\n"
+               "buffer_time_s: 0.4\n"
+               "trim: time\n"
+               "max_action_age_s: 1.5\n"
+               "image_codec: raw\n"
+               "jpeg_quality: 60\n"
+               "max_empty_cycles_before_warning: 3\n"
+               "task: \"put the cookie in the box\"\n"
+               "realtime: {priority: 0, cpu: 1, lock_memory: false}\n"
+               "metrics_hz: 0\n"
+               "dataset_repo_id: null\n");
+    assert_int_equal(robot->robot.joint_count, 2);
+    assert_int_equal(robot->robot.joints[0].kind, TD_CONFIG_ANGLE);
+    assert_true(robot->robot.joints[0].initial == -0.5);
+    assert_true(robot->robot.joints[0].speed_limit == 2);
+    assert_int_equal(robot->robot.joints[1].kind, TD_CONFIG_HOLD);
+    assert_int_equal(robot->robot.camera_count, 2);
+    assert_int_equal(robot->robot.cameras[1].width, 640);
+    assert_true(robot->robot.time_constant_s == 0.2);
+    assert_int_equal(robot->mode, TD_CONFIG_ROBOT_PEER);
+    assert_false(robot->shared_memory);
+    assert_int_equal(robot->fps, 100);
+    assert_int_equal(robot->actions_per_chunk, 20);
+    assert_int_equal(robot->aggregate_fn_name, TD_CONFIG_CONSERVATIVE);
+    assert_true(robot->buffer_time_s == 0.4);
+    assert_int_equal(robot->trim, TD_CONFIG_TRIM_TIME);
+    assert_true(robot->max_action_age_s == 1.5);
+    assert_int_equal(robot->image_codec, TD_CONFIG_RAW);
+    assert_int_equal(robot->jpeg_quality, 60);
+    assert_int_equal(robot->max_empty_cycles_before_warning, 3);
+    assert_string_equal(robot->task, "put the cookie in the box");
+    assert_int_equal(robot->realtime.priority, 0);
+    assert_int_equal(robot->realtime.cpu, 1);
+    assert_false(robot->realtime.lock_memory);
+    assert_true(robot->metrics_hz == 0);
+}
+
+static void a_broken_file_is_refused_with_its_line(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text, *error; // after "robot.yaml:"
+    } cases[] = {
+        {"recording", WHOLE "dataset_repo_id: me/cookies\n",
+         "9: dataset_repo_id: recording is not in this version, leave the "
+         "field out"},
+        {"no robot", NAMES PLACE,
+         "1: robot: is missing, must be a map of fields"},
+        {"a robot that is not known", NAMES PLACE "robot: {kind: so101}\n",
+         "8: robot.kind: must be synthetic, got so101"},
+        {"quality 0", WHOLE "jpeg_quality: 0\n",
+         "9: jpeg_quality: must be 1 to 100, got 0"},
+        {"a blend that is not known", WHOLE "aggregate_fn_name: median\n",
+         "9: aggregate_fn_name: must be weighted_average, latest_only, "
+         "average, conservative, got median"},
+        {"two thresholds",
+         WHOLE "chunk_size_threshold: 0.5\nbuffer_time_s: 0.4\n",
+         "10: buffer_time_s: stands instead of chunk_size_threshold, give "
+         "only one of them"},
+        {"priority 100", WHOLE "realtime:\n  priority: 100\n",
+         "10: realtime.priority: must be 0 to 99, got 100"},
+        {"a joint that cannot move",
+         NAMES PLACE "robot:\n  kind: synthetic\n  joints:\n"
+                     "    arm: {speed_limit: 0}\n",
+         "11: robot.joints.arm.speed_limit: must be 0.001 to 10000, got 0"},
+        {"five parts of a quaternion",
+         NAMES PLACE
+         "robot:\n  kind: synthetic\n  joints: {a: {kind: quaternion}, b: "
+         "{kind: quaternion}, c: {kind: quaternion}, d: {kind: quaternion}, "
+         "e: {kind: quaternion}}\n",
+         "10: robot.joints: a quaternion is four joints in a row, e begins "
+         "fewer"},
+        {"a misspelt field", WHOLE "aggregate_fn: average\n",
+         "9: aggregate_fn: no such field, did you mean aggregate_fn_name?"},
+        {"a server's mode", WHOLE "mode: router\n",
+         "9: mode: must be client, peer, got router"},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_config_robot *robot = NULL;
+        td_errinfo info = {""};
+        char error[512];
+        snprintf(error, sizeof error, "robot.yaml:%s", cases[i].error);
+        td_err err = td_config_robot_parse(
+            "robot.yaml", cases[i].text, strlen(cases[i].text), &robot, &info);
+        if (err != TD_ERR_INVALID || robot || strcmp(info.text, error))
+            fail_msg("%s:\n got  %s\n want %s", cases[i].name, info.text,
+                     error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rest_has_the_references_defaults),
+        cmocka_unit_test(the_boot_file_falls_back_to_the_home_folder),
+        cmocka_unit_test(a_robot_with_everything_is_read),
+        cmocka_unit_test(a_broken_file_is_refused_with_its_line),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
