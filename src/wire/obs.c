@@ -23,9 +23,9 @@ static td_err check_image(const td_wire_at *at, const td_wire_image *image)
     if (image->codec != TD_WIRE_RAW) return TD_OK;
     const uint32_t *side = image->shape;
     size_t bytes = 0;
-    if (!__builtin_mul_overflow((size_t)side[0] * side[1], side[2], &bytes) &&
-        bytes == image->size)
-        return TD_OK;
+    if (__builtin_mul_overflow((size_t)side[0] * side[1], side[2], &bytes))
+        bytes = SIZE_MAX;
+    if (bytes == image->size) return TD_OK;
     return td_wire_fail(at, TD_ERR_FORMAT,
                         "raw %ux%ux%u needs %zu bytes, got %zu", side[0],
                         side[1], side[2], bytes, image->size);

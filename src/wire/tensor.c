@@ -39,26 +39,22 @@ static const char *shape_text(const td_wire_tensor *tensor,
     return text;
 }
 
-// False if it does not fit; a side of 0 makes 0, whatever the others are.
-static bool needed_bytes(const td_wire_tensor *tensor, size_t *ret_bytes)
+// A side of 0 makes 0, whatever the others are; SIZE_MAX if it is beyond that.
+static size_t needed_bytes(const td_wire_tensor *tensor)
 {
     size_t bytes = td_wire_dtype_bytes(tensor->dtype);
     bool overflow = false;
     for (uint32_t i = 0; i < tensor->rank; i++) {
-        if (tensor->shape[i] == 0) {
-            *ret_bytes = 0;
-            return true;
-        }
+        if (tensor->shape[i] == 0) return 0;
         overflow |= __builtin_mul_overflow(bytes, tensor->shape[i], &bytes);
     }
-    *ret_bytes = bytes;
-    return !overflow;
+    return overflow ? SIZE_MAX : bytes;
 }
 
 static td_err check_bytes(const td_wire_at *at, const td_wire_tensor *tensor)
 {
-    size_t bytes = 0;
-    if (needed_bytes(tensor, &bytes) && bytes == tensor->size) return TD_OK;
+    size_t bytes = needed_bytes(tensor);
+    if (bytes == tensor->size) return TD_OK;
     char shape[TD_WIRE_MAX_RANK * 11 + 1];
     return td_wire_fail(at, TD_ERR_FORMAT,
                         "shape %s of %s needs %zu bytes, got %zu",
