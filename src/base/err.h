@@ -21,13 +21,11 @@
 // type says how with TD_AUTO_FREE(td_thing, td_thing_free) in its header.
 #define TD_AUTO(type) __attribute__((cleanup(type##_auto_free))) type
 
-// NOLINTBEGIN(bugprone-macro-parentheses): a type takes none
 #define TD_AUTO_FREE(type, free_fn)                                            \
     static inline void type##_auto_free(type **slot)                           \
     {                                                                          \
         if (*slot) free_fn(*slot);                                             \
     }
-// NOLINTEND(bugprone-macro-parentheses)
 
 // Takes the pointer out of an owning variable: `*ret_thing = TD_TAKE(thing);`.
 #define TD_TAKE(pointer)                                                       \
