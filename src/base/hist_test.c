@@ -139,6 +139,14 @@ static void quantile_outside_0_to_1_is_the_nearer_end(void **state)
     assert_int_equal(td_hist_quantile(&hist, 2), 9);
 }
 
+static void values_beyond_the_range_are_not_made_smaller(void **state)
+{
+    (void)state;
+    for (int i = 0; i < 4; i++)
+        td_hist_record(&hist, (INT64_C(1) << 40) + i);
+    assert_int_equal(td_hist_quantile(&hist, 0.5), (INT64_C(1) << 40) + 3);
+}
+
 static void mean_is_exact(void **state)
 {
     (void)state;
@@ -208,6 +216,8 @@ int main(void)
         cmocka_unit_test_setup(
             quantiles_are_within_a_bucket_of_the_sorted_values, setup),
         cmocka_unit_test_setup(quantile_outside_0_to_1_is_the_nearer_end,
+                               setup),
+        cmocka_unit_test_setup(values_beyond_the_range_are_not_made_smaller,
                                setup),
         cmocka_unit_test_setup(mean_is_exact, setup),
         cmocka_unit_test_setup(merging_equals_recording_all, setup),
