@@ -1,1 +1,275 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "edge/check.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+// A robot and a server that fit; each case spoils one of them.
+typedef struct pair {
+    td_edge_profile robot;
+    td_wire_status server;
+} pair;
+
+static td_wire_channel channel(const char *name, td_wire_channel_kind kind)
+{
+    return (td_wire_channel){td_wire_text_of(name), kind};
+}
+
+static td_wire_camera camera(const char *name, uint32_t height, uint32_t width)
+{
+    return (td_wire_camera){td_wire_text_of(name), height, width};
+}
+
+static void describe_channels(td_wire_channel *channels, uint32_t *count)
+{
+    channels[0] = channel("shoulder", TD_WIRE_LINEAR);
+    channels[1] = channel("wrist", TD_WIRE_ANGLE);
+    channels[2] = channel("gripper", TD_WIRE_HOLD);
+    *count = 3;
+}
+
+static void fit(pair *p)
+{
+    *p = (pair){
+        .robot =
+            {
+                .model_id = "act",
+                .model_version = "v1",
+                .cameras = {camera("top", 480, 640), camera("hand", 96, 128)},
+                .camera_count = 2,
+                .step_period_us = 33333,
+                .actions_per_chunk = 50,
+            },
+        .server =
+            {
+                .model_id = td_wire_text_of("act"),
+                .model_version = td_wire_text_of("v1"),
+                .cameras = {camera("hand", 96, 128), camera("top", 480, 640)},
+                .camera_count = 2,
+                .action_dim = 3,
+                .step_period_us = 33333,
+                .max_actions_per_chunk = 50,
+            },
+    };
+    describe_channels(p->robot.actions, &p->robot.action_count);
+    describe_channels(p->robot.states, &p->robot.state_count);
+    describe_channels(p->server.actions, &p->server.action_count);
+    describe_channels(p->server.states, &p->server.state_count);
+}
+
+static void spoil_model_id(pair *p)
+{
+    p->server.model_id = td_wire_text_of("actor");
+}
+
+static void spoil_model_version(pair *p)
+{
+    p->robot.model_version = "v2";
+}
+
+static void spoil_action_dim(pair *p)
+{
+    p->server.action_dim = 14;
+}
+
+static void spoil_action_count(pair *p)
+{
+    p->server.action_count = 2;
+}
+
+static void spoil_action_name(pair *p)
+{
+    p->server.actions[0] = channel("shoulder_pan", TD_WIRE_LINEAR);
+}
+
+static void spoil_action_order(pair *p)
+{
+    td_wire_channel first = p->server.actions[0];
+    p->server.actions[0] = p->server.actions[1];
+    p->server.actions[1] = first;
+}
+
+static void spoil_action_kind(pair *p)
+{
+    p->server.actions[2].kind = TD_WIRE_LINEAR;
+}
+
+static void spoil_state_count(pair *p)
+{
+    p->robot.state_count = 2;
+}
+
+static void spoil_state_name(pair *p)
+{
+    p->robot.states[1] = channel("elbow", TD_WIRE_ANGLE);
+}
+
+static void spoil_state_kind(pair *p)
+{
+    p->robot.states[1].kind = TD_WIRE_QUATERNION;
+}
+
+static void lose_camera(pair *p)
+{
+    p->robot.camera_count = 1;
+}
+
+static void lose_all_cameras(pair *p)
+{
+    p->robot.camera_count = 0;
+}
+
+static void spoil_camera_size(pair *p)
+{
+    p->robot.cameras[0] = camera("top", 640, 480);
+}
+
+static void spoil_camera_width(pair *p)
+{
+    p->server.cameras[0].width = 160;
+}
+
+static void spoil_period(pair *p)
+{
+    p->robot.step_period_us = 20000;
+}
+
+static void spoil_chunk(pair *p)
+{
+    p->robot.actions_per_chunk = 51;
+}
+
+static void a_mismatch_names_field_own_and_wanted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*spoil)(pair *p);
+        const char *text;
+    } cases[] = {
+        {"model id", spoil_model_id,
+         "model_id: this robot has \"act\", the server has \"actor\""},
+        {"model version", spoil_model_version,
+         "model_version: this robot has \"v2\", the server has \"v1\""},
+        {"action dim", spoil_action_dim,
+         "action_dim: this robot has 3, the server wants 14"},
+        {"action count", spoil_action_count,
+         "action_names: this robot has 3, the server wants 2"},
+        {"action name", spoil_action_name,
+         "action_names[0]: this robot has \"shoulder\", the server wants "
+         "\"shoulder_pan\"; the order counts"},
+        {"action order", spoil_action_order,
+         "action_names[0]: this robot has \"shoulder\", the server wants "
+         "\"wrist\"; the order counts"},
+        {"action kind", spoil_action_kind,
+         "action_names[2] gripper: this robot has kind hold, the server wants "
+         "linear"},
+        {"state count", spoil_state_count,
+         "state_names: this robot has 2, the server wants 3"},
+        {"state name", spoil_state_name,
+         "state_names[1]: this robot has \"elbow\", the server wants "
+         "\"wrist\"; the order counts"},
+        {"state kind", spoil_state_kind,
+         "state_names[1] wrist: this robot has kind quaternion, the server "
+         "wants angle"},
+        {"camera missing", lose_camera,
+         "expected_cameras.hand: this robot has no such camera, the server "
+         "wants 96x128"},
+        {"no camera at all", lose_all_cameras,
+         "expected_cameras.hand: this robot has no such camera, the server "
+         "wants 96x128"},
+        {"camera on its side", spoil_camera_size,
+         "expected_cameras.top: this robot has 640x480, the server wants "
+         "480x640"},
+        {"camera width", spoil_camera_width,
+         "expected_cameras.hand: this robot has 96x128, the server wants "
+         "96x160"},
+        {"period", spoil_period,
+         "step_period_us: this robot has 20000, the server wants 33333"},
+        {"chunk", spoil_chunk,
+         "max_actions_per_chunk: this robot plays 51 a chunk, the server gives "
+         "50"},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        pair p;
+        fit(&p);
+        cases[i].spoil(&p);
+        td_errinfo info = {""};
+        td_err err = td_edge_check(&p.robot, &p.server, &info);
+        if (err != TD_ERR_MISMATCH || strcmp(info.text, cases[i].text) != 0)
+            fail_msg("%s: %s", cases[i].name, info.text);
+    }
+}
+
+static void keep(pair *p)
+{
+    (void)p;
+}
+
+static void own_more_cameras(pair *p)
+{
+    p->robot.cameras[2] = camera("back", 1, 1);
+    p->robot.camera_count = 3;
+}
+
+static void want_no_camera(pair *p)
+{
+    p->server.camera_count = 0;
+}
+
+static void play_less_of_a_chunk(pair *p)
+{
+    p->robot.actions_per_chunk = 1;
+}
+
+static void be_warming_and_full(pair *p)
+{
+    p->server.state = TD_WIRE_WARMING;
+    p->server.load = 1;
+}
+
+static void a_robot_that_fits_passes(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        void (*change)(pair *p);
+    } cases[] = {
+        {"all the same, cameras in any order", keep},
+        {"more cameras than asked for", own_more_cameras},
+        {"a server that wants no camera", want_no_camera},
+        {"fewer rows of a chunk", play_less_of_a_chunk},
+        {"a server not ready: not a matter of fit", be_warming_and_full},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        pair p;
+        fit(&p);
+        cases[i].change(&p);
+        td_errinfo info = {""};
+        if (td_edge_check(&p.robot, &p.server, &info) != TD_OK)
+            fail_msg("%s: %s", cases[i].name, info.text);
+    }
+}
+
+static void a_check_without_info_is_a_check_too(void **state)
+{
+    (void)state;
+    pair p;
+    fit(&p);
+    spoil_period(&p);
+    assert_int_equal(td_edge_check(&p.robot, &p.server, NULL), TD_ERR_MISMATCH);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_mismatch_names_field_own_and_wanted),
+        cmocka_unit_test(a_robot_that_fits_passes),
+        cmocka_unit_test(a_check_without_info_is_a_check_too),
+    };
+    return cmocka_run_group_tests_name("edge/check", tests, NULL, NULL);
+}

@@ -23,7 +23,7 @@ typedef struct tick_side {
 
 typedef struct merge_side {
     td_edge_timeline *current;
-    td_edge_timeline *retired; // list; the tick may still look at the newest
+    td_edge_timeline *retired; // list, newest first; the tick may be on one
     td_edge_inflight inflight;
     uint64_t merged_seq;
     uint64_t merged;
@@ -51,11 +51,24 @@ const char *td_edge_stray_name(td_edge_stray stray)
     return names[stray];
 }
 
+// A quaternion is four channels in a row.
+static bool quaternions_are_whole(const td_edge_settings *settings)
+{
+    uint32_t run = 0;
+    for (uint32_t i = 0; i < settings->channels; i++) {
+        bool part = settings->kinds[i] == TD_WIRE_QUATERNION;
+        if (!part && run % 4 != 0) return false;
+        run = part ? run + 1 : 0;
+    }
+    return run % 4 == 0;
+}
+
 td_err td_edge_core_new(const td_edge_settings *settings,
                         td_edge_core **ret_core)
 {
     if (settings->channels == 0 || settings->channels > TD_WIRE_MAX_CHANNELS ||
-        settings->period_ns <= 0 || settings->actions_per_chunk == 0)
+        settings->period_ns <= 0 || settings->actions_per_chunk == 0 ||
+        !quaternions_are_whole(settings))
         return TD_ERR_INVALID;
     td_edge_core *core = calloc(1, sizeof *core);
     if (!core) return TD_ERR_NOMEM;
@@ -123,12 +136,11 @@ static void hold(td_edge_core *core, td_edge_step *step)
     tick->warned = true;
 }
 
-static bool should_ask(const td_edge_core *core, int64_t now_ns, uint32_t left)
+static bool should_ask(const td_edge_core *core, int64_t now_ns, uint64_t ended,
+                       uint32_t left)
 {
     const tick_side *tick = &core->tick;
     if (left > core->settings.ask_below_rows) return false;
-    uint64_t ended =
-        atomic_load_explicit(&core->ended_seq, memory_order_acquire);
     if (ended >= atomic_load_explicit(&tick->asked, memory_order_relaxed))
         return true;
     return now_ns - tick->asked_ns >=
@@ -140,6 +152,9 @@ td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
 {
     tick_side *tick = &core->tick;
     td_edge_step step = {0};
+    // Before the timeline: an answer that has ended has its rows in it.
+    uint64_t ended =
+        atomic_load_explicit(&core->ended_seq, memory_order_acquire);
     take_timeline(core);
     const float *row =
         td_edge_timeline_row(tick->timeline, td_edge_core_cursor(core));
@@ -150,7 +165,7 @@ td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
     step.command = tick->commanded ? tick->command : NULL;
     step.left =
         td_edge_timeline_left(tick->timeline, td_edge_core_cursor(core));
-    if (connected && should_ask(core, now_ns, step.left)) {
+    if (connected && should_ask(core, now_ns, ended, step.left)) {
         step.ask = true;
         step.must_go = step.left == 0;
         step.seq =
@@ -225,6 +240,7 @@ static td_edge_chunk place_chunk(const td_edge_core *core, int64_t now_ns,
     int64_t past = core->merge.merged == 0
                        ? 0
                        : (now_ns - sent->put_ns) / core->settings.period_ns;
+    if (past < 0) past = 0;
     if (past > rows) past = rows;
     chunk.first = cursor;
     chunk.rows = rows - (uint32_t)past;
@@ -232,7 +248,7 @@ static td_edge_chunk place_chunk(const td_edge_core *core, int64_t now_ns,
     return chunk;
 }
 
-// The tick may still be on the newest of the retired ones, and no other.
+// The tick is on the timeline of its generation or already on a later one.
 static void collect(td_edge_core *core)
 {
     uint64_t generation =

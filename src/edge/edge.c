@@ -1,1 +1,166 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shutdown: the tick stops first, so that nothing new is asked; then driver,
+// publisher and merge, each woken once; then the session's declarations go, and
+// with the last callback everything is freed.
+#include "edge/edge.h"
+
+#include "base/log.h"
+#include "edge/shell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define RECEIVED 256
+
+const char *td_edge_state_name(td_edge_state state)
+{
+    static const char *const names[] = {
+        [TD_EDGE_CONNECTING] = "CONNECTING",
+        [TD_EDGE_STREAMING] = "STREAMING",
+        [TD_EDGE_RECONNECTING] = "RECONNECTING",
+        [TD_EDGE_STOPPED] = "STOPPED",
+    };
+    return names[state];
+}
+
+static void init_values(td_edge *edge)
+{
+    pthread_mutex_init(&edge->lock, NULL);
+    td_event_init(&edge->driver_wake);
+    td_event_init(&edge->publisher_wake);
+    td_event_init(&edge->merge_wake);
+    td_event_init(&edge->session_wake);
+    td_hist_init(&edge->lateness_ns);
+    td_hist_init(&edge->transport_ns);
+    td_hist_init(&edge->installed_ns);
+    edge->opened_ns = td_clock_now_ns(&td_clock_monotonic);
+}
+
+static td_err make(td_edge *edge, td_errinfo *info)
+{
+    TD_TRY(td_edge_core_new(&edge->config.core, &edge->core));
+    TD_TRY(td_slot_new(sizeof(td_edge_command), &edge->commands));
+    TD_TRY(td_slot_new(sizeof(td_edge_asking), &edge->askings));
+    TD_TRY(td_slot_new(sizeof(td_edge_outgoing), &edge->outbox));
+    TD_TRY(td_queue_new(RECEIVED, sizeof(td_edge_received), &edge->received));
+    TD_TRY(td_wire_decoder_new(&edge->decoder));
+    TD_TRY(td_edge_publisher_new(edge, &edge->publisher, info));
+    return td_edge_session_new(edge, &edge->session, info);
+}
+
+static td_err start_thread(td_edge *edge, const char *name, int priority,
+                           int cpu, void (*run)(void *), td_thread **ret_thread,
+                           td_errinfo *info)
+{
+    td_thread_config config = {
+        .name = name, .realtime_priority = priority, .cpu = cpu};
+    TD_TRY(td_thread_start(&config, run, edge, ret_thread, info));
+    const char *refusal = td_thread_refusal(*ret_thread);
+    if (refusal) td_log_text(TD_LOG_WARN, "%s", refusal);
+    return TD_OK;
+}
+
+static td_err start(td_edge *edge, td_errinfo *info)
+{
+    int priority = edge->config.realtime_priority;
+    int below = priority > 1 ? priority - 1 : priority;
+    TD_TRY(start_thread(edge, "td-merge", 0, -1, td_edge_merger_run,
+                        &edge->merge, info));
+    TD_TRY(start_thread(edge, "td-publisher", 0, -1, td_edge_publisher_run,
+                        &edge->publisher_thread, info));
+    TD_TRY(start_thread(edge, "td-driver", below, -1, td_edge_driver_run,
+                        &edge->driver, info));
+    return start_thread(edge, "td-tick", priority, edge->config.cpu,
+                        td_edge_tick_run, &edge->tick, info);
+}
+
+static void join(td_thread *thread, td_event *wake)
+{
+    if (!thread) return;
+    if (wake) td_event_signal(wake);
+    td_thread_join(thread);
+}
+
+static void free_slot(td_slot *slot)
+{
+    if (slot) td_slot_free(slot);
+}
+
+static void unmake(td_edge *edge)
+{
+    td_edge_received received;
+    while (edge->received && td_queue_pop(edge->received, &received) == TD_OK)
+        td_net_msg_free(received.msg);
+    if (edge->publisher) td_edge_publisher_free(edge->publisher);
+    if (edge->decoder) td_wire_decoder_free(edge->decoder);
+    if (edge->received) td_queue_free(edge->received);
+    free_slot(edge->outbox);
+    free_slot(edge->askings);
+    free_slot(edge->commands);
+    if (edge->core) td_edge_core_free(edge->core);
+    pthread_mutex_destroy(&edge->lock);
+    free(edge);
+}
+
+void td_edge_close(td_edge *edge)
+{
+    atomic_store(&edge->stop_threads, true);
+    join(edge->tick, NULL);
+    join(edge->driver, &edge->driver_wake);
+    join(edge->publisher_thread, &edge->publisher_wake);
+    join(edge->merge, &edge->merge_wake);
+    if (edge->session) td_edge_session_free(edge->session);
+    unmake(edge);
+}
+
+td_err td_edge_open(td_net *net, td_robot *robot, const td_edge_config *config,
+                    td_edge **ret_edge, td_errinfo *info)
+{
+    td_edge *edge = calloc(1, sizeof *edge);
+    if (!edge) return TD_ERR_NOMEM;
+    edge->net = net;
+    edge->robot = robot;
+    edge->config = *config;
+    init_values(edge);
+    td_err err = make(edge, info);
+    if (err == TD_OK) err = start(edge, info);
+    if (err != TD_OK) {
+        td_edge_close(edge);
+        return err;
+    }
+    *ret_edge = edge;
+    return TD_OK;
+}
+
+void td_edge_stop(td_edge *edge)
+{
+    atomic_store(&edge->stop_session, true);
+    td_event_signal(&edge->session_wake);
+}
+
+void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
+{
+    *ret_report = (td_edge_report){
+        .state = (td_edge_state)atomic_load(&edge->state),
+        .outbox_replaced = atomic_load(&edge->outbox_replaced),
+        .put_failed = atomic_load(&edge->put_failed),
+        .frame_failed = atomic_load(&edge->frame_failed),
+        .inbox_full = atomic_load(&edge->inbox_full),
+        .missed_ticks = atomic_load(&edge->missed_ticks),
+        .driver_failed = atomic_load(&edge->driver_failed),
+        .reconnects = atomic_load(&edge->reconnects),
+    };
+    pthread_mutex_lock(&edge->lock);
+    td_edge_core_counts(edge->core, &ret_report->counts);
+    memcpy(ret_report->server, edge->server, sizeof ret_report->server);
+    pthread_mutex_unlock(&edge->lock);
+}
+
+td_edge_times td_edge_times_get(const td_edge *edge)
+{
+    return (td_edge_times){
+        .lateness_ns = &edge->lateness_ns,
+        .transport_ns = &edge->transport_ns,
+        .installed_ns = &edge->installed_ns,
+    };
+}

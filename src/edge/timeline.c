@@ -42,11 +42,13 @@ static float blend_linear(float old, float new, float share)
     return (1.0F - share) * old + share * new;
 }
 
-// The shorter way round, and back into [-pi, pi).
+// The shorter way round. An angle and a quaternion have more than one name for
+// the same place; the result goes by the new one's, so that the blended rows
+// join the rest of their chunk without a turn.
 static float blend_angle(float old, float new, float share)
 {
     double turn = remainder((double)new - (double)old, 2.0 * M_PI);
-    return (float)remainder((double)old + (double)share * turn, 2.0 * M_PI);
+    return (float)((double)new - (1.0 - (double)share) * turn);
 }
 
 // Spherical interpolation along the shorter arc; the result has length 1.
@@ -64,7 +66,7 @@ static void blend_quaternion(const float *old, const float *new, float share,
     double mixed[4];
     double length = 0;
     for (int i = 0; i < 4; i++) {
-        mixed[i] = from * (double)old[i] + sign * to * (double)new[i];
+        mixed[i] = sign * from * (double)old[i] + to * (double)new[i];
         length += mixed[i] * mixed[i];
     }
     length = sqrt(length);

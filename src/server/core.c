@@ -11,6 +11,7 @@ typedef struct client {
     uint64_t boot;
     uint64_t episode;
     uint64_t seq; // the newest that came
+    uint64_t running_boot, running_episode;
     uint64_t superseded[TD_WIRE_MAX_SUPERSEDED];
     uint32_t superseded_count; // still to be told
 } client;
@@ -131,12 +132,23 @@ static td_err find(const td_server_core *core, td_wire_text id,
     return TD_ERR_NOTFOUND;
 }
 
+static void remember_superseded(client *c, uint64_t seq)
+{
+    if (c->superseded_count == TD_WIRE_MAX_SUPERSEDED) {
+        memmove(c->superseded, c->superseded + 1,
+                (TD_WIRE_MAX_SUPERSEDED - 1) * sizeof c->superseded[0]);
+        c->superseded_count--;
+    }
+    c->superseded[c->superseded_count++] = seq;
+}
+
 // Forgets everything about what a client sent, except what it must be told.
 static void start_anew(td_server_core *core, uint32_t number, uint64_t boot,
                        uint64_t episode, td_sched_request *ret_dropped)
 {
     client *c = &core->clients[number];
-    if (boot != c->boot) {
+    bool same_start = boot == c->boot;
+    if (!same_start) {
         c->seq = 0;
         c->superseded_count = 0;
     }
@@ -144,6 +156,7 @@ static void start_anew(td_server_core *core, uint32_t number, uint64_t boot,
     c->episode = episode;
     td_sched_slots_clear(core->slots, number, ret_dropped);
     if (!ret_dropped->payload) return;
+    if (same_start) remember_superseded(c, ret_dropped->seq);
     core->counts.outcomes[TD_SERVER_WAITING]--;
     core->counts.outcomes[TD_SERVER_DEPARTED]++;
 }
@@ -202,9 +215,12 @@ static td_err attach_checked(td_server_core *core, const td_wire_attach *attach,
     if (attach->client.size > TD_WIRE_MAX_NAME)
         return td_fail(info, TD_ERR_DENIED, "client_uuid is too long");
     TD_TRY(refuse_stranger(core, attach->client, info));
-    if (find(core, attach->client, ret_client) == TD_OK)
-        return take_over(core, *ret_client, attach, ret_dropped, info);
-    return add(core, attach, ret_client, info);
+    uint32_t number;
+    if (find(core, attach->client, &number) != TD_OK)
+        return add(core, attach, ret_client, info);
+    TD_TRY(take_over(core, number, attach, ret_dropped, info));
+    *ret_client = number;
+    return TD_OK;
 }
 
 td_err td_server_core_attach(td_server_core *core, const td_wire_attach *attach,
@@ -257,7 +273,8 @@ static td_err fits_camera(const td_wire_obs *obs, const td_wire_camera *camera,
                        "images.%.*s: missing, the model wants %ux%u", size,
                        name, camera->height, camera->width);
     const uint32_t *shape = image->shape;
-    if (shape[0] == 0) return TD_OK; // its codec tells
+    if (shape[0] == 0 && image->codec != TD_WIRE_RAW)
+        return TD_OK; // its codec tells
     if (shape[0] == camera->height && shape[1] == camera->width &&
         shape[2] == 3)
         return TD_OK;
@@ -288,16 +305,6 @@ td_err td_server_core_fits(const td_server_core *core, const td_wire_obs *obs,
     for (uint32_t i = 0; i < spec->camera_count; i++)
         TD_TRY(fits_camera(obs, &spec->cameras[i], info));
     return TD_OK;
-}
-
-static void remember_superseded(client *c, uint64_t seq)
-{
-    if (c->superseded_count == TD_WIRE_MAX_SUPERSEDED) {
-        memmove(c->superseded, c->superseded + 1,
-                (TD_WIRE_MAX_SUPERSEDED - 1) * sizeof c->superseded[0]);
-        c->superseded_count--;
-    }
-    c->superseded[c->superseded_count++] = seq;
 }
 
 void td_server_core_ended(td_server_core *core, uint32_t number,
@@ -365,23 +372,37 @@ uint32_t td_server_core_next(td_server_core *core, uint32_t most,
 {
     uint32_t count =
         td_sched_slots_next(core->slots, most, ret_clients, ret_requests);
+    for (uint32_t i = 0; i < count; i++) {
+        client *c = &core->clients[ret_clients[i]];
+        c->running_boot = c->boot;
+        c->running_episode = c->episode;
+    }
     core->counts.outcomes[TD_SERVER_WAITING] -= count;
     core->counts.outcomes[TD_SERVER_RUNNING] += count;
     return count;
 }
 
-uint32_t td_server_core_done(td_server_core *core, uint32_t number,
-                             td_server_outcome outcome,
-                             uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED])
+uint32_t
+td_server_core_superseded(td_server_core *core, uint32_t number,
+                          uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED])
 {
     client *c = &core->clients[number];
-    td_sched_slots_done(core->slots, number);
-    core->counts.outcomes[TD_SERVER_RUNNING]--;
-    core->counts.outcomes[outcome]++;
+    // A robot drops the answer to an earlier start or episode of its own, and
+    // what such an answer tells; the next one will tell it.
+    if (c->running_boot != c->boot || c->running_episode != c->episode)
+        return 0;
     uint32_t count = c->superseded_count;
     memcpy(ret_superseded, c->superseded, count * sizeof c->superseded[0]);
     c->superseded_count = 0;
     return count;
+}
+
+void td_server_core_done(td_server_core *core, uint32_t number,
+                         td_server_outcome outcome)
+{
+    td_sched_slots_done(core->slots, number);
+    core->counts.outcomes[TD_SERVER_RUNNING]--;
+    core->counts.outcomes[outcome]++;
 }
 
 uint32_t td_server_core_clients(const td_server_core *core)

@@ -85,7 +85,7 @@ TD_NODISCARD td_err td_server_core_detach(td_server_core *core,
                                           td_sched_request *ret_dropped);
 
 // Whether an observation fits the model. MISMATCH with field, what came and
-// what is wanted.
+// what is wanted; UNSUPPORTED with the field that this server cannot serve.
 TD_NODISCARD td_err td_server_core_fits(const td_server_core *core,
                                         const td_wire_obs *obs,
                                         td_errinfo *info);
@@ -114,12 +114,15 @@ uint32_t td_server_core_next(td_server_core *core, uint32_t most,
                              uint32_t *ret_clients,
                              td_sched_request *ret_requests);
 
-// A running request has ended, ANSWERED or FAILED. Writes the seqs of this
-// client that will never be answered, to be told with the answer; returns how
-// many.
-uint32_t td_server_core_done(td_server_core *core, uint32_t client,
-                             td_server_outcome outcome,
-                             uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED]);
+// Takes the seqs of this client that will never be answered, to be told with
+// its next answer; returns how many.
+uint32_t
+td_server_core_superseded(td_server_core *core, uint32_t client,
+                          uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED]);
+
+// A running request has ended, ANSWERED or FAILED.
+void td_server_core_done(td_server_core *core, uint32_t client,
+                         td_server_outcome outcome);
 
 uint32_t td_server_core_clients(const td_server_core *core);
 void td_server_core_counts(const td_server_core *core,

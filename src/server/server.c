@@ -1,1 +1,383 @@
 // SPDX-License-Identifier: Apache-2.0
+// Shutdown: the status and liveliness declarations go first, so that nobody new
+// comes; then each client's, so that no observation comes; then the engine's
+// last batch is waited for; then everything is freed. The loop's thread does
+// all of it before it returns.
+#include "server/server.h"
+
+#include "base/log.h"
+#include "server/shell.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EVENTS 1024
+
+static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
+
+static void push_event(td_server *server, const td_server_event *event)
+{
+    if (td_queue_push(server->events, event) == TD_OK) {
+        td_event_signal(&server->wake);
+        return;
+    }
+    atomic_fetch_add(&server->events_dropped, 1);
+    if (event->query) td_net_request_free(event->query);
+}
+
+// Transport's thread.
+static void on_query(void *user, td_net_request *request)
+{
+    push_event(user, &(td_server_event){.query = request});
+}
+
+// Transport's thread.
+static void on_alive(void *user, const char *key, bool alive)
+{
+    td_server *server = user;
+    td_server_event event = {.alive = alive};
+    if (td_server_token_parse(key, &event.token) == TD_OK)
+        push_event(server, &event);
+    else
+        atomic_fetch_add(&server->bad_tokens, 1);
+}
+
+static void reply_status(td_server *server, td_net_request *query,
+                         td_err attach, const char *reason, bool is_attach)
+{
+    td_wire_status *status = malloc(sizeof *status);
+    if (!status) return;
+    pthread_mutex_lock(&server->lock);
+    td_server_core_status(server->core, status);
+    pthread_mutex_unlock(&server->lock);
+    status->has_attach = is_attach;
+    status->attached = attach == TD_OK;
+    if (is_attach && attach != TD_OK)
+        status->attach_reason = td_wire_text_of(reason);
+    char key[TD_WIRE_MAX_KEY];
+    td_errinfo info;
+    td_err err = td_wire_status_encode(server->encoder, status, &info);
+    if (err == TD_OK)
+        err = td_wire_key(&server->route, NULL, "status", key, &info);
+    if (err == TD_OK) {
+        size_t count;
+        const td_slice *parts = td_wire_encoder_parts(server->encoder, &count);
+        err = td_net_reply(query, key, parts, count);
+    }
+    if (err != TD_OK) atomic_fetch_add(&server->puts_failed, 1);
+    free(status);
+}
+
+static void drop_peer(td_server *server, uint32_t number)
+{
+    td_server_peer_close(server->peers[number]);
+    server->peers[number] = NULL;
+}
+
+// Makes the client's declarations if it is new, or remembers its newer start.
+static td_err take_client(td_server *server, uint32_t number,
+                          const td_wire_attach *attach, td_errinfo *info)
+{
+    td_server_peer *peer = server->peers[number];
+    if (!peer) {
+        TD_TRY(td_server_peer_open(server, number, attach,
+                                   &server->peers[number], info));
+        peer = server->peers[number];
+        td_log_text(TD_LOG_INFO, "server: %s attached (boot %llu)", peer->id,
+                    (unsigned long long)attach->boot);
+    }
+    peer->boot = attach->boot;
+    peer->leaving = false;
+    return TD_OK;
+}
+
+// A start of the same client that is still alive keeps its place.
+static td_err refuse_second(const td_server *server,
+                            const td_wire_attach *attach, td_errinfo *info)
+{
+    for (size_t i = 0; i < server->tokens.count; i++) {
+        const td_server_token *token = &server->tokens.list[i];
+        if (token->boot >= attach->boot ||
+            !td_wire_text_is(attach->client, token->client))
+            continue;
+        return td_fail(info, TD_ERR_DENIED,
+                       "client %s is already running (boot %llu): stop it or "
+                       "choose another client_uuid",
+                       token->client, (unsigned long long)token->boot);
+    }
+    return TD_OK;
+}
+
+static td_err attach_core(td_server *server, const td_wire_attach *attach,
+                          uint32_t *ret_number, td_errinfo *info)
+{
+    td_sched_request dropped;
+    pthread_mutex_lock(&server->lock);
+    td_err err =
+        td_server_core_attach(server->core, attach, ret_number, &dropped, info);
+    pthread_mutex_unlock(&server->lock);
+    if (err == TD_OK && dropped.payload)
+        td_server_run_recycle(server, dropped.payload);
+    return err;
+}
+
+static td_err attach_client(td_server *server, const td_wire_attach *attach,
+                            td_errinfo *info)
+{
+    uint32_t number;
+    td_err err = refuse_second(server, attach, info);
+    if (err == TD_OK) err = attach_core(server, attach, &number, info);
+    if (err == TD_OK) err = take_client(server, number, attach, info);
+    if (err != TD_OK)
+        td_log_text(TD_LOG_WARN, "server: refused to attach: %s", info->text);
+    return err;
+}
+
+// A query without a payload asks for the status; one with a payload asks one
+// server, by its id, to take a client, and the others keep quiet.
+static void take_query(td_server *server, td_net_request *query)
+{
+    td_slice payload = td_net_request_payload(query);
+    td_errinfo info = {.text = ""};
+    if (payload.size == 0) {
+        reply_status(server, query, TD_OK, NULL, false);
+        return;
+    }
+    td_wire_attach attach;
+    td_err err = td_wire_attach_decode(server->decoder, payload.data,
+                                       payload.size, &attach, &info);
+    if (err != TD_OK) {
+        atomic_fetch_add(&server->bad_queries, 1);
+        td_log_text(TD_LOG_WARN, "server: bad attach: %s", info.text);
+    } else if (!td_wire_text_is(attach.server, server->id)) {
+        return;
+    } else {
+        err = attach_client(server, &attach, &info);
+    }
+    reply_status(server, query, err, info.text, true);
+}
+
+// A client's token came or went. One that goes takes its client along.
+static void take_token(td_server *server, const td_server_event *event)
+{
+    const td_server_token *token = &event->token;
+    if (event->alive) {
+        if (td_server_tokens_add(&server->tokens, token) != TD_OK)
+            atomic_fetch_add(&server->events_dropped, 1);
+        return;
+    }
+    td_server_tokens_remove(&server->tokens, token);
+    for (uint32_t i = 0; i < server->capacity; i++) {
+        td_server_peer *peer = server->peers[i];
+        if (peer && peer->boot == token->boot &&
+            strcmp(peer->id, token->client) == 0)
+            peer->leaving = true;
+    }
+}
+
+static void let_go(td_server *server, td_server_peer *peer)
+{
+    uint32_t number;
+    td_sched_request dropped = {0};
+    pthread_mutex_lock(&server->lock);
+    td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
+                                       &number, &dropped);
+    pthread_mutex_unlock(&server->lock);
+    if (err == TD_ERR_BUSY) return; // the engine's thread wakes us when done
+    if (dropped.payload) td_server_run_recycle(server, dropped.payload);
+    td_log_text(TD_LOG_INFO, "server: %s left", peer->id);
+    drop_peer(server, peer->number);
+}
+
+static void take_events(td_server *server)
+{
+    td_server_event event;
+    while (td_queue_pop(server->events, &event) == TD_OK) {
+        if (event.query) {
+            take_query(server, event.query);
+            td_net_request_free(event.query);
+        } else {
+            take_token(server, &event);
+        }
+    }
+}
+
+static void look_after_peers(td_server *server)
+{
+    for (uint32_t i = 0; i < server->capacity; i++) {
+        td_server_peer *peer = server->peers[i];
+        if (!peer) continue;
+        td_server_run_inbox(server, peer);
+        if (peer->leaving) let_go(server, peer);
+    }
+}
+
+static bool is_running(td_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    bool running = server->running;
+    pthread_mutex_unlock(&server->lock);
+    return running;
+}
+
+static void shut_down(td_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    td_server_core_set_state(server->core, TD_WIRE_DRAINING);
+    pthread_mutex_unlock(&server->lock);
+    (void)td_net_undeclare(server->status);
+    (void)td_net_undeclare(server->watch);
+    (void)td_net_undeclare(server->token);
+    while (is_running(server))
+        (void)td_event_wait_until(&server->wake, INT64_MAX);
+    for (uint32_t i = 0; i < server->capacity; i++)
+        if (server->peers[i]) let_go(server, server->peers[i]);
+    if (server->metrics) td_net_unpublish(server->metrics);
+}
+
+static void loop(void *user)
+{
+    td_server *server = user;
+    int64_t next_ns = server->metrics
+                          ? server->opened_ns + server->metrics_period_ns
+                          : INT64_MAX;
+    while (!atomic_load(&server->stop)) {
+        (void)td_event_wait_until(&server->wake, next_ns);
+        take_events(server);
+        look_after_peers(server);
+        td_server_run_next(server);
+        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        if (now_ns < next_ns) continue;
+        td_server_telemetry_put(server, now_ns);
+        next_ns = now_ns + server->metrics_period_ns;
+    }
+    shut_down(server);
+}
+
+static td_err make(td_server *server, const td_server_config *config)
+{
+    td_event_init(&server->wake);
+    td_hist_init(&server->queue_ns);
+    td_hist_init(&server->service_ns);
+    TD_TRY(td_queue_new(EVENTS, sizeof(td_server_event), &server->events));
+    TD_TRY(td_wire_decoder_new(&server->decoder));
+    TD_TRY(td_wire_encoder_new(&server->encoder));
+    TD_TRY(td_wire_encoder_new(&server->answer_encoder));
+    TD_TRY(td_media_jpeg_decoder_new(&server->jpeg));
+    server->peers = calloc(server->capacity, sizeof *server->peers);
+    if (!server->peers) return TD_ERR_NOMEM;
+    TD_TRY(td_server_core_new(&config->settings, server->spec, &server->core));
+    td_server_core_set_state(server->core, TD_WIRE_READY);
+    return TD_OK;
+}
+
+static td_err declare(td_server *server, const td_server_config *config,
+                      td_errinfo *info)
+{
+    char key[TD_WIRE_MAX_KEY];
+    char token[TD_WIRE_MAX_KEY + 2 * TD_WIRE_MAX_NAME];
+    if (config->metrics_period_ns > 0) {
+        TD_TRY(td_wire_key(&server->route, NULL, "metrics", key, info));
+        TD_TRY(td_net_publish(server->net, key, &metrics_qos, &server->metrics,
+                              info));
+    }
+    TD_TRY(td_wire_key(&server->route, "*", "alive", key, info));
+    (void)snprintf(token, sizeof token, "%s/*", key);
+    TD_TRY(td_net_watch(server->net, token, on_alive, server, &server->watch,
+                        info));
+    TD_TRY(td_wire_key(&server->route, NULL, "status", key, info));
+    TD_TRY(td_net_serve(server->net, key, on_query, server, &server->status,
+                        info));
+    (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", key, server->id,
+                   (unsigned long long)config->settings.boot);
+    return td_net_token(server->net, token, &server->token, info);
+}
+
+static void free_requests(td_server_request *request)
+{
+    while (request) {
+        td_server_request *next = request->next_free;
+        free(request);
+        request = next;
+    }
+}
+
+// Frees what was made; nothing declared is left.
+static void unmake(td_server *server)
+{
+    td_server_event event;
+    while (server->events && td_queue_pop(server->events, &event) == TD_OK)
+        if (event.query) td_net_request_free(event.query);
+    if (server->core) td_server_core_free(server->core);
+    free_requests(server->free_requests);
+    if (server->jpeg) td_media_jpeg_decoder_free(server->jpeg);
+    if (server->answer_encoder) td_wire_encoder_free(server->answer_encoder);
+    if (server->encoder) td_wire_encoder_free(server->encoder);
+    if (server->decoder) td_wire_decoder_free(server->decoder);
+    if (server->events) td_queue_free(server->events);
+    free(server->tokens.list);
+    pthread_mutex_destroy(&server->lock);
+    free(server->peers);
+    free(server);
+}
+
+static void undeclare(td_server *server)
+{
+    if (server->status) (void)td_net_undeclare(server->status);
+    if (server->watch) (void)td_net_undeclare(server->watch);
+    if (server->token) (void)td_net_undeclare(server->token);
+    if (server->metrics) td_net_unpublish(server->metrics);
+}
+
+static td_err start(td_server *server, const td_server_config *config,
+                    td_errinfo *info)
+{
+    TD_TRY(make(server, config));
+    TD_TRY(declare(server, config, info));
+    td_thread_config thread = {.name = "td-server", .cpu = -1};
+    return td_thread_start(&thread, loop, server, &server->thread, info);
+}
+
+td_err td_server_open(td_net *net, td_engine *engine,
+                      const td_server_config *config, td_server **ret_server,
+                      td_errinfo *info)
+{
+    td_server *server = calloc(1, sizeof *server);
+    if (!server) return TD_ERR_NOMEM;
+    server->net = net;
+    server->engine = engine;
+    server->spec = engine->ops->spec(engine);
+    server->route = config->route;
+    server->id = config->settings.server_id;
+    server->capacity = config->settings.capacity;
+    server->metrics_period_ns = config->metrics_period_ns;
+    server->opened_ns = td_clock_now_ns(&td_clock_monotonic);
+    pthread_mutex_init(&server->lock, NULL);
+    td_err err = start(server, config, info);
+    if (err != TD_OK) {
+        undeclare(server);
+        unmake(server);
+        return err;
+    }
+    *ret_server = server;
+    return TD_OK;
+}
+
+void td_server_close(td_server *server)
+{
+    atomic_store(&server->stop, true);
+    td_event_signal(&server->wake);
+    td_thread_join(server->thread);
+    unmake(server);
+}
+
+void td_server_report_get(td_server *server, td_server_report *ret_report)
+{
+    pthread_mutex_lock(&server->lock);
+    td_server_core_counts(server->core, &ret_report->counts);
+    ret_report->clients = td_server_core_clients(server->core);
+    pthread_mutex_unlock(&server->lock);
+    ret_report->events_dropped = atomic_load(&server->events_dropped);
+    ret_report->puts_failed = atomic_load(&server->puts_failed);
+}

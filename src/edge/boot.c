@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/boot.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static uint64_t read_number(const char *path)
+{
+    uint64_t number = 0;
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    if (fscanf(file, "%" SCNu64, &number) != 1) number = 0;
+    (void)fclose(file);
+    return number;
+}
+
+static void make_folders(const char *path)
+{
+    char folder[PATH_MAX];
+    if (strlen(path) >= sizeof folder) return;
+    strcpy(folder, path);
+    for (char *slash = strchr(folder + 1, '/'); slash;
+         slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        (void)mkdir(folder, 0755); // a failure shows when the file is opened
+        *slash = '/';
+    }
+}
+
+static bool write_file(const char *path, uint64_t number)
+{
+    FILE *file = fopen(path, "we");
+    if (!file) return false;
+    bool ok = fprintf(file, "%" PRIu64 "\n", number) > 0 && fflush(file) == 0 &&
+              fsync(fileno(file)) == 0;
+    return fclose(file) == 0 && ok;
+}
+
+// A new file renamed over the old one: a crash leaves one or the other.
+static bool write_number(const char *path, uint64_t number)
+{
+    char fresh[PATH_MAX];
+    int length = snprintf(fresh, sizeof fresh, "%s.%ld", path, (long)getpid());
+    if (length < 0 || (size_t)length >= sizeof fresh) {
+        errno = ENAMETOOLONG;
+        return false;
+    }
+    if (write_file(fresh, number) && rename(fresh, path) == 0) return true;
+    int why = errno;
+    (void)unlink(fresh);
+    errno = why;
+    return false;
+}
+
+td_err td_edge_boot(const char *path, int64_t wall_ms, uint64_t *ret_boot,
+                    td_errinfo *info)
+{
+    uint64_t kept = read_number(path);
+    uint64_t boot = (uint64_t)wall_ms;
+    if (kept >= boot) boot = kept + 1;
+    *ret_boot = boot;
+    make_folders(path);
+    if (write_number(path, boot)) return TD_OK;
+    return td_fail(info, TD_ERR_IO, "boot_file: %s: %s; using the wall clock",
+                   path, strerror(errno));
+}

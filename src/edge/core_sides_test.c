@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+// The tick and the merge side by side: what the tick may not do, and what
+// holds when the two run at once.
+#include "base/ring.h"
+#include "base/thread.h"
+#include "edge/core_fixture.h"
+
+#include <sched.h>
+#include <stdlib.h>
+
+#define ROWS 8
+#define TICKS 20000
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define OWN_MALLOC 0
+#elif defined(__has_feature)
+#define OWN_MALLOC                                                             \
+    (!__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer))
+#else
+#define OWN_MALLOC 1
+#endif
+
+static _Thread_local uint64_t allocations;
+
+#if OWN_MALLOC
+// The sanitizers bring their own; otherwise every allocation of this program
+// comes through here.
+void *libc_malloc(size_t size) __asm__("__libc_malloc");
+void *libc_calloc(size_t count, size_t size) __asm__("__libc_calloc");
+void *libc_realloc(void *memory, size_t size) __asm__("__libc_realloc");
+void *libc_memalign(size_t align, size_t size) __asm__("__libc_memalign");
+
+void *malloc(size_t size)
+{
+    allocations++;
+    return libc_malloc(size);
+}
+
+void *calloc(size_t count, size_t size)
+{
+    allocations++;
+    return libc_calloc(count, size);
+}
+
+void *realloc(void *memory, size_t size)
+{
+    allocations++;
+    return libc_realloc(memory, size);
+}
+
+void *aligned_alloc(size_t align, size_t size)
+{
+    allocations++;
+    return libc_memalign(align, size);
+}
+#endif
+
+static void the_tick_allocates_nothing(void **state)
+{
+    (void)state;
+    if (!OWN_MALLOC) skip();
+    td_edge_settings settings = robot_settings();
+    settings.ask_below_rows = 3;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    uint64_t of_the_tick = 0;
+    uint64_t of_the_merge = 0;
+    for (int64_t i = 0; i < 1000; i++) {
+        uint64_t before = allocations;
+        td_edge_step step = td_edge_core_tick(core, i * PERIOD_NS, true);
+        of_the_tick += allocations - before;
+        if (!step.ask) continue;
+        robot_send(core, step.seq, i * PERIOD_NS);
+        before = allocations;
+        robot_answered(core, i * PERIOD_NS, step.seq, ROWS, 0);
+        of_the_merge += allocations - before;
+    }
+    assert_int_equal(of_the_tick, 0);
+    assert_true(of_the_merge > 100); // so this test can see them
+}
+
+// AddressSanitizer watches: the tick reads the timeline that it is on.
+static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.ask_below_rows = ROWS;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    uint64_t seq = 0;
+    for (int round = 0; round < 50; round++) {
+        for (int merges = 0; merges < round % 5; merges++) {
+            robot_send(core, ++seq, 0);
+            robot_answered(core, 0, seq, ROWS, 0);
+        }
+        for (int ticks = 0; ticks < round % 3; ticks++)
+            (void)td_edge_core_tick(core, 0, false);
+    }
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_MERGED], seq);
+}
+
+typedef struct both {
+    td_edge_core *core;
+    td_ring *asked; // of td_edge_sent, from the tick to the merge
+    _Atomic bool stop;
+    td_err failed; // of the merge side
+} both;
+
+// Channel 0 of each row is the step it is meant for, channel 1 the seq.
+static td_err answer_steps(td_edge_core *core, const td_edge_sent *sent)
+{
+    float data[ROWS][CHANNELS];
+    for (uint32_t k = 0; k < ROWS; k++) {
+        data[k][0] = (float)(sent->cursor + k);
+        data[k][1] = (float)sent->seq;
+    }
+    const td_wire_action action = {
+        .ident = {.boot = 7, .route = 2, .episode = 5, .seq = sent->seq},
+        .server = td_wire_text_of(SERVER),
+        .actions = {.dtype = TD_WIRE_F32,
+                    .rank = 2,
+                    .shape = {ROWS, CHANNELS},
+                    .data = data,
+                    .size = sizeof data},
+    };
+    td_edge_answer answer;
+    td_edge_core_sent(core, sent);
+    return td_edge_core_answer(core, sent->put_ns, SERVER, &action, &answer);
+}
+
+static void merge_side(void *user)
+{
+    both *b = user;
+    while (!atomic_load(&b->stop)) {
+        td_edge_sent sent;
+        if (td_ring_pop(b->asked, &sent) != TD_OK) {
+            sched_yield();
+            continue;
+        }
+        td_err err = answer_steps(b->core, &sent);
+        if (err != TD_OK) b->failed = err;
+    }
+}
+
+// Ticks until `rows` have played; counts what should not be.
+static uint64_t tick_side(both *b, uint64_t rows)
+{
+    uint64_t wrong = 0;
+    uint64_t seq = 0;      // played last
+    uint64_t promised = 0; // the step after the last row of the last answer
+    for (uint64_t tick = 0; td_edge_core_cursor(b->core) < rows; tick++) {
+        uint64_t step_number = td_edge_core_cursor(b->core);
+        td_edge_step step =
+            td_edge_core_tick(b->core, (int64_t)tick * PERIOD_NS, true);
+        uint64_t cursor = td_edge_core_cursor(b->core);
+        wrong += cursor != step_number + step.fresh;
+        if (step.fresh) {
+            wrong += step.command[0] != (float)step_number;
+            wrong += step.command[1] < (float)seq;
+            seq = (uint64_t)step.command[1];
+        } else {
+            sched_yield();
+        }
+        if (!step.ask) continue;
+        // It asks again only after the last answer, whose rows it must see.
+        wrong += cursor + step.left < promised;
+        promised = cursor + ROWS;
+        td_edge_sent sent = {.seq = step.seq, .cursor = cursor};
+        wrong += td_ring_push(b->asked, &sent) != TD_OK;
+    }
+    return wrong;
+}
+
+static void both_sides_at_once_play_every_step_in_order(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.ask_below_rows = ROWS - 2;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    td_edge_core_resend_after(core, INT64_MAX);
+    TD_AUTO(td_ring) *asked = NULL;
+    assert_int_equal(td_ring_new(4, sizeof(td_edge_sent), &asked), TD_OK);
+    both b = {.core = core, .asked = asked};
+    const td_thread_config config = {.name = "merge", .cpu = -1};
+    td_thread *thread = NULL;
+    assert_int_equal(td_thread_start(&config, merge_side, &b, &thread, NULL),
+                     TD_OK);
+    uint64_t wrong = tick_side(&b, TICKS);
+    atomic_store(&b.stop, true);
+    td_thread_join(thread);
+
+    assert_int_equal(wrong, 0);
+    assert_int_equal(b.failed, TD_OK);
+    td_edge_counts counts = robot_counts(core);
+    assert_int_equal(counts.fresh, TICKS);
+    assert_true(counts.outcomes[TD_EDGE_MERGED] >= TICKS / ROWS);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_tick_allocates_nothing),
+        cmocka_unit_test(a_timeline_lives_until_the_tick_has_moved_on),
+        cmocka_unit_test(both_sides_at_once_play_every_step_in_order),
+    };
+    return cmocka_run_group_tests_name("edge/core_sides", tests, NULL, NULL);
+}

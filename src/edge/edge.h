@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_EDGE_H
+#define TD_EDGE_EDGE_H
+
+// The edge at work: one robot, played by four threads around the deciding core.
+//
+//   tick       plays one row a period; real-time; exchanges slots, waits for
+//              nobody, allocates nothing
+//   driver     talks to the robot, which may block
+//   publisher  takes frames, encodes and sends observations
+//   merge      decodes answers and builds timelines
+//
+// The caller's thread runs the session: find a server, check that it fits,
+// attach, watch over it.
+
+#include "base/hist.h"
+#include "edge/check.h"
+#include "edge/core.h"
+#include "net/net.h"
+#include "robot/robot.h"
+
+typedef struct td_edge_config {
+    td_wire_route route; // texts are borrowed while the edge is open
+    const char *client;
+    const char *task;
+    td_edge_profile profile;
+    td_edge_settings core;
+    bool raw_images;
+    int jpeg_quality;
+    int realtime_priority; // of the tick; the driver has one less; 0: ordinary
+    int cpu;               // of the tick; -1: any
+    int64_t metrics_period_ns; // 0: no metrics
+} td_edge_config;
+
+typedef enum td_edge_state {
+    TD_EDGE_CONNECTING,
+    TD_EDGE_STREAMING,
+    TD_EDGE_RECONNECTING,
+    TD_EDGE_STOPPED,
+} td_edge_state;
+
+const char *td_edge_state_name(td_edge_state state);
+
+typedef struct td_edge td_edge;
+
+// Starts the threads; the robot holds still until there is a server. Borrows
+// the session and the robot until it is closed. Owned by the caller.
+TD_NODISCARD td_err td_edge_open(td_net *net, td_robot *robot,
+                                 const td_edge_config *config,
+                                 td_edge **ret_edge, td_errinfo *info);
+
+// Runs until td_edge_stop(). Waits for a server as long as it takes, but
+// refuses to start on one that does not fit: MISMATCH (field, own value, the
+// server's), VERSION, DENIED (it does not take this robot). Blocks.
+TD_NODISCARD td_err td_edge_run(td_edge *edge, td_errinfo *info);
+
+// Makes td_edge_run() return. Any thread, signal handlers too.
+void td_edge_stop(td_edge *edge);
+
+// Stops the threads, leaves the robot where it stands and frees. Blocks.
+void td_edge_close(td_edge *edge);
+TD_AUTO_FREE(td_edge, td_edge_close)
+
+// What happened so far. Any thread.
+typedef struct td_edge_report {
+    td_edge_state state;
+    td_edge_counts counts;
+    uint64_t outbox_replaced; // observations replaced before they were sent
+    uint64_t put_failed;
+    uint64_t frame_failed; // observations not sent for want of a frame
+    uint64_t inbox_full;   // answers dropped before they were looked at
+    uint64_t missed_ticks; // periods that went by while the tick was late
+    uint64_t driver_failed;
+    uint64_t reconnects;
+    char server[TD_WIRE_MAX_NAME + 1]; // empty: none
+} td_edge_report;
+
+void td_edge_report_get(td_edge *edge, td_edge_report *ret_report);
+
+// Borrowed while the edge is open; safe to read while it runs.
+typedef struct td_edge_times {
+    const td_hist *lateness_ns;  // tick: wake-up after its due time
+    const td_hist *transport_ns; // put -> callback
+    const td_hist *installed_ns; // capture -> installed
+} td_edge_times;
+
+td_edge_times td_edge_times_get(const td_edge *edge);
+
+#endif

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_SHELL_H
+#define TD_EDGE_SHELL_H
+
+// What the files of the edge's shell share. Private to edge/.
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/queue.h"
+#include "base/slot.h"
+#include "base/thread.h"
+#include "edge/edge.h"
+#include "media/jpeg.h"
+
+#include <pthread.h>
+
+// Tick to driver: what to do.
+typedef struct td_edge_command {
+    float values[TD_WIRE_MAX_CHANNELS];
+} td_edge_command;
+
+// Tick to driver: read the state and have an observation sent.
+typedef struct td_edge_asking {
+    uint64_t seq;
+    uint32_t left;
+    bool must_go;
+} td_edge_asking;
+
+// Driver to publisher: the state as it was read for that.
+typedef struct td_edge_outgoing {
+    td_edge_asking asking;
+    int64_t captured_ns;
+    uint64_t cursor;
+    float state[TD_WIRE_MAX_CHANNELS];
+} td_edge_outgoing;
+
+// Callback to merge.
+typedef struct td_edge_received {
+    td_net_msg *msg;
+    int64_t received_ns;
+} td_edge_received;
+
+typedef struct td_edge_publisher td_edge_publisher;
+typedef struct td_edge_session td_edge_session;
+
+struct td_edge {
+    td_net *net;
+    td_robot *robot;
+    td_edge_config config;
+    td_edge_core *core;
+    int64_t opened_ns;
+
+    td_slot *commands, *askings, *outbox;
+    td_event driver_wake, publisher_wake, merge_wake, session_wake;
+    td_queue *received; // td_edge_received
+    _Atomic bool stop_threads, stop_session;
+    _Atomic bool connected;
+    _Atomic int state;         // td_edge_state
+    _Atomic int64_t merged_ns; // when the last chunk was merged
+    td_thread *tick, *driver, *publisher_thread, *merge;
+
+    // Guards the core's in-flight ring (publisher and merge), `server` and
+    // `wanted` (session, publisher and merge). Never the tick's.
+    pthread_mutex_t lock;
+    char server[TD_WIRE_MAX_NAME + 1];
+    bool wanted[TD_WIRE_MAX_IMAGES]; // cameras that the server asks for
+
+    td_edge_publisher *publisher; // publisher's thread's own
+    td_wire_decoder *decoder;     // merge's own
+    td_edge_session *session;     // session's own
+
+    td_hist lateness_ns;                // written by tick
+    td_hist transport_ns, installed_ns; // written by merge
+    _Atomic uint64_t outbox_replaced, put_failed, frame_failed, inbox_full,
+        missed_ticks, driver_failed, reconnects;
+};
+
+// tick.c
+void td_edge_tick_run(void *edge);
+void td_edge_driver_run(void *edge);
+
+// publisher.c
+TD_NODISCARD td_err td_edge_publisher_new(td_edge *edge,
+                                          td_edge_publisher **ret_publisher,
+                                          td_errinfo *info);
+void td_edge_publisher_free(td_edge_publisher *publisher);
+void td_edge_publisher_run(void *edge);
+
+// merger.c
+void td_edge_merger_on_action(void *edge, const td_net_sample *sample);
+void td_edge_merger_run(void *edge);
+
+// session.c
+TD_NODISCARD td_err td_edge_session_new(td_edge *edge,
+                                        td_edge_session **ret_session,
+                                        td_errinfo *info);
+void td_edge_session_free(td_edge_session *session);
+
+// telemetry.c
+void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
+                           td_wire_encoder *encoder, int64_t now_ns);
+
+#endif

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/shell.h"
+#include "wire/tally.h"
+
+#include <stdlib.h>
+
+static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
+{
+    const td_edge_counts *counts = &report->counts;
+    td_wire_tally_counter(metrics, "ticks", counts->ticks);
+    td_wire_tally_counter(metrics, "fresh", counts->fresh);
+    td_wire_tally_counter(metrics, "starved", counts->starved);
+    td_wire_tally_counter(metrics, "asked", counts->asked);
+    td_wire_tally_counter(metrics, "sent", counts->sent);
+    for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)
+        td_wire_tally_counter(metrics, td_edge_outcome_name((td_edge_outcome)i),
+                              counts->outcomes[i]);
+    for (int i = 0; i < TD_EDGE_STRAY_COUNT; i++)
+        td_wire_tally_counter(metrics, td_edge_stray_name((td_edge_stray)i),
+                              counts->strays[i]);
+    td_wire_tally_counter(metrics, "outbox_replaced", report->outbox_replaced);
+    td_wire_tally_counter(metrics, "put_failed", report->put_failed);
+    td_wire_tally_counter(metrics, "frame_failed", report->frame_failed);
+    td_wire_tally_counter(metrics, "inbox_full", report->inbox_full);
+    td_wire_tally_counter(metrics, "missed_ticks", report->missed_ticks);
+    td_wire_tally_counter(metrics, "driver_failed", report->driver_failed);
+    td_wire_tally_counter(metrics, "reconnects", report->reconnects);
+}
+
+static void fill(td_edge *edge, int64_t now_ns, const td_edge_report *report,
+                 td_wire_metrics *metrics)
+{
+    metrics->source = td_wire_text_of(edge->config.client);
+    metrics->boot = edge->config.core.boot;
+    metrics->uptime_us = (now_ns - edge->opened_ns) / TD_NS_PER_US;
+    metrics->state = td_wire_text_of(td_edge_state_name(report->state));
+    add_counts(report, metrics);
+    td_wire_tally_gauge(metrics, "buffer_rows", report->counts.left);
+    td_wire_tally_hist(metrics, "lateness_ms", &edge->lateness_ns);
+    td_wire_tally_hist(metrics, "transport_ms", &edge->transport_ns);
+    td_wire_tally_hist(metrics, "installed_ms", &edge->installed_ns);
+}
+
+void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
+                           td_wire_encoder *encoder, int64_t now_ns)
+{
+    td_edge_report report;
+    td_edge_report_get(edge, &report);
+    td_wire_metrics *metrics = calloc(1, sizeof *metrics);
+    if (!metrics) return;
+    fill(edge, now_ns, &report, metrics);
+    td_err err = td_wire_metrics_encode(encoder, metrics, NULL);
+    free(metrics);
+    if (err == TD_OK) {
+        size_t count;
+        const td_slice *parts = td_wire_encoder_parts(encoder, &count);
+        err = td_net_put(pub, parts, count, NULL, NULL);
+    }
+    if (err != TD_OK) atomic_fetch_add(&edge->put_failed, 1);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+// A client's inbox keeps the newest observation only: what a newer one
+// displaces before the loop has looked at it is freed here, and its seq is
+// remembered so that the robot can be told.
+#include "server/shell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const td_net_qos action_qos = {
+    .priority = TD_NET_INTERACTIVE_HIGH,
+    .reliable = true,
+    .express = true,
+};
+
+static void remember_skipped(td_server_inbox *inbox)
+{
+    if (inbox->has_seq && inbox->skipped_count < TD_WIRE_MAX_SUPERSEDED)
+        inbox->skipped[inbox->skipped_count++] = inbox->seq;
+    else
+        inbox->skipped_unnamed++;
+}
+
+// Transport's thread.
+static void on_obs(void *user, const td_net_sample *sample)
+{
+    td_server_peer *peer = user;
+    td_server_inbox *inbox = &peer->inbox;
+    td_net_msg *msg = NULL;
+    if (td_net_keep(sample, &msg) != TD_OK) {
+        atomic_fetch_add(&peer->server->events_dropped, 1);
+        return;
+    }
+    uint64_t seq = 0;
+    bool has_seq =
+        td_wire_obs_peek(sample->head.data, sample->head.size, &seq) == TD_OK;
+
+    pthread_mutex_lock(&inbox->lock);
+    td_net_msg *displaced = inbox->msg;
+    if (displaced) remember_skipped(inbox);
+    inbox->msg = msg;
+    inbox->arrived_ns = td_clock_now_ns(&td_clock_monotonic);
+    inbox->has_seq = has_seq;
+    inbox->seq = seq;
+    pthread_mutex_unlock(&inbox->lock);
+
+    if (displaced) td_net_msg_free(displaced);
+    td_event_signal(&peer->server->wake);
+}
+
+// Transport's thread.
+static void on_reset(void *user, const td_net_sample *sample)
+{
+    td_server_peer *peer = user;
+    td_net_msg *msg = NULL;
+    if (td_net_keep(sample, &msg) != TD_OK) return;
+    pthread_mutex_lock(&peer->inbox.lock);
+    td_net_msg *displaced = peer->inbox.reset;
+    peer->inbox.reset = msg;
+    pthread_mutex_unlock(&peer->inbox.lock);
+    if (displaced) td_net_msg_free(displaced);
+    td_event_signal(&peer->server->wake);
+}
+
+static td_err declare(td_server_peer *peer, td_errinfo *info)
+{
+    td_server *server = peer->server;
+    char key[TD_WIRE_MAX_KEY];
+    TD_TRY(td_wire_key(&server->route, peer->id, "action", key, info));
+    TD_TRY(td_net_publish(server->net, key, &action_qos, &peer->action, info));
+    TD_TRY(td_wire_key(&server->route, peer->id, "reset", key, info));
+    TD_TRY(
+        td_net_subscribe(server->net, key, on_reset, peer, &peer->reset, info));
+    TD_TRY(td_wire_key(&server->route, peer->id, "obs", key, info));
+    return td_net_subscribe(server->net, key, on_obs, peer, &peer->obs, info);
+}
+
+td_err td_server_peer_open(td_server *server, uint32_t number,
+                           const td_wire_attach *attach,
+                           td_server_peer **ret_peer, td_errinfo *info)
+{
+    td_server_peer *peer = calloc(1, sizeof *peer);
+    if (!peer) return TD_ERR_NOMEM;
+    peer->server = server;
+    peer->number = number;
+    memcpy(peer->id, attach->client.data, attach->client.size);
+    pthread_mutex_init(&peer->inbox.lock, NULL);
+    td_err err = declare(peer, info);
+    if (err != TD_OK) {
+        td_server_peer_close(peer);
+        return err;
+    }
+    *ret_peer = peer;
+    return TD_OK;
+}
+
+void td_server_peer_close(td_server_peer *peer)
+{
+    if (peer->obs) (void)td_net_undeclare(peer->obs);
+    if (peer->reset) (void)td_net_undeclare(peer->reset);
+    if (peer->action) td_net_unpublish(peer->action);
+    if (peer->inbox.msg) td_net_msg_free(peer->inbox.msg);
+    if (peer->inbox.reset) td_net_msg_free(peer->inbox.reset);
+    pthread_mutex_destroy(&peer->inbox.lock);
+    free(peer);
+}

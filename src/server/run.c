@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: Apache-2.0
+// The life of an observation in the server: out of its inbox, decoded and
+// checked (loop's thread), waiting in the core, run by the engine, answered
+// (engine's thread), its request used again.
+#include "base/log.h"
+#include "server/shell.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+// A request of the pool; it grows to what all clients need at once, and stays.
+static td_server_request *request_new(td_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    td_server_request *request = server->free_requests;
+    if (request) server->free_requests = request->next_free;
+    pthread_mutex_unlock(&server->lock);
+    if (request) return request;
+    size_t cells =
+        (size_t)server->spec->chunk_rows * server->spec->action_count;
+    return malloc(sizeof *request + cells * sizeof(float));
+}
+
+static void recycle_locked(td_server *server, td_server_request *request)
+{
+    td_net_msg_free(request->msg);
+    request->next_free = server->free_requests;
+    server->free_requests = request;
+}
+
+void td_server_run_recycle(td_server *server, td_server_request *request)
+{
+    pthread_mutex_lock(&server->lock);
+    recycle_locked(server, request);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void put(td_server *server, td_server_peer *peer,
+                td_wire_encoder *encoder, const td_wire_action *action)
+{
+    td_errinfo info;
+    td_err err = td_wire_action_encode(encoder, action, &info);
+    if (err == TD_OK) {
+        size_t count;
+        const td_slice *parts = td_wire_encoder_parts(encoder, &count);
+        err = td_net_put(peer->action, parts, count, NULL, NULL);
+    }
+    if (err != TD_OK) atomic_fetch_add(&server->puts_failed, 1);
+}
+
+static td_wire_action answer_to(const td_server *server,
+                                const td_wire_ident *ident)
+{
+    return (td_wire_action){
+        .ident = *ident,
+        .kind = TD_WIRE_CHUNK,
+        .server = td_wire_text_of(server->id),
+    };
+}
+
+// A line for the first of its kind from this client, then for every power of
+// two, so that a client that sends nothing else cannot fill the log.
+static void complain(const td_server_peer *peer, uint64_t count,
+                     const char *what, const char *text)
+{
+    if ((count & (count - 1)) != 0) return;
+    td_log_text(TD_LOG_WARN, "server: %s: %s: %s (%llu so far)", peer->id, what,
+                text, (unsigned long long)count);
+}
+
+// Ends an observation that goes no further: counted, said, and the robot told.
+static void refuse(td_server *server, td_server_peer *peer,
+                   td_server_outcome outcome, const td_wire_ident *ident,
+                   td_err code, const char *text)
+{
+    td_server_counts counts;
+    pthread_mutex_lock(&server->lock);
+    td_server_core_ended(server->core, peer->number, outcome, ident->seq);
+    td_server_core_counts(server->core, &counts);
+    pthread_mutex_unlock(&server->lock);
+    complain(peer, counts.outcomes[outcome], td_server_outcome_name(outcome),
+             text);
+    td_wire_action action = answer_to(server, ident);
+    action.error_code = td_wire_text_of(td_err_name(code));
+    action.error_text = td_wire_text_of(text);
+    put(server, peer, server->encoder, &action);
+}
+
+// A JPEG's header must be one, and of the size that the model wants.
+static td_err check_jpegs(td_server *server, const td_wire_obs *obs,
+                          td_errinfo *info)
+{
+    for (uint32_t i = 0; i < obs->image_count; i++) {
+        const td_wire_image *image = &obs->images[i];
+        if (image->codec != TD_WIRE_JPEG) continue;
+        uint32_t height, width;
+        td_errinfo why;
+        td_slice jpeg = {image->data, image->size};
+        td_err err =
+            td_media_jpeg_size(server->jpeg, jpeg, &height, &width, &why);
+        if (err != TD_OK)
+            return td_fail(info, err, "images.%.*s: %s", (int)image->name.size,
+                           image->name.data, why.text);
+        for (uint32_t j = 0; j < server->spec->camera_count; j++) {
+            const td_wire_camera *camera = &server->spec->cameras[j];
+            if (camera->name.size != image->name.size ||
+                memcmp(camera->name.data, image->name.data,
+                       camera->name.size) != 0)
+                continue;
+            if (camera->height != height || camera->width != width)
+                return td_fail(info, TD_ERR_MISMATCH,
+                               "images.%.*s: is %ux%u, the model wants %ux%u",
+                               (int)image->name.size, image->name.data, height,
+                               width, camera->height, camera->width);
+        }
+    }
+    return TD_OK;
+}
+
+static td_err decode(td_server *server, td_server_request *request,
+                     td_errinfo *info)
+{
+    td_slice bytes;
+    TD_TRY(td_net_msg_bytes(request->msg, &bytes));
+    return td_wire_obs_decode(server->decoder, bytes.data, bytes.size,
+                              &request->obs, info);
+}
+
+static td_err check(td_server *server, const td_server_peer *peer,
+                    const td_wire_obs *obs, td_errinfo *info)
+{
+    if (!td_wire_text_is(obs->client, peer->id))
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "client_uuid: is \"%.*s\" on the key of \"%s\"",
+                       (int)obs->client.size, obs->client.data, peer->id);
+    TD_TRY(td_server_core_fits(server->core, obs, info));
+    return check_jpegs(server, obs, info);
+}
+
+// Into the core, which may hand an older one back.
+static void offer(td_server *server, td_server_peer *peer,
+                  td_server_request *request)
+{
+    td_sched_request displaced;
+    pthread_mutex_lock(&server->lock);
+    td_server_outcome outcome =
+        td_server_core_observe(server->core, peer->number, request->arrived_ns,
+                               &request->obs.ident, request, &displaced);
+    if (displaced.payload) recycle_locked(server, displaced.payload);
+    if (outcome != TD_SERVER_WAITING) recycle_locked(server, request);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void admit(td_server *server, td_server_peer *peer,
+                  td_server_request *request, uint64_t seq)
+{
+    td_errinfo info = {.text = "out of memory"};
+    td_wire_ident ident = {.seq = seq};
+    td_err err = decode(server, request, &info);
+    if (err != TD_OK) {
+        refuse(server, peer, TD_SERVER_MALFORMED, &ident, err, info.text);
+        td_server_run_recycle(server, request);
+        return;
+    }
+    err = check(server, peer, &request->obs, &info);
+    if (err != TD_OK) {
+        refuse(server, peer, TD_SERVER_REFUSED, &request->obs.ident, err,
+               info.text);
+        td_server_run_recycle(server, request);
+        return;
+    }
+    offer(server, peer, request);
+}
+
+static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
+{
+    td_slice bytes;
+    td_wire_reset reset;
+    td_errinfo info = {.text = "out of memory"};
+    td_err err = td_net_msg_bytes(msg, &bytes);
+    if (err == TD_OK)
+        err = td_wire_reset_decode(server->decoder, bytes.data, bytes.size,
+                                   &reset, &info);
+    if (err == TD_OK) {
+        td_sched_request dropped;
+        pthread_mutex_lock(&server->lock);
+        td_server_core_reset(server->core, peer->number, &reset, &dropped);
+        if (dropped.payload) recycle_locked(server, dropped.payload);
+        pthread_mutex_unlock(&server->lock);
+    } else {
+        uint64_t count = atomic_fetch_add(&server->bad_resets, 1) + 1;
+        complain(peer, count, "reset", info.text);
+    }
+    td_net_msg_free(msg);
+}
+
+static void count_skipped(td_server *server, const td_server_peer *peer,
+                          const td_server_inbox *taken)
+{
+    pthread_mutex_lock(&server->lock);
+    for (uint32_t i = 0; i < taken->skipped_count; i++)
+        td_server_core_ended(server->core, peer->number, TD_SERVER_SUPERSEDED,
+                             taken->skipped[i]);
+    for (uint64_t i = 0; i < taken->skipped_unnamed; i++)
+        td_server_core_ended(server->core, peer->number, TD_SERVER_MALFORMED,
+                             0);
+    pthread_mutex_unlock(&server->lock);
+}
+
+void td_server_run_inbox(td_server *server, td_server_peer *peer)
+{
+    td_server_inbox *inbox = &peer->inbox;
+    pthread_mutex_lock(&inbox->lock);
+    td_server_inbox taken = *inbox;
+    inbox->msg = NULL;
+    inbox->reset = NULL;
+    inbox->skipped_count = 0;
+    inbox->skipped_unnamed = 0;
+    pthread_mutex_unlock(&inbox->lock);
+
+    if (taken.reset) take_reset(server, peer, taken.reset);
+    if (taken.skipped_count + taken.skipped_unnamed > 0)
+        count_skipped(server, peer, &taken);
+    if (!taken.msg) return;
+    td_server_request *request = request_new(server);
+    if (!request) {
+        td_net_msg_free(taken.msg);
+        atomic_fetch_add(&server->events_dropped, 1);
+        return;
+    }
+    request->msg = taken.msg;
+    request->client = peer->number;
+    request->arrived_ns = taken.arrived_ns;
+    admit(server, peer, request, taken.has_seq ? taken.seq : 0);
+}
+
+static void describe_chunk(const td_server *server,
+                           const td_server_request *request,
+                           td_wire_action *action)
+{
+    uint32_t channels = server->spec->action_count;
+    action->inference_time_ms = (float)server->batch.service_ns / 1e6F;
+    action->queue_time_ms =
+        (float)(request->started_ns - request->arrived_ns) / 1e6F;
+    action->chunk_id = server->chunk_id;
+    action->actions = (td_wire_tensor){
+        .dtype = TD_WIRE_F32,
+        .rank = 2,
+        .shape = {request->item.rows, channels},
+        .data = request->actions,
+        .size = (size_t)request->item.rows * channels * sizeof(float),
+    };
+}
+
+// The peer stays while its request runs, so it is put before it is done.
+static void answer(td_server *server, td_server_request *request)
+{
+    td_server_peer *peer = server->peers[request->client];
+    bool ok = request->item.status == TD_OK;
+    td_wire_action action = answer_to(server, &request->obs.ident);
+    pthread_mutex_lock(&server->lock);
+    action.superseded_count = td_server_core_superseded(
+        server->core, request->client, action.superseded);
+    server->chunk_id++;
+    pthread_mutex_unlock(&server->lock);
+    if (ok) {
+        describe_chunk(server, request, &action);
+    } else {
+        action.error_code = td_wire_text_of(td_err_name(request->item.status));
+        action.error_text = td_wire_text_of("the engine could not answer this");
+    }
+    put(server, peer, server->answer_encoder, &action);
+
+    pthread_mutex_lock(&server->lock);
+    td_server_core_done(server->core, request->client,
+                        ok ? TD_SERVER_ANSWERED : TD_SERVER_FAILED);
+    recycle_locked(server, request);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static td_server_request *request_of(td_engine_item *item)
+{
+    return (td_server_request *)((char *)item -
+                                 offsetof(td_server_request, item));
+}
+
+// Engine's thread.
+static void on_done(void *user, td_engine_batch *batch)
+{
+    td_server *server = user;
+    td_hist_record(&server->service_ns, batch->service_ns);
+    for (uint32_t i = 0; i < batch->count; i++)
+        answer(server, request_of(batch->items[i]));
+    pthread_mutex_lock(&server->lock);
+    server->running = false;
+    pthread_mutex_unlock(&server->lock);
+    td_server_run_next(server);
+    td_event_signal(&server->wake);
+}
+
+static void prepare(td_server *server, td_server_request *request,
+                    int64_t now_ns)
+{
+    const td_wire_ident *ident = &request->obs.ident;
+    request->started_ns = now_ns;
+    td_hist_record(&server->queue_ns, now_ns - request->arrived_ns);
+    request->item = (td_engine_item){
+        .obs = &request->obs,
+        .seed = td_engine_seed(request->obs.client, ident->episode, ident->seq),
+        .actions = request->actions,
+        .status = TD_ERR_INTERNAL,
+    };
+}
+
+static uint32_t form_batch(td_server *server)
+{
+    uint32_t clients[TD_ENGINE_MAX_BATCH];
+    td_sched_request requests[TD_ENGINE_MAX_BATCH];
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    pthread_mutex_lock(&server->lock);
+    uint32_t count = 0;
+    if (!server->running && !atomic_load(&server->stop))
+        count = td_server_core_next(server->core, server->spec->max_batch,
+                                    clients, requests);
+    server->running = server->running || count > 0;
+    pthread_mutex_unlock(&server->lock);
+    for (uint32_t i = 0; i < count; i++) {
+        td_server_request *request = requests[i].payload;
+        prepare(server, request, now_ns);
+        server->batch.items[i] = &request->item;
+    }
+    if (count > 0) server->batch.count = count;
+    return count;
+}
+
+// Starts a batch if the engine is idle and something waits. Loop's or engine's
+// thread: `running` lets only one of them in.
+void td_server_run_next(td_server *server)
+{
+    if (form_batch(server) == 0) return;
+    server->batch.service_ns = 0;
+    td_err err = server->engine->ops->submit(server->engine, &server->batch,
+                                             on_done, server);
+    if (err == TD_OK) return;
+    td_log_text(TD_LOG_ERROR, "server: engine %s refused a batch of %u: %s",
+                server->engine->ops->name, server->batch.count,
+                td_err_text(err));
+    for (uint32_t i = 0; i < server->batch.count; i++)
+        answer(server, request_of(server->batch.items[i]));
+    pthread_mutex_lock(&server->lock);
+    server->running = false;
+    pthread_mutex_unlock(&server->lock);
+}

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SERVER_SERVER_H
+#define TD_SERVER_SERVER_H
+
+// A server of one model: joins the network, the deciding core and an engine.
+//
+// Robots attach by a query on the status key; only then does the server
+// subscribe to that robot's observations, and it subscribes to no stranger's.
+
+#include "base/hist.h"
+#include "net/net.h"
+#include "server/core.h"
+
+typedef struct td_server td_server;
+
+typedef struct td_server_config {
+    td_wire_route route; // all texts are borrowed while it is open
+    td_server_settings settings;
+    int64_t metrics_period_ns; // 0: no metrics
+} td_server_config;
+
+// Opens the doors: status, liveliness, the loop's thread. Borrows the session
+// and the engine, which must be idle, until it is closed. Owned by the caller.
+TD_NODISCARD td_err td_server_open(td_net *net, td_engine *engine,
+                                   const td_server_config *config,
+                                   td_server **ret_server, td_errinfo *info);
+
+// Takes no more work, waits for what runs, says goodbye and frees. Blocks.
+void td_server_close(td_server *server);
+TD_AUTO_FREE(td_server, td_server_close)
+
+// What happened so far. Any thread.
+typedef struct td_server_report {
+    td_server_counts counts;
+    uint32_t clients;
+    uint64_t events_dropped; // queries and farewells beyond the loop's queue
+    uint64_t puts_failed;
+} td_server_report;
+
+void td_server_report_get(td_server *server, td_server_report *ret_report);
+
+#endif

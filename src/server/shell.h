@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SERVER_SHELL_H
+#define TD_SERVER_SHELL_H
+
+// What the files of the server's shell share. Private to server/.
+//
+// Threads: the transport's callbacks fill inboxes and the event queue and
+// signal `wake`. The loop's thread does everything else but run the model. The
+// engine's thread answers, and starts the next batch. `lock` guards the core,
+// the requests and `running`; nobody holds it while waiting for the network.
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/queue.h"
+#include "base/thread.h"
+#include "media/jpeg.h"
+#include "server/server.h"
+#include "server/tokens.h"
+
+#include <pthread.h>
+
+// An observation on its way through the server.
+typedef struct td_server_request td_server_request;
+struct td_server_request {
+    td_net_msg *msg; // owns the bytes that obs looks into
+    td_wire_obs obs;
+    td_engine_item item;
+    uint32_t client;
+    int64_t arrived_ns;
+    int64_t started_ns;
+    td_server_request *next_free;
+    float actions[]; // [chunk_rows x action_count]
+};
+
+// What the transport's callbacks leave for the loop.
+typedef struct td_server_inbox {
+    pthread_mutex_t lock; // guards everything below
+    td_net_msg *msg;      // the newest observation
+    int64_t arrived_ns;
+    bool has_seq;
+    uint64_t seq;
+    uint64_t
+        skipped[TD_WIRE_MAX_SUPERSEDED]; // displaced before it was looked at
+    uint32_t skipped_count;
+    uint64_t skipped_unnamed; // displaced, and their seq is not known
+    td_net_msg *reset;
+} td_server_inbox;
+
+// A client's ends of the network.
+typedef struct td_server_peer {
+    td_server *server;
+    uint32_t number;
+    char id[TD_WIRE_MAX_NAME + 1];
+    uint64_t boot;
+    bool leaving; // gone, but its last request still runs
+    td_net_pub *action;
+    td_net_decl *obs;
+    td_net_decl *reset;
+    td_server_inbox inbox;
+} td_server_peer;
+
+typedef struct td_server_event {
+    td_net_request *query; // a status query, or, when NULL,
+    td_server_token token; // a token that
+    bool alive;            // came or went
+} td_server_event;
+
+struct td_server {
+    td_net *net;
+    td_engine *engine;
+    const td_engine_spec *spec;
+    td_wire_route route; // its texts are the configuration's
+    const char *id;
+    uint32_t capacity;
+    int64_t metrics_period_ns;
+    int64_t opened_ns;
+
+    td_net_decl *status, *watch, *token;
+    td_net_pub *metrics;
+    td_queue *events; // td_server_event
+    td_event wake;
+    td_thread *thread;
+    _Atomic bool stop;
+    _Atomic uint64_t events_dropped;
+    _Atomic uint64_t puts_failed;
+    _Atomic uint64_t bad_resets;
+    _Atomic uint64_t bad_queries;
+    _Atomic uint64_t bad_tokens;
+
+    // The loop's own.
+    td_server_peer **peers; // [capacity], by the core's numbers
+    td_server_tokens tokens;
+    td_wire_decoder *decoder;
+    td_wire_encoder *encoder;
+    td_media_jpeg_decoder *jpeg;
+
+    // The engine's thread's own, while a batch runs.
+    td_wire_encoder *answer_encoder;
+    td_engine_batch batch;
+    td_hist queue_ns, service_ns;
+
+    pthread_mutex_t lock;
+    td_server_core *core;
+    td_server_request *free_requests;
+    bool running;
+    uint64_t chunk_id; // of the newest chunk
+};
+
+// peer.c: a client's declarations. Loop's thread only; blocks.
+TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
+                                        const td_wire_attach *attach,
+                                        td_server_peer **ret_peer,
+                                        td_errinfo *info);
+void td_server_peer_close(td_server_peer *peer);
+
+// run.c: from the inbox through the engine to the answer.
+void td_server_run_inbox(td_server *server, td_server_peer *peer);
+void td_server_run_next(td_server *server);
+void td_server_run_recycle(td_server *server, td_server_request *request);
+
+// telemetry.c
+void td_server_telemetry_put(td_server *server, int64_t now_ns);
+
+#endif
