@@ -14,7 +14,12 @@
 
 #include <cmocka.h>
 
-enum { PRIORITY = 80, ABSENT_CPU = CPU_SETSIZE - 1, PAGES = 64 };
+enum { PRIORITY = 80, ABSENT_CPU = CPU_SETSIZE - 1 };
+enum {
+    PAGE_BYTES = 4096,
+    STACK_BYTES = 64 * PAGE_BYTES,
+    SPARE_BYTES = 16 * PAGE_BYTES
+};
 
 // What a thread finds out about itself.
 struct witness {
@@ -229,15 +234,15 @@ static long faults_so_far(void)
 
 static void use_stack(void)
 {
-    volatile char stack[PAGES * 4096];
-    for (size_t i = 0; i < sizeof stack; i += 4096)
+    volatile char stack[STACK_BYTES];
+    for (size_t i = 0; i < sizeof stack; i += PAGE_BYTES)
         stack[i] = 1;
 }
 
 static void prefault_and_use(void *user)
 {
     struct faults *faults = user;
-    td_thread_prefault_stack((PAGES + 16) * 4096);
+    td_thread_prefault_stack(STACK_BYTES + SPARE_BYTES);
     faults->before_use = faults_so_far();
     use_stack();
     faults->after_use = faults_so_far();
