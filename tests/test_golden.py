@@ -11,8 +11,8 @@ import pytest
 FOLDER = pathlib.Path(__file__).parent / "golden"
 sys.path.insert(0, str(FOLDER))
 
-import make  # noqa: E402
-import messages  # noqa: E402
+import make
+import messages
 
 CASES = [(kind, case) for kind, cases in messages.KINDS.items() for case in cases]
 

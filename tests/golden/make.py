@@ -4,7 +4,6 @@
 import pathlib
 
 import msgpack
-
 from messages import KINDS, SINGLE_FLOAT
 
 FOLDER = pathlib.Path(__file__).parent
