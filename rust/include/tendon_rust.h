@@ -1,1 +1,181 @@
 // SPDX-License-Identifier: Apache-2.0
+#ifndef TENDON_RUST_H
+#define TENDON_RUST_H
+
+// What Tendon needs and only Rust has: Zenoh, for src/net/zenoh alone, and a
+// bare Zenoh ping for the benchmarks.
+//
+// Functions return TDR_OK or a negative code, and write what a person needs to
+// know into `err` (cut to `err_size`; NULL: nowhere). Outputs are untouched on
+// failure. No panic crosses this border: one that is caught is counted and
+// comes out as TDR_INTERNAL.
+//
+// Callbacks run on Zenoh's receiving threads, and one that blocks stops all
+// reception. What they are given is valid until they return.
+
+#include "tendon/slice.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TDR_OK 0
+#define TDR_INVALID (-1)
+#define TDR_EXISTS (-2)
+#define TDR_BUSY (-3)
+#define TDR_IO (-4)
+#define TDR_TIMEOUT (-5)
+#define TDR_INTERNAL (-6)
+
+typedef struct tdr_session tdr_session;
+typedef struct tdr_pub tdr_pub;
+typedef struct tdr_decl tdr_decl;
+typedef struct tdr_msg tdr_msg;
+typedef struct tdr_request tdr_request;
+
+typedef enum tdr_mode { TDR_PEER, TDR_CLIENT, TDR_ROUTER } tdr_mode;
+
+typedef struct tdr_config {
+    uint32_t mode; // a tdr_mode
+    const char *const *listen;
+    size_t listen_count;
+    const char *const *connect;
+    size_t connect_count;
+    bool shared_memory;
+    size_t shm_pool_bytes;
+    size_t max_message_bytes;
+    int64_t lease_ms;
+    bool multicast;
+} tdr_config;
+
+typedef struct tdr_sample {
+    const char *key; // NUL-terminated
+    td_slice head;   // the first contiguous piece
+    size_t size;     // of the whole payload
+    bool is_error;   // an error reply
+    const void *payload;
+} tdr_sample;
+
+typedef struct tdr_link {
+    const char *peer;
+    const char *address;
+    bool up;
+    bool shared_memory;
+} tdr_link;
+
+typedef void (*tdr_on_sample)(void *user, const tdr_sample *sample);
+typedef void (*tdr_on_request)(void *user, tdr_request *request);
+typedef void (*tdr_on_done)(void *user);
+typedef void (*tdr_on_alive)(void *user, const char *key, bool alive);
+typedef void (*tdr_on_link)(void *user, const tdr_link *link);
+typedef void (*tdr_release)(void *user);
+
+// "1.10.2". Static.
+const char *tdr_zenoh_version(void);
+
+// Panics caught at this border, ever, in this process.
+uint64_t tdr_panics(void);
+
+// Opens a session and starts to connect; waits at most 200 ms for the first
+// connection, and goes on trying after that. EXISTS when a listening address is
+// in use, INVALID for an endpoint that is not one. Owned by the caller.
+int tdr_open(const tdr_config *config, tdr_session **ret_session, char *err,
+             size_t err_size);
+
+// Closes and frees, waiting for running callbacks; everything declared on the
+// session is gone before. BUSY inside a callback.
+int tdr_close(tdr_session *session);
+
+// Borrowed while the session is open.
+const char *tdr_id(const tdr_session *session);
+
+// Why shared memory was asked for and is not offered, or NULL. Borrowed while
+// the session is open.
+const char *tdr_shm_refusal(const tdr_session *session);
+
+// Messages dropped because a link was congested, and puts that found the
+// shared-memory pool full. Any thread.
+uint64_t tdr_drops(const tdr_session *session);
+uint64_t tdr_shm_misses(const tdr_session *session);
+
+// `priority` is Zenoh's, 1 to 7. INVALID for a key with wildcards.
+int tdr_publish(tdr_session *session, const char *key, uint8_t priority,
+                bool reliable, bool express, tdr_pub **ret_pub, char *err,
+                size_t err_size);
+void tdr_unpublish(tdr_pub *pub);
+
+// Sends the parts as one message: through shared memory when a peer shares it
+// and the message is large, else borrowing large parts when `release` is given,
+// else copied. `release` is called exactly once, even on failure. Drops rather
+// than blocks.
+int tdr_put(tdr_pub *pub, const td_slice *parts, size_t count,
+            tdr_release release, void *user);
+
+int tdr_matched(const tdr_pub *pub, bool *ret_matched);
+
+// Declarations. Owned by the caller; end with tdr_undeclare().
+int tdr_subscribe(tdr_session *session, const char *keyexpr,
+                  tdr_on_sample on_sample, void *user, tdr_decl **ret_decl,
+                  char *err, size_t err_size);
+int tdr_serve(tdr_session *session, const char *keyexpr,
+              tdr_on_request on_request, void *user, tdr_decl **ret_decl,
+              char *err, size_t err_size);
+int tdr_token(tdr_session *session, const char *key, tdr_decl **ret_decl,
+              char *err, size_t err_size);
+int tdr_watch(tdr_session *session, const char *keyexpr, tdr_on_alive on_alive,
+              void *user, tdr_decl **ret_decl, char *err, size_t err_size);
+int tdr_links(tdr_session *session, tdr_on_link on_link, void *user,
+              tdr_decl **ret_decl, char *err, size_t err_size);
+
+// Ends a declaration, waits for its running callbacks and frees it. BUSY inside
+// a callback, and then it is still declared.
+int tdr_undeclare(tdr_decl *decl);
+
+// Asks all who serve `keyexpr`: on_reply for each reply, then on_done exactly
+// once. On failure neither is called. Returns at once.
+int tdr_query(tdr_session *session, const char *keyexpr, td_slice payload,
+              int64_t timeout_ns, tdr_on_sample on_reply, tdr_on_done on_done,
+              void *user, char *err, size_t err_size);
+
+// Keeps a sample beyond its callback. Large ones are not copied; small ones
+// are, since a sample pins the 64 KiB buffer in which it was received.
+int tdr_keep(const tdr_sample *sample, tdr_msg **ret_msg);
+
+// The whole as one piece, joined the first time. One thread at a time.
+int tdr_msg_bytes(tdr_msg *msg, td_slice *ret_bytes);
+void tdr_msg_free(tdr_msg *msg);
+
+// A request is owned by who was given it; any thread. Freeing it tells the
+// asker that no more replies come from here.
+td_slice tdr_request_payload(const tdr_request *request);
+const char *tdr_request_key(const tdr_request *request);
+int tdr_reply(const tdr_request *request, const char *key,
+              const td_slice *parts, size_t count);
+void tdr_request_free(tdr_request *request);
+
+// A bare Zenoh ping-pong with nothing of Tendon in it, to compare with: pings
+// on KEY/ping (best-effort, data) answered inside the callback on KEY/pong
+// (reliable, express, interactive-high), both dropping rather than blocking.
+// Each side opens a session of its own with Zenoh's defaults, scouting off. The
+// two may live in two processes.
+typedef struct tdr_echo tdr_echo;
+typedef struct tdr_ping tdr_ping;
+
+// Listens at `endpoint` and answers each ping with `reply_bytes`, until closed.
+int tdr_echo_open(const char *endpoint, const char *key, bool shared_memory,
+                  size_t reply_bytes, tdr_echo **ret_echo, char *err,
+                  size_t err_size);
+void tdr_echo_close(tdr_echo *echo);
+
+// Connects to an echo at `endpoint` and waits until it listens to our pings.
+// With shared_memory each ping is copied into a pool of its own, as its sender
+// would write a frame there. TIMEOUT after 10 s.
+int tdr_ping_open(const char *endpoint, const char *key, bool shared_memory,
+                  size_t payload_bytes, tdr_ping **ret_ping, char *err,
+                  size_t err_size);
+
+// One round trip at a time, from before the put to the entry of the pong's
+// callback, `count` times. TIMEOUT when one takes more than a second.
+int tdr_ping_run(tdr_ping *ping, size_t count, int64_t *ret_ns);
+void tdr_ping_close(tdr_ping *ping);
+
+#endif

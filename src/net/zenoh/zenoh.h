@@ -28,10 +28,10 @@ typedef struct td_net_zenoh_config {
     bool multicast;           // find peers without endpoints
 } td_net_zenoh_config;
 
-// Opens a session. In client mode it does not wait for the router: a robot may
-// start before its server. EXISTS when a listening address is in use, INVALID
-// for an endpoint that is not one. Owned by the caller. Not after a fork
-// without exec.
+// Opens a session and goes on connecting behind it: a robot may start before
+// its server. Waits at most 200 ms for the first connection. EXISTS when a
+// listening address is in use, INVALID for an endpoint that is not one. Owned
+// by the caller. Not after a fork without exec.
 TD_NODISCARD td_err td_net_zenoh_open(const td_net_zenoh_config *config,
                                       td_net **ret_net, td_errinfo *info);
 
@@ -43,6 +43,10 @@ uint64_t td_net_zenoh_drops(const td_net *net);
 
 // Puts that wanted shared memory while the pool was full and were copied.
 uint64_t td_net_zenoh_shm_misses(const td_net *net);
+
+// Why shared memory was asked for and is not offered, with what to do about it;
+// NULL otherwise. Borrowed while the session is open.
+const char *td_net_zenoh_shm_refusal(const td_net *net);
 
 // Zenoh's version, "1.10.2".
 const char *td_net_zenoh_version(void);

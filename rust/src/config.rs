@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Zenoh's configuration from ours.
+
+use std::{
+    ffi::c_char,
+    fs,
+    hash::{BuildHasher, RandomState},
+    os::unix::fs::FileTypeExt,
+};
+
+use zenoh::config::EndPoint;
+
+use crate::border::{as_code, fail, str_from, Outcome, EXISTS, INVALID};
+
+const MIB: usize = 1 << 20;
+const UNIX_PATH_MAX: usize = 107 - ".lock".len();
+
+/// How long opening waits for the first connection.
+pub const FIRST_CONNECTION_MS: u64 = 200;
+
+#[repr(C)]
+pub struct CConfig {
+    mode: u32,
+    listen: *const *const c_char,
+    listen_count: usize,
+    connect: *const *const c_char,
+    connect_count: usize,
+    shared_memory: bool,
+    shm_pool_bytes: usize,
+    max_message_bytes: usize,
+    lease_ms: i64,
+    multicast: bool,
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Mode {
+    Peer,
+    Client,
+    Router,
+}
+
+pub struct Config {
+    pub mode: Mode,
+    pub listen: Vec<String>,
+    pub connect: Vec<String>,
+    pub shared_memory: bool,
+    pub shm_pool_bytes: usize,
+    pub retry_ms: u64, // each session has its own, so that a fleet spreads
+    max_message_bytes: usize,
+    lease_ms: i64,
+    multicast: bool,
+}
+
+impl Config {
+    /// # Safety
+    /// `config` is as the header says.
+    pub unsafe fn from_c(config: &CConfig) -> Outcome<Self> {
+        let mode = match config.mode {
+            0 => Mode::Peer,
+            1 => Mode::Client,
+            2 => Mode::Router,
+            other => return fail(INVALID, format!("mode {other} is not one")),
+        };
+        let checked = Config {
+            mode,
+            listen: unsafe { endpoints(config.listen, config.listen_count) }?,
+            connect: unsafe { endpoints(config.connect, config.connect_count) }?,
+            shared_memory: config.shared_memory,
+            shm_pool_bytes: or_default(config.shm_pool_bytes, 64 * MIB),
+            retry_ms: 200 + RandomState::new().hash_one(0) % 300,
+            max_message_bytes: or_default(config.max_message_bytes, 64 * MIB),
+            lease_ms: match config.lease_ms {
+                0 => 2500,
+                1.. => config.lease_ms,
+                _ => return fail(INVALID, "lease_ms: must not be negative"),
+            },
+            multicast: config.multicast,
+        };
+        checked.check_mode()?;
+        checked
+            .listen
+            .iter()
+            .try_for_each(|at| check_unix_path(at))?;
+        Ok(checked)
+    }
+
+    fn check_mode(&self) -> Outcome {
+        if self.mode != Mode::Client {
+            return Ok(());
+        }
+        if !self.listen.is_empty() {
+            return fail(INVALID, "a client does not listen");
+        }
+        if self.connect.is_empty() && !self.multicast {
+            return fail(INVALID, "a client needs an endpoint to connect to");
+        }
+        Ok(())
+    }
+
+    /// A client is connected by our own loop, one attempt at a time: with a
+    /// longer timeout Zenoh would not return from opening.
+    pub fn zenoh(&self) -> Outcome<zenoh::Config> {
+        let (mode, connect_ms, delay_ms) = match self.mode {
+            Mode::Peer => ("peer", -1, FIRST_CONNECTION_MS),
+            Mode::Client => ("client", 0, FIRST_CONNECTION_MS),
+            Mode::Router => ("router", -1, 0),
+        };
+        let listen = match (self.mode, self.multicast, self.listen.is_empty()) {
+            (Mode::Peer, true, true) => "\"tcp/[::]:0\"".to_string(),
+            _ => quoted(&self.listen),
+        };
+        let text = format!(
+            r#"{{
+                mode: "{mode}",
+                listen: {{ endpoints: [{listen}], timeout_ms: 0, exit_on_failure: true }},
+                connect: {{
+                    endpoints: [{connect}],
+                    timeout_ms: {connect_ms},
+                    exit_on_failure: false,
+                    retry: {{ period_init_ms: {retry_ms}, period_max_ms: 2000, period_increase_factor: 1.5 }},
+                }},
+                scouting: {{
+                    delay: {delay_ms},
+                    multicast: {{ enabled: {multicast} }},
+                    gossip: {{ enabled: {multicast} }},
+                }},
+                transport: {{
+                    link: {{
+                        tx: {{ lease: {lease_ms} }},
+                        rx: {{ max_message_size: {max_message_bytes} }},
+                    }},
+                    shared_memory: {{
+                        enabled: {shared_memory},
+                        transport_optimization: {{ enabled: false }},
+                    }},
+                }},
+            }}"#,
+            connect = quoted(&self.connect),
+            retry_ms = self.retry_ms,
+            multicast = self.multicast,
+            lease_ms = self.lease_ms,
+            max_message_bytes = self.max_message_bytes,
+            shared_memory = self.shared_memory,
+        );
+        zenoh::Config::from_json5(&text).map_err(as_code(INVALID))
+    }
+}
+
+fn or_default(value: usize, default: usize) -> usize {
+    match value {
+        0 => default,
+        _ => value,
+    }
+}
+
+fn quoted(endpoints: &[String]) -> String {
+    let quoted: Vec<_> = endpoints.iter().map(|at| format!("\"{at}\"")).collect();
+    quoted.join(",")
+}
+
+unsafe fn endpoints(list: *const *const c_char, count: usize) -> Outcome<Vec<String>> {
+    (0..count)
+        .map(|i| unsafe { str_from(*list.add(i)) }.and_then(endpoint))
+        .collect()
+}
+
+/// What Zenoh would only find out, and hide, while it tries to connect.
+pub fn endpoint(text: &str) -> Outcome<String> {
+    let not_one = |why: &str| fail(INVALID, format!("endpoint \"{text}\": {why}"));
+    if text.contains(|c: char| c.is_control() || c == '"' || c == '\\') {
+        return not_one("has a character that no endpoint has");
+    }
+    let Ok(parsed) = text.parse::<EndPoint>() else {
+        return not_one("must read PROTOCOL/ADDRESS, as in tcp/127.0.0.1:7447");
+    };
+    let address = parsed.address();
+    match parsed.protocol().as_str() {
+        "tcp" | "tls" | "udp" => {
+            let port = address.as_str().rsplit_once(':').map(|(_, port)| port);
+            if port.is_none_or(|port| port.parse::<u16>().is_err()) {
+                return not_one("the address must end in :PORT");
+            }
+        }
+        "unixsock-stream" => {
+            if !(1..=UNIX_PATH_MAX).contains(&address.as_str().len()) {
+                return not_one("the path must have 1 to 102 bytes");
+            }
+        }
+        _ => return not_one("the protocol must be tcp, tls, udp or unixsock-stream"),
+    }
+    Ok(text.to_string())
+}
+
+/// Zenoh removes whatever it finds where it wants to bind: let that be a socket.
+fn check_unix_path(endpoint: &str) -> Outcome {
+    let Some(path) = endpoint.strip_prefix("unixsock-stream/") else {
+        return Ok(());
+    };
+    match fs::symlink_metadata(path) {
+        Ok(found) if !found.file_type().is_socket() => {
+            fail(EXISTS, format!("{path}: is there and is not a socket"))
+        }
+        _ => Ok(()),
+    }
+}

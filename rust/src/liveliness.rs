@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//! Liveliness: tokens, and those who watch them.
+
+use std::ffi::{c_char, c_int, c_void};
+
+use zenoh::{
+    sample::{Sample, SampleKind},
+    Wait,
+};
+
+use crate::{
+    border::{as_code, callback, entry, give, ErrBuf, Hook, IO},
+    message::with_c_key,
+    session::{key_from, keyexpr_from, Decl, Handle},
+};
+
+type OnAlive = unsafe extern "C" fn(*mut c_void, *const c_char, bool);
+
+fn tell(hook: Hook<OnAlive>, sample: &Sample) {
+    let alive = sample.kind() == SampleKind::Put;
+    callback(|| {
+        // SAFETY: as the header says.
+        with_c_key(sample.key_expr(), |key| unsafe {
+            (hook.call)(hook.user, key, alive)
+        })
+    });
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_token(
+    session: *const Handle,
+    key: *const c_char,
+    ret_decl: *mut *mut Decl,
+    err: *mut c_char,
+    err_size: usize,
+) -> c_int {
+    entry(ErrBuf::new(err, err_size), || {
+        let token = unsafe { &(*session).session }
+            .liveliness()
+            .declare_token(unsafe { key_from(key) }?)
+            .wait()
+            .map_err(as_code(IO))?;
+        unsafe { give(ret_decl, Decl::Token(token)) };
+        Ok(())
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_watch(
+    session: *const Handle,
+    keyexpr: *const c_char,
+    on_alive: OnAlive,
+    user: *mut c_void,
+    ret_decl: *mut *mut Decl,
+    err: *mut c_char,
+    err_size: usize,
+) -> c_int {
+    entry(ErrBuf::new(err, err_size), || {
+        let hook = Hook {
+            call: on_alive,
+            user,
+        };
+        let subscriber = unsafe { &(*session).session }
+            .liveliness()
+            .declare_subscriber(unsafe { keyexpr_from(keyexpr) }?)
+            .history(true)
+            .callback(move |sample: Sample| tell(hook, &sample))
+            .wait()
+            .map_err(as_code(IO))?;
+        unsafe { give(ret_decl, Decl::Subscriber(subscriber)) };
+        Ok(())
+    })
+}

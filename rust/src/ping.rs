@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0
+//! A bare Zenoh ping-pong: the figure that the rest of the house is measured
+//! against. It uses the border to C and nothing else of ours.
+
+use std::{
+    ffi::{c_char, c_int},
+    sync::mpsc::{self, Receiver},
+    time::{Duration, Instant},
+};
+
+use zenoh::{
+    bytes::ZBytes,
+    pubsub::{Publisher, Subscriber},
+    qos::{CongestionControl, Priority, Reliability},
+    sample::Sample,
+    shm::{PosixShmProviderBackend, ShmProvider, ShmProviderBuilder},
+    Config, Session, Wait,
+};
+
+use crate::border::{as_code, entry, fail, free, give, str_from, ErrBuf, Outcome, IO, TIMEOUT};
+
+const ROUND_LIMIT: Duration = Duration::from_secs(1);
+const MATCH_LIMIT: Duration = Duration::from_secs(10);
+const POOL_BYTES: usize = 64 << 20;
+
+/// `tdr_echo`: dropped in this order.
+pub struct Echo {
+    _pings: Subscriber<()>,
+    _session: Session,
+}
+
+/// `tdr_ping`: dropped in this order.
+pub struct Ping {
+    _pongs: Subscriber<()>,
+    pings: Publisher<'static>,
+    arrivals: Receiver<Instant>,
+    pool: Option<ShmProvider<PosixShmProviderBackend>>,
+    payload: Vec<u8>,
+    _session: Session,
+}
+
+fn open(side: &str, endpoint: &str, shared_memory: bool) -> Outcome<Session> {
+    let listen = match side {
+        "listen" => format!("[{endpoint:?}]"),
+        _ => "[]".to_string(),
+    };
+    let connect = match side {
+        "connect" => format!("[{endpoint:?}]"),
+        _ => "[]".to_string(),
+    };
+    let text = format!(
+        "{{ mode: \"peer\",
+            listen: {{ endpoints: {listen} }},
+            connect: {{ endpoints: {connect} }},
+            scouting: {{ multicast: {{ enabled: false }} }},
+            transport: {{ shared_memory: {{ enabled: {shared_memory} }} }} }}"
+    );
+    let config = Config::from_json5(&text).map_err(as_code(IO))?;
+    zenoh::open(config).wait().map_err(as_code(IO))
+}
+
+impl Echo {
+    fn open(endpoint: &str, key: &str, shared_memory: bool, reply_bytes: usize) -> Outcome<Self> {
+        let session = open("listen", endpoint, shared_memory)?;
+        let pongs = session
+            .declare_publisher(format!("{key}/pong"))
+            .congestion_control(CongestionControl::Drop)
+            .priority(Priority::InteractiveHigh)
+            .express(true)
+            .reliability(Reliability::Reliable)
+            .wait()
+            .map_err(as_code(IO))?;
+        let reply = ZBytes::from(vec![0u8; reply_bytes]);
+        let pings = session
+            .declare_subscriber(format!("{key}/ping"))
+            .callback(move |_| drop(pongs.put(reply.clone()).wait()))
+            .wait()
+            .map_err(as_code(IO))?;
+        Ok(Echo {
+            _pings: pings,
+            _session: session,
+        })
+    }
+}
+
+impl Ping {
+    fn open(endpoint: &str, key: &str, shared_memory: bool, payload: usize) -> Outcome<Self> {
+        let session = open("connect", endpoint, shared_memory)?;
+        let pool = match shared_memory {
+            true => Some(
+                ShmProviderBuilder::default_backend(POOL_BYTES)
+                    .wait()
+                    .map_err(as_code(IO))?,
+            ),
+            false => None,
+        };
+        let (arrived, arrivals) = mpsc::channel();
+        let pongs = session
+            .declare_subscriber(format!("{key}/pong"))
+            .callback(move |_: Sample| {
+                let _ = arrived.send(Instant::now());
+            })
+            .wait()
+            .map_err(as_code(IO))?;
+        let pings = session
+            .declare_publisher(format!("{key}/ping"))
+            .congestion_control(CongestionControl::Drop)
+            .priority(Priority::Data)
+            .reliability(Reliability::BestEffort)
+            .wait()
+            .map_err(as_code(IO))?;
+        let ping = Ping {
+            _pongs: pongs,
+            pings,
+            arrivals,
+            pool,
+            payload: (0..payload).map(|i| i as u8).collect(),
+            _session: session,
+        };
+        ping.wait_for_echo()?;
+        Ok(ping)
+    }
+
+    fn wait_for_echo(&self) -> Outcome {
+        let until = Instant::now() + MATCH_LIMIT;
+        while Instant::now() < until {
+            let status = self.pings.matching_status().wait().map_err(as_code(IO))?;
+            if status.matching() && self.round().is_ok() {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        fail(TIMEOUT, "no echo answers")
+    }
+
+    fn bytes(&self) -> Outcome<ZBytes> {
+        let Some(pool) = &self.pool else {
+            return Ok(ZBytes::from(&self.payload));
+        };
+        pool.garbage_collect();
+        let mut buffer = pool.alloc(self.payload.len()).wait().map_err(as_code(IO))?;
+        buffer.copy_from_slice(&self.payload);
+        Ok(buffer.into())
+    }
+
+    fn round(&self) -> Outcome<Duration> {
+        while self.arrivals.try_recv().is_ok() {}
+        let start = Instant::now();
+        self.pings.put(self.bytes()?).wait().map_err(as_code(IO))?;
+        match self.arrivals.recv_timeout(ROUND_LIMIT) {
+            Ok(arrival) => Ok(arrival - start),
+            Err(_) => fail(TIMEOUT, "a ping was not answered"),
+        }
+    }
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_echo_open(
+    endpoint: *const c_char,
+    key: *const c_char,
+    shared_memory: bool,
+    reply_bytes: usize,
+    ret_echo: *mut *mut Echo,
+    err: *mut c_char,
+    err_size: usize,
+) -> c_int {
+    entry(ErrBuf::new(err, err_size), || unsafe {
+        let (endpoint, key) = (str_from(endpoint)?, str_from(key)?);
+        let echo = Echo::open(endpoint, key, shared_memory, reply_bytes)?;
+        give(ret_echo, echo);
+        Ok(())
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_echo_close(echo: *mut Echo) {
+    unsafe { free(echo) };
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_ping_open(
+    endpoint: *const c_char,
+    key: *const c_char,
+    shared_memory: bool,
+    payload_bytes: usize,
+    ret_ping: *mut *mut Ping,
+    err: *mut c_char,
+    err_size: usize,
+) -> c_int {
+    entry(ErrBuf::new(err, err_size), || unsafe {
+        let (endpoint, key) = (str_from(endpoint)?, str_from(key)?);
+        let ping = Ping::open(endpoint, key, shared_memory, payload_bytes)?;
+        give(ret_ping, ping);
+        Ok(())
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_ping_run(ping: *const Ping, count: usize, ret_ns: *mut i64) -> c_int {
+    entry(ErrBuf::NONE, || {
+        for i in 0..count {
+            let took = unsafe { &*ping }.round()?;
+            unsafe { *ret_ns.add(i) = took.as_nanos() as i64 };
+        }
+        Ok(())
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_ping_close(ping: *mut Ping) {
+    unsafe { free(ping) };
+}
