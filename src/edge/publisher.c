@@ -129,32 +129,6 @@ static td_err add_images(td_edge_publisher *publisher, td_wire_obs *obs,
     return TD_OK;
 }
 
-static void describe(const td_edge *edge, const td_edge_outgoing *outgoing,
-                     td_wire_obs *obs)
-{
-    const td_edge_settings *core = &edge->config.core;
-    *obs = (td_wire_obs){
-        .ident = {core->boot, core->route, core->episode, outgoing->asking.seq},
-        .client = td_wire_text_of(edge->config.client),
-        .state =
-            {
-                .dtype = TD_WIRE_F32,
-                .rank = 1,
-                .shape = {core->channels},
-                .data = outgoing->state,
-                .size = core->channels * sizeof(float),
-            },
-        .task = td_wire_text_of(edge->config.task),
-        .cursor = outgoing->cursor,
-        .priority = 1,
-        .has_steps_remaining = true,
-        .steps_remaining = outgoing->asking.left,
-        .must_go = outgoing->asking.must_go,
-        .has_budget = true,
-        .budget_us = outgoing->asking.left * core->period_ns / TD_NS_PER_US,
-    };
-}
-
 static void on_release(void *user)
 {
     td_edge_publisher *publisher = user;
@@ -201,7 +175,8 @@ static void publish(td_edge_publisher *publisher,
         note_failure(edge, TD_ERR_BUSY, "the last one is still being sent");
         return;
     }
-    describe(edge, outgoing, obs);
+    td_edge_observe(&edge->config.core, edge->config.client, edge->config.task,
+                    outgoing, obs);
     td_err err = add_images(publisher, obs, &info);
     if (err == TD_OK) err = td_wire_obs_encode(publisher->encoder, obs, &info);
     if (err == TD_OK)

@@ -10,6 +10,7 @@
 #include "base/slot.h"
 #include "base/thread.h"
 #include "edge/edge.h"
+#include "edge/observe.h"
 #include "media/jpeg.h"
 
 #include <pthread.h>
@@ -18,21 +19,6 @@
 typedef struct td_edge_command {
     float values[TD_WIRE_MAX_CHANNELS];
 } td_edge_command;
-
-// Tick to driver: read the state and have an observation sent.
-typedef struct td_edge_asking {
-    uint64_t seq;
-    uint32_t left;
-    bool must_go;
-} td_edge_asking;
-
-// Driver to publisher: the state as it was read for that.
-typedef struct td_edge_outgoing {
-    td_edge_asking asking;
-    int64_t captured_ns;
-    uint64_t cursor;
-    float state[TD_WIRE_MAX_CHANNELS];
-} td_edge_outgoing;
 
 // Callback to merge.
 typedef struct td_edge_received {
@@ -50,7 +36,9 @@ struct td_edge {
     td_edge_core *core;
     int64_t opened_ns;
 
-    td_slot *commands, *askings, *outbox;
+    td_slot *commands; // tick to driver, td_edge_command
+    td_slot *askings;  // tick to driver, td_edge_asking
+    td_slot *outbox;   // driver to publisher, td_edge_outgoing
     td_event driver_wake, publisher_wake, merge_wake, session_wake;
     td_queue *received; // td_edge_received
     _Atomic bool stop_threads, stop_session;

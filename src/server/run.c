@@ -3,6 +3,7 @@
 // checked (loop's thread), waiting in the core, run by the engine, answered
 // (engine's thread), its request used again.
 #include "base/log.h"
+#include "server/answer.h"
 #include "server/shell.h"
 
 #include <stdlib.h>
@@ -48,16 +49,6 @@ static void put(td_server *server, td_server_peer *peer,
     if (err != TD_OK) atomic_fetch_add(&server->puts_failed, 1);
 }
 
-static td_wire_action answer_to(const td_server *server,
-                                const td_wire_ident *ident)
-{
-    return (td_wire_action){
-        .ident = *ident,
-        .kind = TD_WIRE_CHUNK,
-        .server = td_wire_text_of(server->id),
-    };
-}
-
 // A line for the first of its kind from this client, then for every power of
 // two, so that a client that sends nothing else cannot fill the log.
 static void complain(const td_server_peer *peer, uint64_t count,
@@ -80,9 +71,8 @@ static void refuse(td_server *server, td_server_peer *peer,
     pthread_mutex_unlock(&server->lock);
     complain(peer, counts.outcomes[outcome], td_server_outcome_name(outcome),
              text);
-    td_wire_action action = answer_to(server, ident);
-    action.error_code = td_wire_text_of(td_err_name(code));
-    action.error_text = td_wire_text_of(text);
+    td_wire_action action;
+    td_server_answer_error(server->id, ident, code, text, &action);
     put(server, peer, server->encoder, &action);
 }
 
@@ -234,46 +224,27 @@ void td_server_run_inbox(td_server *server, td_server_peer *peer)
     admit(server, peer, request, taken.has_seq ? taken.seq : 0);
 }
 
-static void describe_chunk(const td_server *server,
-                           const td_server_request *request,
-                           td_wire_action *action)
-{
-    uint32_t channels = server->spec->action_count;
-    action->inference_time_ms = (float)server->batch.service_ns / 1e6F;
-    action->queue_time_ms =
-        (float)(request->started_ns - request->arrived_ns) / 1e6F;
-    action->chunk_id = server->chunk_id;
-    action->actions = (td_wire_tensor){
-        .dtype = TD_WIRE_F32,
-        .rank = 2,
-        .shape = {request->item.rows, channels},
-        .data = request->actions,
-        .size = (size_t)request->item.rows * channels * sizeof(float),
-    };
-}
-
 // The peer stays while its request runs, so it is put before it is done.
 static void answer(td_server *server, td_server_request *request)
 {
     td_server_peer *peer = server->peers[request->client];
-    bool ok = request->item.status == TD_OK;
-    td_wire_action action = answer_to(server, &request->obs.ident);
+    td_server_timing timing = {
+        .queue_ns = request->started_ns - request->arrived_ns,
+        .service_ns = server->batch.service_ns,
+    };
+    td_wire_action action;
+    td_server_answer(server->id, &request->item, server->spec->action_count,
+                     &timing, ++server->chunk_id, &action);
     pthread_mutex_lock(&server->lock);
     action.superseded_count = td_server_core_superseded(
         server->core, request->client, action.superseded);
-    server->chunk_id++;
     pthread_mutex_unlock(&server->lock);
-    if (ok) {
-        describe_chunk(server, request, &action);
-    } else {
-        action.error_code = td_wire_text_of(td_err_name(request->item.status));
-        action.error_text = td_wire_text_of("the engine could not answer this");
-    }
     put(server, peer, server->answer_encoder, &action);
 
     pthread_mutex_lock(&server->lock);
     td_server_core_done(server->core, request->client,
-                        ok ? TD_SERVER_ANSWERED : TD_SERVER_FAILED);
+                        request->item.status == TD_OK ? TD_SERVER_ANSWERED
+                                                      : TD_SERVER_FAILED);
     recycle_locked(server, request);
     pthread_mutex_unlock(&server->lock);
 }

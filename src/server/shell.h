@@ -98,12 +98,12 @@ struct td_server {
     td_wire_encoder *answer_encoder;
     td_engine_batch batch;
     td_hist queue_ns, service_ns;
+    uint64_t chunk_id; // of the newest chunk
 
     pthread_mutex_t lock;
     td_server_core *core;
     td_server_request *free_requests;
     bool running;
-    uint64_t chunk_id; // of the newest chunk
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.

@@ -1,1 +1,147 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "sim/sim.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static td_sim_result run(const td_sim_config *config)
+{
+    td_sim_result result;
+    td_errinfo info = {.text = ""};
+    if (td_sim_run(config, &result, &info) != TD_OK) fail_msg("%s", info.text);
+    return result;
+}
+
+static uint64_t sum(const uint64_t *values, int count)
+{
+    uint64_t total = 0;
+    for (int i = 0; i < count; i++)
+        total += values[i];
+    return total;
+}
+
+static td_sim_config stormy(void)
+{
+    td_sim_config config = td_sim_config_default();
+    config.faults = (td_net_faults){
+        .delay_ns = 100 * TD_NS_PER_MS,
+        .jitter_ns = 100 * TD_NS_PER_MS,
+        .loss = 0.05,
+        .duplicate = 0.05,
+        .reorder = 0.1,
+    };
+    return config;
+}
+
+static void the_same_seed_gives_the_same_trace_to_the_byte(void **state)
+{
+    (void)state;
+    td_sim_config config = stormy();
+    td_sim_result first = run(&config);
+    td_sim_result second = run(&config);
+    assert_true(first.trace_size > 100000);
+    assert_int_equal(first.trace_size, second.trace_size);
+    assert_memory_equal(first.trace, second.trace, first.trace_size);
+    assert_int_equal(first.trace_hash, second.trace_hash);
+    td_sim_result_done(&first);
+    td_sim_result_done(&second);
+}
+
+static void another_seed_gives_another_trace(void **state)
+{
+    (void)state;
+    td_sim_config config = stormy();
+    config.duration_ns = 5 * TD_NS_PER_S;
+    td_sim_result first = run(&config);
+    config.seed++;
+    td_sim_result second = run(&config);
+    assert_int_not_equal(first.trace_hash, second.trace_hash);
+    td_sim_result_done(&first);
+    td_sim_result_done(&second);
+}
+
+static void a_minute_without_faults_starves_nobody(void **state)
+{
+    (void)state;
+    td_sim_config config = td_sim_config_default();
+    td_sim_result result = run(&config);
+    assert_int_equal(result.virtual_ns, 60 * TD_NS_PER_S);
+    assert_int_equal(result.edge.ticks, 4 * 60 * 30);
+    assert_int_equal(result.edge.starved, 0);
+    assert_true(result.edge.fresh > 4 * 59 * 30);
+    td_sim_result_done(&result);
+}
+
+static void every_observation_is_accounted_for_on_both_sides(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 20; seed++) {
+        td_sim_config config = stormy();
+        config.seed = seed;
+        config.trace = false;
+        config.duration_ns = 20 * TD_NS_PER_S;
+        td_sim_result result = run(&config);
+        const td_edge_counts *edge = &result.edge;
+        const td_server_counts *server = &result.server;
+        assert_true(edge->sent > 0);
+        assert_int_equal(edge->asked, edge->sent);
+        assert_int_equal(sum(edge->outcomes, TD_EDGE_OUTCOME_COUNT),
+                         edge->sent);
+        assert_int_equal(sum(server->outcomes, TD_SERVER_OUTCOME_COUNT),
+                         server->received);
+        assert_int_equal(edge->strays[TD_EDGE_STRAY_MALFORMED], 0);
+        assert_int_equal(result.net.put + result.net.duplicated,
+                         result.net.delivered + result.net.lost +
+                             result.net.cut + result.net.waiting);
+        td_sim_result_done(&result);
+    }
+}
+
+// A round trip longer than a chunk: trimmed by steps every row is played and
+// none is thrown away.
+static void a_round_trip_longer_than_a_chunk_still_moves_the_robot(void **state)
+{
+    (void)state;
+    td_sim_config config = td_sim_config_default();
+    config.robots = 1;
+    config.ask_below_rows = 0;
+    config.faults = (td_net_faults){0};
+    config.latency =
+        (td_engine_latency){.kind = TD_ENGINE_LATENCY_FIXED, .ms = 2500};
+    td_sim_result result = run(&config);
+    uint64_t merged = result.edge.outcomes[TD_EDGE_MERGED];
+    assert_true(merged >= 10);
+    assert_int_equal(result.edge.outcomes[TD_EDGE_EXPIRED], 0);
+    assert_in_range(result.edge.fresh, (merged - 1) * config.chunk_rows,
+                    merged * config.chunk_rows);
+    td_sim_result_done(&result);
+}
+
+static void nonsense_is_refused_by_name(void **state)
+{
+    (void)state;
+    td_sim_config config = td_sim_config_default();
+    td_sim_result result;
+    td_errinfo info;
+    config.robots = 0;
+    assert_int_equal(td_sim_run(&config, &result, &info), TD_ERR_INVALID);
+    assert_string_equal(info.text, "robots: must be 1 to 256, got 0");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_seed_gives_the_same_trace_to_the_byte),
+        cmocka_unit_test(another_seed_gives_another_trace),
+        cmocka_unit_test(a_minute_without_faults_starves_nobody),
+        cmocka_unit_test(every_observation_is_accounted_for_on_both_sides),
+        cmocka_unit_test(
+            a_round_trip_longer_than_a_chunk_still_moves_the_robot),
+        cmocka_unit_test(nonsense_is_refused_by_name),
+    };
+    return cmocka_run_group_tests_name("sim/sim", tests, NULL, NULL);
+}

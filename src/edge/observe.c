@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/observe.h"
+
+#include "base/clock.h"
+
+void td_edge_observe(const td_edge_settings *settings, const char *client,
+                     const char *task, const td_edge_outgoing *outgoing,
+                     td_wire_obs *ret_obs)
+{
+    const td_edge_asking *asking = &outgoing->asking;
+    *ret_obs = (td_wire_obs){
+        .ident = {settings->boot, settings->route, settings->episode,
+                  asking->seq},
+        .client = td_wire_text_of(client),
+        .state =
+            {
+                .dtype = TD_WIRE_F32,
+                .rank = 1,
+                .shape = {settings->channels},
+                .data = outgoing->state,
+                .size = settings->channels * sizeof(float),
+            },
+        .task = td_wire_text_of(task),
+        .cursor = outgoing->cursor,
+        .priority = 1,
+        .has_steps_remaining = true,
+        .steps_remaining = asking->left,
+        .must_go = asking->must_go,
+        .has_budget = true,
+        .budget_us = asking->left * settings->period_ns / TD_NS_PER_US,
+    };
+}

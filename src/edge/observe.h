@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_OBSERVE_H
+#define TD_EDGE_OBSERVE_H
+
+// What an observation says, apart from its images. Pure.
+
+#include "edge/core.h"
+
+// From the tick: an observation is to be sent.
+typedef struct td_edge_asking {
+    uint64_t seq;
+    uint32_t left; // rows
+    bool must_go;
+} td_edge_asking;
+
+// The same with the state that was read for it.
+typedef struct td_edge_outgoing {
+    td_edge_asking asking;
+    int64_t captured_ns;
+    uint64_t cursor;
+    float state[TD_WIRE_MAX_CHANNELS];
+} td_edge_outgoing;
+
+// Borrows `client`, `task` and the state.
+void td_edge_observe(const td_edge_settings *settings, const char *client,
+                     const char *task, const td_edge_outgoing *outgoing,
+                     td_wire_obs *ret_obs);
+
+#endif

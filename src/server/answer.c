@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/answer.h"
+
+void td_server_answer_error(const char *server, const td_wire_ident *ident,
+                            td_err code, const char *text,
+                            td_wire_action *ret_action)
+{
+    *ret_action = (td_wire_action){
+        .ident = *ident,
+        .kind = TD_WIRE_CHUNK,
+        .server = td_wire_text_of(server),
+        .error_code = td_wire_text_of(td_err_name(code)),
+        .error_text = td_wire_text_of(text),
+    };
+}
+
+void td_server_answer(const char *server, const td_engine_item *item,
+                      uint32_t channels, const td_server_timing *timing,
+                      uint64_t chunk_id, td_wire_action *ret_action)
+{
+    if (item->status != TD_OK) {
+        td_server_answer_error(server, &item->obs->ident, item->status,
+                               "the engine could not answer this", ret_action);
+        return;
+    }
+    *ret_action = (td_wire_action){
+        .ident = item->obs->ident,
+        .kind = TD_WIRE_CHUNK,
+        .server = td_wire_text_of(server),
+        .inference_time_ms = (float)timing->service_ns / 1e6F,
+        .queue_time_ms = (float)timing->queue_ns / 1e6F,
+        .chunk_id = chunk_id,
+        .actions =
+            {
+                .dtype = TD_WIRE_F32,
+                .rank = 2,
+                .shape = {item->rows, channels},
+                .data = item->actions,
+                .size = (size_t)item->rows * channels * sizeof(float),
+            },
+    };
+}

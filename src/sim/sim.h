@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SIM_SIM_H
+#define TD_SIM_SIM_H
+
+// The whole system in one process and in virtual time: the edge's and the
+// server's own deciding cores, the real wire format, a network that delays,
+// loses, doubles and reorders, a synthetic model. One thread, no sleep: a
+// minute of robots takes milliseconds, and the same seed gives the same trace
+// to the byte.
+
+#include "edge/core.h"
+#include "engine/synthetic/model.h"
+#include "net/inproc/inproc.h"
+#include "server/core.h"
+
+#define TD_SIM_MAX_ROBOTS 256
+
+typedef struct td_sim_config {
+    uint64_t seed;
+    uint32_t robots;
+    uint32_t joints;
+    int64_t fps;
+    int64_t duration_ns;
+    uint32_t chunk_rows;
+    uint32_t ask_below_rows;
+    uint32_t max_batch;
+    td_edge_trim trim;
+    td_engine_latency latency;
+    td_net_faults faults; // both ways, on observations and answers
+    bool trace;           // keep one
+} td_sim_config;
+
+// Four robots of seven joints at 30 Hz for a minute, chunks of 50, inference of
+// 80 ms, a network of 5 to 10 ms.
+td_sim_config td_sim_config_default(void);
+
+typedef struct td_sim_result {
+    int64_t virtual_ns;
+    td_edge_counts edge; // all robots together
+    td_server_counts server;
+    td_net_hub_stats net;
+    char *trace; // owned; one line an event; NULL when none was kept
+    size_t trace_size;
+    uint64_t trace_hash;
+} td_sim_result;
+
+// Runs to the end. Blocks for as long as it computes. INVALID for a
+// configuration that makes no sense. Free with td_sim_result_done().
+TD_NODISCARD td_err td_sim_run(const td_sim_config *config,
+                               td_sim_result *ret_result, td_errinfo *info);
+void td_sim_result_done(td_sim_result *result);
+
+#endif

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SIM_WORLD_H
+#define TD_SIM_WORLD_H
+
+// What the parts of a simulation share. Private to sim/.
+//
+// The transport's callbacks may not put, so they leave messages in a list, and
+// the parts look at their lists when the loop lets them act.
+
+#include "base/clock.h"
+#include "edge/observe.h"
+#include "robot/robot.h"
+#include "sim/sim.h"
+
+typedef struct td_sim_trace {
+    bool keep;
+    char *text;
+    size_t size, room;
+    uint64_t hash; // FNV-1a, of everything ever written
+    td_err err;    // NOMEM: the first failure
+} td_sim_trace;
+
+typedef struct td_sim_letter td_sim_letter;
+struct td_sim_letter {
+    td_sim_letter *next;
+    td_net_msg *msg;
+};
+
+typedef struct td_sim_letters {
+    td_sim_letter *first, **last;
+} td_sim_letters;
+
+typedef struct td_sim_robot td_sim_robot;
+typedef struct td_sim_server td_sim_server;
+
+typedef struct td_sim_world {
+    const td_sim_config *config;
+    td_clock_virtual clock;
+    td_net_hub *hub;
+    td_wire_route route;
+    td_wire_decoder *decoder;
+    td_wire_encoder *encoder;
+    td_engine_synthetic_model *model;
+    td_sim_trace trace;
+    td_sim_server *server;
+    td_sim_robot *robots[TD_SIM_MAX_ROBOTS];
+} td_sim_world;
+
+// trace.c
+void td_sim_trace_line(td_sim_trace *trace, int64_t now_ns, const char *fmt,
+                       ...) TD_PRINTF(3, 4);
+void td_sim_trace_floats(td_sim_trace *trace, const float *values,
+                         uint32_t count);
+void td_sim_letters_init(td_sim_letters *letters);
+// A subscriber's callback; `user` is a td_sim_letters.
+void td_sim_letters_add(void *user, const td_net_sample *sample);
+// Takes the oldest; NULL if none. Owned by the caller.
+td_net_msg *td_sim_letters_take(td_sim_letters *letters);
+
+// server.c
+TD_NODISCARD td_err td_sim_server_new(td_sim_world *world,
+                                      td_sim_server **ret_server,
+                                      td_errinfo *info);
+void td_sim_server_free(td_sim_server *server);
+// Looks at what came and starts or ends a batch. Returns when it next has
+// something to do by itself (INT64_MAX: nothing).
+TD_NODISCARD td_err td_sim_server_act(td_sim_server *server, int64_t now_ns,
+                                      int64_t *ret_due_ns, td_errinfo *info);
+void td_sim_server_counts(const td_sim_server *server,
+                          td_server_counts *ret_counts);
+
+// robot.c
+TD_NODISCARD td_err td_sim_robot_new(td_sim_world *world, uint32_t index,
+                                     td_sim_robot **ret_robot,
+                                     td_errinfo *info);
+void td_sim_robot_free(td_sim_robot *robot);
+TD_NODISCARD td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
+                                     int64_t *ret_due_ns, td_errinfo *info);
+void td_sim_robot_counts(const td_sim_robot *robot, td_edge_counts *ret_counts);
+
+#endif
