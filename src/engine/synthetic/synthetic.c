@@ -1,1 +1,228 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "engine/synthetic/synthetic.h"
+
+#include "base/clock.h"
+#include "engine/blocking.h"
+#include "media/jpeg.h"
+#include "wire/text.h"
+
+#include <stdlib.h>
+
+// All that a decode needs of its observation.
+struct td_engine_prefix {
+    uint64_t cursor;
+    float state[];
+};
+
+// The thread uses everything but `blocking`, which any thread submits to.
+typedef struct synthetic {
+    td_engine engine;
+    td_engine_synthetic_model *model;
+    const td_engine_spec *spec;
+    td_rand rand;
+    td_media_jpeg_decoder *decoder; // NULL unless images are checked
+    uint8_t *pixels;                // of the largest camera
+    td_engine_blocking *blocking;
+} synthetic;
+
+static void close_synthetic(td_engine *engine)
+{
+    synthetic *self = (synthetic *)engine;
+    if (self->blocking) td_engine_blocking_free(self->blocking);
+    if (self->decoder) td_media_jpeg_decoder_free(self->decoder);
+    if (self->model) td_engine_synthetic_model_free(self->model);
+    free(self->pixels);
+    free(self);
+}
+
+static void synthetic_free(synthetic *self)
+{
+    close_synthetic(&self->engine);
+}
+TD_AUTO_FREE(synthetic, synthetic_free)
+
+static const td_wire_camera *find_camera(const td_engine_spec *spec,
+                                         td_wire_text name)
+{
+    for (uint32_t i = 0; i < spec->camera_count; i++)
+        if (td_wire_text_same(spec->cameras[i].name, name))
+            return &spec->cameras[i];
+    return NULL;
+}
+
+static size_t camera_bytes(const td_wire_camera *camera)
+{
+    return (size_t)camera->height * camera->width * 3;
+}
+
+static td_err check_image(const synthetic *self, const td_wire_image *image)
+{
+    const td_wire_camera *camera = find_camera(self->spec, image->name);
+    if (!camera) return TD_ERR_MISMATCH;
+    switch (image->codec) {
+    case TD_WIRE_JPEG:
+        return td_media_jpeg_decode(
+            self->decoder, (td_slice){image->data, image->size}, camera->height,
+            camera->width, self->pixels, NULL);
+    case TD_WIRE_RAW:
+        return image->size == camera_bytes(camera) ? TD_OK : TD_ERR_FORMAT;
+    case TD_WIRE_PNG:
+        break;
+    }
+    return TD_ERR_UNSUPPORTED;
+}
+
+static td_err check_images(const synthetic *self, const td_wire_obs *obs)
+{
+    if (!self->decoder) return TD_OK;
+    for (uint32_t i = 0; i < obs->image_count; i++)
+        TD_TRY(check_image(self, &obs->images[i]));
+    return TD_OK;
+}
+
+static td_err run_whole(const synthetic *self, td_engine_item *item)
+{
+    float state[TD_WIRE_MAX_CHANNELS];
+    TD_TRY(check_images(self, item->obs));
+    TD_TRY(td_engine_synthetic_model_state(self->model, item->obs, state));
+    td_engine_synthetic_model_answer(self->model, state, item->obs->cursor,
+                                     item->actions);
+    item->rows = self->spec->chunk_rows;
+    return TD_OK;
+}
+
+static td_err run_prefix(const synthetic *self, td_engine_item *item)
+{
+    TD_TRY(check_images(self, item->obs));
+    size_t bytes =
+        sizeof(td_engine_prefix) + self->spec->state_count * sizeof(float);
+    td_engine_prefix *prefix = malloc(bytes);
+    if (!prefix) return TD_ERR_NOMEM;
+    prefix->cursor = item->obs->cursor;
+    td_err err =
+        td_engine_synthetic_model_state(self->model, item->obs, prefix->state);
+    if (err != TD_OK) {
+        free(prefix);
+        return err;
+    }
+    item->prefix = prefix;
+    item->prefix_bytes = bytes;
+    return TD_OK;
+}
+
+static td_err run_decode(const synthetic *self, td_engine_item *item)
+{
+    if (!item->prefix) return TD_ERR_INVALID;
+    td_engine_synthetic_model_answer(self->model, item->prefix->state,
+                                     item->prefix->cursor, item->actions);
+    item->rows = self->spec->chunk_rows;
+    return TD_OK;
+}
+
+static const struct {
+    double share; // of the drawn time
+    td_err (*run)(const synthetic *self, td_engine_item *item);
+} parts[] = {
+    [TD_ENGINE_WHOLE] = {1, run_whole},
+    [TD_ENGINE_PREFIX] = {TD_ENGINE_SYNTHETIC_PREFIX_SHARE, run_prefix},
+    [TD_ENGINE_DECODE] = {1 - TD_ENGINE_SYNTHETIC_PREFIX_SHARE, run_decode},
+};
+
+static void run_batch(void *model, td_engine_part part, td_engine_batch *batch)
+{
+    synthetic *self = model;
+    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t draw_ns = td_engine_synthetic_model_latency_ns(
+        self->model, &self->rand, batch->count);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        td_engine_item *item = batch->items[i];
+        item->rows = 0;
+        item->status = parts[part].run(self, item);
+    }
+    int64_t wait_ns = (int64_t)((double)draw_ns * parts[part].share);
+    if (wait_ns > 0) td_clock_sleep_until(start_ns + wait_ns);
+}
+
+static td_err make_decoder(synthetic *self)
+{
+    size_t most = 1;
+    for (uint32_t i = 0; i < self->spec->camera_count; i++)
+        if (camera_bytes(&self->spec->cameras[i]) > most)
+            most = camera_bytes(&self->spec->cameras[i]);
+    self->pixels = malloc(most);
+    if (!self->pixels) return TD_ERR_NOMEM;
+    return td_media_jpeg_decoder_new(&self->decoder);
+}
+
+static td_err open_synthetic(const td_engine_config *config,
+                             td_engine **ret_engine, td_errinfo *info)
+{
+    const td_engine_synthetic_settings *settings = config->settings;
+    TD_AUTO(synthetic) *self = calloc(1, sizeof *self);
+    if (!self) return TD_ERR_NOMEM;
+    self->engine.ops = &td_engine_synthetic;
+    TD_TRY(td_engine_synthetic_model_new(config, &self->model, info));
+    self->spec = td_engine_synthetic_model_spec(self->model);
+    td_rand_init(&self->rand, settings->seed);
+    if (settings->check_images) TD_TRY(make_decoder(self));
+    td_engine_blocking_config blocking = {.thread_name = "td-synthetic",
+                                          .max_batch = self->spec->max_batch,
+                                          .run = run_batch,
+                                          .model = self};
+    TD_TRY(td_engine_blocking_new(&blocking, &self->blocking, info));
+    *ret_engine = &TD_TAKE(self)->engine;
+    return TD_OK;
+}
+
+static const td_engine_spec *spec_synthetic(const td_engine *engine)
+{
+    return ((const synthetic *)engine)->spec;
+}
+
+static td_err submit_synthetic(td_engine *engine, td_engine_batch *batch,
+                               td_engine_done done, void *user)
+{
+    return td_engine_blocking_submit(((synthetic *)engine)->blocking,
+                                     TD_ENGINE_WHOLE, batch, done, user);
+}
+
+static td_err prefix_synthetic(td_engine *engine, td_engine_batch *batch,
+                               td_engine_done done, void *user)
+{
+    return td_engine_blocking_submit(((synthetic *)engine)->blocking,
+                                     TD_ENGINE_PREFIX, batch, done, user);
+}
+
+static td_err decode_synthetic(td_engine *engine, td_engine_batch *batch,
+                               td_engine_done done, void *user)
+{
+    return td_engine_blocking_submit(((synthetic *)engine)->blocking,
+                                     TD_ENGINE_DECODE, batch, done, user);
+}
+
+static void drop_synthetic(td_engine *engine, td_engine_prefix *prefix)
+{
+    (void)engine;
+    free(prefix);
+}
+
+static td_err estimate_synthetic(const td_engine *engine, uint32_t n,
+                                 int64_t *ret_ns)
+{
+    const synthetic *self = (const synthetic *)engine;
+    if (n < 1 || n > self->spec->max_batch) return TD_ERR_INVALID;
+    *ret_ns = td_engine_synthetic_model_estimate_ns(self->model, n);
+    return TD_OK;
+}
+
+const td_engine_ops td_engine_synthetic = {
+    .name = "synthetic",
+    .open = open_synthetic,
+    .close = close_synthetic,
+    .spec = spec_synthetic,
+    .submit = submit_synthetic,
+    .prefix = prefix_synthetic,
+    .decode = decode_synthetic,
+    .drop = drop_synthetic,
+    .estimate = estimate_synthetic,
+};

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_SYNTHETIC_LATENCY_H
+#define TD_ENGINE_SYNTHETIC_LATENCY_H
+
+// How long a batch takes, drawn from a declared distribution or from measured
+// samples. Pure once made.
+
+#include "base/err.h"
+#include "base/rand.h"
+
+typedef enum td_engine_latency_kind {
+    TD_ENGINE_LATENCY_NONE,
+    TD_ENGINE_LATENCY_FIXED,
+    TD_ENGINE_LATENCY_NORMAL,    // never below 0
+    TD_ENGINE_LATENCY_LOGNORMAL, // ms and std_ms are its own mean and deviation
+    TD_ENGINE_LATENCY_PROFILE,
+} td_engine_latency_kind;
+
+// How long a batch of n takes: a draw, plus (n - 1) x per_batch_ms.
+//
+// A profile is a text file with one line for each batch size, "n: samples in
+// ms" ("4: 31.2 30.8 33.0"; '#' starts a comment). A batch takes one sample of
+// its own size, or of the next larger size that was measured, or beyond all of
+// them of the largest, plus per_batch_ms for each member above it.
+typedef struct td_engine_latency {
+    td_engine_latency_kind kind;
+    double ms;
+    double std_ms;
+    double per_batch_ms;
+    const char *file;
+} td_engine_latency;
+
+typedef struct td_engine_synthetic_latency td_engine_synthetic_latency;
+
+// Copies what it needs and reads the profile. Owned by the caller. Blocks on
+// the file. INVALID, IO, FORMAT with "profile.txt:3: ..." in `info`.
+TD_NODISCARD td_err td_engine_synthetic_latency_new(
+    const td_engine_latency *settings,
+    td_engine_synthetic_latency **ret_latency, td_errinfo *info);
+void td_engine_synthetic_latency_free(td_engine_synthetic_latency *latency);
+TD_AUTO_FREE(td_engine_synthetic_latency, td_engine_synthetic_latency_free)
+
+// A draw for a batch of `n`, at least 1.
+int64_t
+td_engine_synthetic_latency_draw_ns(const td_engine_synthetic_latency *latency,
+                                    td_rand *rand, uint32_t n);
+
+// What such a batch takes on average.
+int64_t
+td_engine_synthetic_latency_mean_ns(const td_engine_synthetic_latency *latency,
+                                    uint32_t n);
+
+#endif
