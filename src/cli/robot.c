@@ -1,1 +1,174 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "config/robot.h"
+#include "cli/cli.h"
+#include "cli/link.h"
+#include "edge/boot.h"
+#include "edge/settings.h"
+#include "net/zenoh/zenoh.h"
+
+#include "base/thread.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+static const char help[] =
+    "usage: tendon robot ROBOT.yaml [--check] [--log LEVEL]\n"
+    "\n"
+    "Runs a robot: finds its server, checks that the two fit, and plays the\n"
+    "chunks that come back, until Ctrl-C. It may be started before its "
+    "server.\n"
+    "\n"
+    "  --check      only read the file and say whether it is right\n"
+    "  --log LEVEL  debug, info (default), warn or error\n"
+    "\n"
+    "examples:\n"
+    "  tendon robot examples/robot.yaml\n"
+    "  tendon robot examples/robot.yaml --check\n"
+    "\n"
+    "The file's fields:\n";
+
+// Closed in reverse.
+struct parts {
+    td_net *net;
+    td_net_decl *links;
+    td_robot *robot;
+    td_edge *edge;
+};
+
+static td_err open_net(const td_config_robot *config, struct parts *parts,
+                       td_errinfo *info)
+{
+    td_net_zenoh_config net = {
+        .mode = config->mode == TD_CONFIG_ROBOT_PEER ? TD_NET_ZENOH_PEER
+                                                     : TD_NET_ZENOH_CLIENT,
+        .connect = &config->endpoint,
+        .connect_count = 1,
+        .shared_memory = config->shared_memory,
+    };
+    TD_TRY(td_net_zenoh_open(&net, &parts->net, info));
+    return td_cli_link_watch(parts->net, &parts->links, info);
+}
+
+static td_err open_robot(const td_config_robot *config, struct parts *parts,
+                         td_errinfo *info)
+{
+    td_robot_config *robot = malloc(sizeof *robot);
+    if (!robot) return TD_ERR_NOMEM;
+    td_edge_settings_robot(config, robot);
+    td_err err = td_robot_open("synthetic", robot, &parts->robot, info);
+    free(robot);
+    return err;
+}
+
+static uint64_t boot_number(const td_config_robot *config)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    int64_t wall_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    uint64_t boot;
+    td_errinfo info;
+    if (td_edge_boot(config->boot_file, wall_ms, &boot, &info) != TD_OK)
+        td_log_text(TD_LOG_WARN, "robot: %s", info.text);
+    return boot;
+}
+
+static td_err open_edge(const td_config_robot *config, struct parts *parts,
+                        td_errinfo *info)
+{
+    td_edge_config *edge = malloc(sizeof *edge);
+    if (!edge) return TD_ERR_NOMEM;
+    td_edge_settings_from(config, boot_number(config), edge);
+    td_err err =
+        td_edge_open(parts->net, parts->robot, edge, &parts->edge, info);
+    free(edge);
+    return err;
+}
+
+static td_err open_all(const td_config_robot *config, struct parts *parts,
+                       td_errinfo *info)
+{
+    td_errinfo refusal;
+    if (config->realtime.lock_memory &&
+        td_thread_lock_memory(&refusal) != TD_OK)
+        td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
+    TD_TRY(open_net(config, parts, info));
+    TD_TRY(open_robot(config, parts, info));
+    return open_edge(config, parts, info);
+}
+
+static void say_goodbye(td_edge *edge)
+{
+    td_edge_report report;
+    td_edge_report_get(edge, &report);
+    const td_edge_counts *counts = &report.counts;
+    td_log_text(
+        TD_LOG_INFO,
+        "robot: %llu ticks, %llu fresh, %llu starved; %llu sent, %llu "
+        "merged",
+        (unsigned long long)counts->ticks, (unsigned long long)counts->fresh,
+        (unsigned long long)counts->starved, (unsigned long long)counts->sent,
+        (unsigned long long)counts->outcomes[TD_EDGE_MERGED]);
+}
+
+static void close_all(struct parts *parts)
+{
+    if (parts->edge) td_edge_close(parts->edge);
+    if (parts->robot) td_robot_close(parts->robot);
+    if (parts->links) (void)td_net_undeclare(parts->links);
+    if (parts->net) td_net_close(parts->net);
+}
+
+static void stop_edge(void *edge)
+{
+    td_edge_stop(edge);
+}
+
+static void ignore_stop(void *user)
+{
+    (void)user;
+}
+
+static int run(const td_config_robot *config, const char *level)
+{
+    struct parts parts = {0};
+    td_errinfo info = {.text = ""};
+    if (!td_cli_start_log("robot", level)) return 2;
+    td_err err = open_all(config, &parts, &info);
+    if (err == TD_OK) {
+        td_cli_on_stop(stop_edge, parts.edge);
+        err = td_edge_run(parts.edge, &info);
+        td_cli_on_stop(ignore_stop, NULL);
+        say_goodbye(parts.edge);
+    }
+    close_all(&parts);
+    if (err != TD_OK) return td_cli_fail("robot", err, &info);
+    td_log_stop();
+    return 0;
+}
+
+int td_cli_robot(int argc, char **argv)
+{
+    const char *path = NULL;
+    const char *level = NULL;
+    bool check = false;
+    const td_cli_option options[] = {
+        {"check", NULL, &check}, {"log", &level, NULL}, {0}};
+    if (td_cli_wants_help(argc, argv)) {
+        (void)fputs(help, stdout);
+        td_config_robot_help(stdout);
+        return 0;
+    }
+    if (!td_cli_parse(argc, argv, options, &path)) return 2;
+    if (!path) {
+        (void)fputs(help, stderr);
+        return 2;
+    }
+    td_errinfo info = {.text = ""};
+    TD_AUTO(td_config_robot) *config = NULL;
+    td_err err = td_config_robot_load(path, &config, &info);
+    if (err != TD_OK) return td_cli_fail("robot", err, &info);
+    if (!check) return run(config, level);
+    (void)printf("%s: robot %s, fine\n", path, config->client_uuid);
+    return 0;
+}

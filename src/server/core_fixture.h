@@ -69,4 +69,94 @@ static inline td_server_counts server_counts(const td_server_core *core)
     return counts;
 }
 
+static char house_payloads[8];
+
+// What a test server is made of; zeroed and set up by house_open().
+typedef struct house {
+    td_engine_spec spec;
+    td_server_settings settings;
+    td_server_core *core;
+} house;
+
+static inline void house_open(house *h)
+{
+    model_describe(&h->spec);
+    h->settings = server_settings();
+    h->core = server_new(&h->settings, &h->spec);
+}
+
+static inline int house_setup(void **state)
+{
+    static house h;
+    house_open(&h);
+    *state = &h;
+    return 0;
+}
+
+static inline int house_teardown(void **state)
+{
+    house *h = *state;
+    td_server_core_free(h->core);
+    return 0;
+}
+
+static inline td_err house_attach(house *h, const char *client, uint64_t boot,
+                                  uint32_t *ret_client,
+                                  td_sched_request *ret_dropped,
+                                  td_errinfo *info)
+{
+    const td_wire_attach asked = {
+        .client = td_wire_text_of(client),
+        .server = td_wire_text_of("gpu-1"),
+        .boot = boot,
+    };
+    return td_server_core_attach(h->core, &asked, ret_client, ret_dropped,
+                                 info);
+}
+
+static inline uint32_t house_attached(house *h, const char *client,
+                                      uint64_t boot)
+{
+    uint32_t number = 99;
+    td_sched_request dropped;
+    assert_int_equal(house_attach(h, client, boot, &number, &dropped, NULL),
+                     TD_OK);
+    return number;
+}
+
+static inline td_server_outcome house_observe(house *h, uint32_t client,
+                                              uint64_t boot, uint64_t episode,
+                                              uint64_t seq,
+                                              td_sched_request *ret_displaced)
+{
+    const td_wire_ident ident = {.boot = boot, .episode = episode, .seq = seq};
+    return td_server_core_observe(h->core, client, 1000, &ident,
+                                  &house_payloads[seq % 8], ret_displaced);
+}
+
+// Observes what must be taken; returns the seq that it displaced, 0: none.
+static inline uint64_t house_taken(house *h, uint32_t client, uint64_t boot,
+                                   uint64_t episode, uint64_t seq)
+{
+    td_sched_request displaced;
+    assert_int_equal(house_observe(h, client, boot, episode, seq, &displaced),
+                     TD_SERVER_WAITING);
+    if (!displaced.payload) return 0;
+    assert_ptr_equal(displaced.payload, &house_payloads[displaced.seq % 8]);
+    return displaced.seq;
+}
+
+static inline uint64_t house_run_next(house *h)
+{
+    uint32_t client;
+    td_sched_request request;
+    if (td_server_core_next(h->core, 1, &client, &request) == 0) return 0;
+    return request.seq;
+}
+
+static inline uint64_t house_count(const house *h, td_server_outcome outcome)
+{
+    return server_counts(h->core).outcomes[outcome];
+}
+
 #endif

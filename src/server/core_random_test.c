@@ -71,7 +71,7 @@ static void observe_one(world *w, uint32_t who)
     const td_wire_ident ident = {
         .boot = w->boot[who] - (below(w, 8) == 0),
         .episode = w->episode - (below(w, 8) == 0),
-        .seq = ++w->seq - 8 * (below(w, 8) == 0),
+        .seq = ++w->seq - (below(w, 8) == 0 ? 8 : 0),
     };
     bool *payload = &w->held[w->next_payload++];
     td_sched_request displaced;

@@ -205,6 +205,16 @@ static td_err finish(td_sim_server *server, int64_t now_ns, td_errinfo *info)
     return err;
 }
 
+static void infer(const td_engine_synthetic_model *model, request *held)
+{
+    float state[TD_WIRE_MAX_CHANNELS];
+    held->item.status =
+        td_engine_synthetic_model_state(model, &held->obs, state);
+    if (held->item.status == TD_OK)
+        td_engine_synthetic_model_answer(model, state, held->obs.cursor,
+                                         held->actions);
+}
+
 static td_err begin(td_sim_server *server, int64_t now_ns)
 {
     td_sched_request requests[TD_ENGINE_MAX_BATCH];
@@ -218,8 +228,7 @@ static td_err begin(td_sim_server *server, int64_t now_ns)
         held->item = (td_engine_item){.obs = &held->obs,
                                       .actions = held->actions,
                                       .rows = server->spec->chunk_rows};
-        held->item.status =
-            td_engine_synthetic_model_answer(model, &held->obs, held->actions);
+        infer(model, held);
         server->batch[i] = held;
     }
     server->batch_count = count;

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/cli.h"
+
+#include "base/event.h"
+
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// What a signal does. Set before the handlers are.
+static struct {
+    void (*call)(void *user);
+    void *user;
+    _Atomic int signals;
+} on_stop;
+
+static const td_cli_option *find_option(const td_cli_option *options,
+                                        const char *name, size_t size)
+{
+    for (; options->name; options++)
+        if (strlen(options->name) == size &&
+            memcmp(options->name, name, size) == 0)
+            return options;
+    return NULL;
+}
+
+static bool usage(const char *command, const char *what, const char *argument)
+{
+    (void)fprintf(stderr, "tendon %s: %s \"%s\"; try `tendon %s --help`\n",
+                  command, what, argument, command);
+    return false;
+}
+
+// Reads argv[*at], and the value after it where one belongs there.
+static bool read_option(int argc, char **argv, int *at,
+                        const td_cli_option *options)
+{
+    const char *argument = argv[*at];
+    const char *name = argument + 2;
+    const char *equals = strchr(name, '=');
+    size_t size = equals ? (size_t)(equals - name) : strlen(name);
+    const td_cli_option *option = find_option(options, name, size);
+    if (!option) return usage(argv[0], "unknown option", argument);
+    if (option->flag) {
+        *option->flag = true;
+        return equals ? usage(argv[0], "takes no value:", argument) : true;
+    }
+    if (equals) {
+        *option->value = equals + 1;
+        return true;
+    }
+    if (*at + 1 >= argc) return usage(argv[0], "needs a value:", argument);
+    *option->value = argv[++*at];
+    return true;
+}
+
+bool td_cli_parse(int argc, char **argv, const td_cli_option *options,
+                  const char **operand)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strncmp(argv[i], "--", 2) == 0) {
+            if (!read_option(argc, argv, &i, options)) return false;
+        } else if (operand && !*operand) {
+            *operand = argv[i];
+        } else {
+            return usage(argv[0], "unexpected argument", argv[i]);
+        }
+    }
+    return true;
+}
+
+bool td_cli_wants_help(int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++)
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return true;
+    return false;
+}
+
+int td_cli_fail(const char *command, td_err err, const td_errinfo *info)
+{
+    td_log_stop();
+    (void)fprintf(stderr, "tendon %s: %s\n", command,
+                  info && info->text[0] ? info->text : td_err_text(err));
+    return 1;
+}
+
+bool td_cli_start_log(const char *command, const char *level)
+{
+    td_log_level parsed = TD_LOG_INFO;
+    if (level && td_log_level_parse(level, &parsed) != TD_OK)
+        return usage(command, "--log is debug, info, warn or error, not",
+                     level);
+    td_err err = td_log_start(STDERR_FILENO, parsed);
+    if (err == TD_OK) return true;
+    (void)td_cli_fail(command, err, NULL);
+    return false;
+}
+
+static void handle_signal(int number)
+{
+    if (atomic_fetch_add(&on_stop.signals, 1) > 0 && number == SIGINT)
+        _exit(130);
+    on_stop.call(on_stop.user);
+}
+
+void td_cli_on_stop(void (*stop)(void *user), void *user)
+{
+    on_stop.call = stop;
+    on_stop.user = user;
+    atomic_store(&on_stop.signals, 0);
+    struct sigaction action = {.sa_handler = handle_signal,
+                               .sa_flags = SA_RESTART};
+    (void)sigaction(SIGINT, &action, NULL);
+    (void)sigaction(SIGTERM, &action, NULL);
+}
+
+static void signal_event(void *event)
+{
+    td_event_signal(event);
+}
+
+void td_cli_wait_for_stop(void)
+{
+    static td_event stopped; // a late signal may still reach it
+    td_event_init(&stopped);
+    td_cli_on_stop(signal_event, &stopped);
+    (void)td_event_wait_until(&stopped, INT64_MAX);
+}

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_CLI_CLI_H
+#define TD_CLI_CLI_H
+
+// One file a command, one table of commands (main.c). A command returns its
+// exit code: 0 fine, 1 failed, 2 wrong usage.
+//
+// To add a command: write src/cli/NAME.c with td_cli_NAME(), declare it here
+// and add a row to the table.
+
+#include "base/err.h"
+#include "base/log.h"
+
+#include <stdbool.h>
+
+typedef struct td_cli_command {
+    const char *name;
+    const char *summary;
+    int (*run)(int argc, char **argv); // argv[0] is the command's name
+} td_cli_command;
+
+int td_cli_serve(int argc, char **argv);
+int td_cli_robot(int argc, char **argv);
+int td_cli_router(int argc, char **argv);
+int td_cli_doctor(int argc, char **argv);
+int td_cli_demo(int argc, char **argv);
+int td_cli_bench(int argc, char **argv);
+
+// An option of a command. `--name VALUE`, `--name=VALUE`, or `--name` alone
+// when `flag` is where its being there is noted.
+typedef struct td_cli_option {
+    const char *name;
+    const char **value; // set to the argument, or
+    bool *flag;         // set to true
+} td_cli_option;
+
+// Reads the options, which end with a row without a name, and one operand when
+// `operand` is not NULL. False after printing what is wrong: return 2.
+bool td_cli_parse(int argc, char **argv, const td_cli_option *options,
+                  const char **operand);
+
+// Whether any argument is --help or -h.
+bool td_cli_wants_help(int argc, char **argv);
+
+// Prints "tendon COMMAND: what went wrong" and returns 1.
+int td_cli_fail(const char *command, td_err err, const td_errinfo *info);
+
+// Starts the log at the named level ("info" when NULL). False after a
+// complaint.
+bool td_cli_start_log(const char *command, const char *level);
+
+// From now on Ctrl-C and SIGTERM call stop(user) once, from a signal handler. A
+// second Ctrl-C ends the process at once.
+void td_cli_on_stop(void (*stop)(void *user), void *user);
+
+// Waits for Ctrl-C or SIGTERM. Blocks.
+void td_cli_wait_for_stop(void);
+
+#endif

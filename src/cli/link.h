@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_CLI_LINK_H
+#define TD_CLI_LINK_H
+
+// Says in the log when a link comes or goes, and whether it has shared memory.
+
+#include "net/net.h"
+
+TD_NODISCARD td_err td_cli_link_watch(td_net *net, td_net_decl **ret_decl,
+                                      td_errinfo *info);
+
+#endif
