@@ -212,7 +212,7 @@ td_err td_config_yaml_parse(td_config_arena *arena, const char *file,
     loader load = {.arena = arena, .file = file, .info = info};
     if (!yaml_parser_initialize(&load.parser)) return no_memory(&load);
     yaml_parser_set_encoding(&load.parser, YAML_UTF8_ENCODING);
-    yaml_parser_set_input_string(&load.parser, data, size);
+    yaml_parser_set_input_string(&load.parser, size ? data : "", size);
     td_err err = read_document(&load, ret_root);
     yaml_parser_delete(&load.parser);
     return err;

@@ -109,6 +109,16 @@ static void what_a_file_may_not_hold_is_refused(void **state)
     }
 }
 
+static void no_bytes_at_all_are_an_empty_file(void **state)
+{
+    (void)state;
+    td_config_node *root = NULL;
+    td_errinfo info = {""};
+    assert_int_equal(td_config_yaml_parse(arena, "f", NULL, 0, &root, &info),
+                     TD_ERR_FORMAT);
+    assert_string_equal(info.text, "f:1: the file is empty");
+}
+
 static void assert_limit(const char *text, size_t size, const char *error)
 {
     td_config_node *root = NULL;
@@ -153,6 +163,7 @@ int main(void)
         TEST(every_node_knows_its_line),
         TEST(a_null_member_counts_as_absent),
         TEST(what_a_file_may_not_hold_is_refused),
+        TEST(no_bytes_at_all_are_an_empty_file),
         TEST(limits_hold),
         TEST(a_file_that_is_not_there_is_named),
     };
