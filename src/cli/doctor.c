@@ -1,1 +1,264 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/thread.h"
+#include "cli/cli.h"
+#include "net/zenoh/zenoh.h"
+
+#include <dlfcn.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const char help[] =
+    "usage: tendon doctor [ENDPOINT]\n"
+    "\n"
+    "Says what this machine has, what it lacks and what to do about it. With "
+    "an\n"
+    "endpoint it also tries to reach whoever listens there.\n"
+    "\n"
+    "examples:\n"
+    "  tendon doctor\n"
+    "  tendon doctor tcp/192.168.1.50:7447\n";
+
+#define LINK_WAIT_NS (3 * TD_NS_PER_S)
+
+typedef enum verdict { FINE, WORSE, BROKEN } verdict;
+
+static const char *const marks[] = {
+    [FINE] = "ok  ", [WORSE] = "warn", [BROKEN] = "FAIL"};
+
+static bool broken;
+
+static void say(verdict found, const char *what, const char *fmt, ...)
+    TD_PRINTF(3, 4);
+
+static void say(verdict found, const char *what, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)printf("%s  %-14s ", marks[found], what);
+    (void)vprintf(fmt, args);
+    (void)printf("\n");
+    va_end(args);
+    if (found == BROKEN) broken = true;
+}
+
+static void cpu_name(char *ret_name, size_t size)
+{
+    (void)snprintf(ret_name, size, "unknown CPU");
+    FILE *file = fopen("/proc/cpuinfo", "re");
+    char line[256];
+    while (file && fgets(line, sizeof line, file)) {
+        if (strncmp(line, "model name", 10) != 0) continue;
+        const char *colon = strchr(line, ':');
+        if (!colon) continue;
+        (void)snprintf(ret_name, size, "%.*s", (int)strcspn(colon + 2, "\n"),
+                       colon + 2);
+        break;
+    }
+    if (file) (void)fclose(file);
+}
+
+static void check_cpu(void)
+{
+    char name[200];
+    struct utsname system;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    cpu_name(name, sizeof name);
+    (void)uname(&system);
+    say(cores >= 2 ? FINE : WORSE, "cpu", "%ld x %s, Linux %s%s", cores, name,
+        system.release, cores >= 2 ? "" : "; a robot wants 2 cores or more");
+}
+
+static void do_nothing(void *user)
+{
+    (void)user;
+}
+
+static void check_realtime(void)
+{
+    td_thread_config config = {
+        .name = "td-doctor", .realtime_priority = 80, .cpu = -1};
+    td_thread *thread = NULL;
+    td_errinfo info = {.text = ""};
+    if (td_thread_start(&config, do_nothing, NULL, &thread, &info) != TD_OK) {
+        say(BROKEN, "threads", "%s", info.text);
+        return;
+    }
+    const char *refusal = td_thread_refusal(thread);
+    if (refusal)
+        say(WORSE, "real-time", "%s", refusal);
+    else
+        say(FINE, "real-time", "SCHED_FIFO is allowed");
+    td_thread_join(thread);
+}
+
+static void check_memlock(void)
+{
+    td_errinfo info = {.text = ""};
+    struct rlimit limit;
+    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
+    if (td_thread_lock_memory(&info) == TD_OK)
+        say(FINE, "locked memory", "allowed");
+    else
+        say(WORSE, "locked memory", "%s", info.text);
+    if (limit.rlim_cur != RLIM_INFINITY)
+        say(WORSE, "memlock limit",
+            "%" PRIu64 " KiB: shared memory may need more; `ulimit -l "
+            "unlimited`, or a memlock line in /etc/security/limits.conf",
+            (uint64_t)limit.rlim_cur >> 10);
+}
+
+static void check_shm(void)
+{
+    struct statvfs shm;
+    if (statvfs("/dev/shm", &shm) != 0) {
+        say(WORSE, "/dev/shm", "not there: large messages are copied instead");
+        return;
+    }
+    uint64_t free_mib = ((uint64_t)shm.f_bavail * shm.f_frsize) >> 20;
+    say(free_mib >= 128 ? FINE : WORSE, "/dev/shm", "%" PRIu64 " MiB free%s",
+        free_mib, free_mib >= 128 ? "" : "; 128 MiB or more is wanted");
+}
+
+// What the first link says of itself.
+typedef struct first_link {
+    td_event seen;
+    bool shared_memory;
+    char address[256];
+} first_link;
+
+// Transport's thread.
+static void on_link(void *user, const td_net_link *link)
+{
+    first_link *first = user;
+    if (!link->up || first->address[0]) return;
+    first->shared_memory = link->shared_memory;
+    (void)snprintf(first->address, sizeof first->address, "%s", link->address);
+    td_event_signal(&first->seen);
+}
+
+static bool wait_for_link(td_net *net, first_link *link, td_errinfo *info)
+{
+    td_net_decl *decl = NULL;
+    td_event_init(&link->seen);
+    if (td_net_links(net, on_link, link, &decl, info) != TD_OK) return false;
+    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + LINK_WAIT_NS;
+    bool seen = td_event_wait_until(&link->seen, until_ns);
+    (void)td_net_undeclare(decl);
+    if (!seen)
+        (void)td_fail(info, TD_ERR_TIMEOUT, "no link within %d s",
+                      (int)(LINK_WAIT_NS / TD_NS_PER_S));
+    return seen;
+}
+
+static td_err dial(const char *endpoint, td_net **ret_net, td_errinfo *info)
+{
+    td_net_zenoh_config config = {
+        .mode = TD_NET_ZENOH_CLIENT,
+        .connect = &endpoint,
+        .connect_count = 1,
+        .shared_memory = true,
+    };
+    return td_net_zenoh_open(&config, ret_net, info);
+}
+
+static void check_link(const char *what, const char *endpoint)
+{
+    td_errinfo info = {.text = ""};
+    first_link link = {0};
+    TD_AUTO(td_net) *net = NULL;
+    if (dial(endpoint, &net, &info) != TD_OK ||
+        !wait_for_link(net, &link, &info)) {
+        say(BROKEN, what, "%s: %s; is somebody listening there?", endpoint,
+            info.text);
+        return;
+    }
+    say(FINE, what, "%s, %s", link.address,
+        link.shared_memory
+            ? "through shared memory"
+            : "large messages are copied: the other end is on another "
+              "machine, or has no shared memory");
+}
+
+// Two sessions of our own, over a socket in a folder that goes again.
+static void check_zenoh(void)
+{
+    char folder[] = "/tmp/tendon-doctor-XXXXXX";
+    char endpoint[128];
+    const char *listen = endpoint;
+    td_errinfo info = {.text = ""};
+    if (!mkdtemp(folder)) {
+        say(BROKEN, "zenoh", "cannot make a folder in /tmp");
+        return;
+    }
+    (void)snprintf(endpoint, sizeof endpoint, "unixsock-stream/%s/socket",
+                   folder);
+    td_net_zenoh_config config = {
+        .mode = TD_NET_ZENOH_ROUTER,
+        .listen = &listen,
+        .listen_count = 1,
+        .shared_memory = true,
+    };
+    td_net *net = NULL;
+    say(FINE, "zenoh", "version %s", td_net_zenoh_version());
+    if (td_net_zenoh_open(&config, &net, &info) == TD_OK) {
+        check_link("zenoh link", endpoint);
+        td_net_close(net);
+    } else {
+        say(BROKEN, "zenoh link", "%s", info.text);
+    }
+    (void)rmdir(folder);
+}
+
+// The driver's own library tells; nothing of CUDA is needed to ask.
+static void check_gpu(void)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+        say(FINE, "gpu",
+            "no NVIDIA driver: robots and synthetic servers need "
+            "none");
+        return;
+    }
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(library, "cuInit");
+    int (*count)(int *) = (int (*)(int *))dlsym(library, "cuDeviceGetCount");
+    int (*name)(char *, int, int) =
+        (int (*)(char *, int, int))dlsym(library, "cuDeviceGetName");
+    int devices = 0;
+    if (!init || !count || !name || init(0) != 0 || count(&devices) != 0)
+        say(WORSE, "gpu", "a driver that does not start: see `nvidia-smi`");
+    for (int i = 0; i < devices; i++) {
+        char text[128] = "";
+        (void)name(text, sizeof text, i);
+        say(FINE, "gpu", "%d: %s", i, text);
+    }
+    (void)dlclose(library);
+}
+
+int td_cli_doctor(int argc, char **argv)
+{
+    const char *endpoint = NULL;
+    const td_cli_option options[] = {{0}};
+    if (td_cli_wants_help(argc, argv)) {
+        (void)fputs(help, stdout);
+        return 0;
+    }
+    if (!td_cli_parse(argc, argv, options, &endpoint)) return 2;
+    check_cpu();
+    check_realtime();
+    check_memlock();
+    check_shm();
+    check_zenoh();
+    check_gpu();
+    if (endpoint) check_link("reach", endpoint);
+    (void)printf("\n%s\n", broken ? "Something is broken: see FAIL above."
+                                  : "This machine can run Tendon.");
+    return broken ? 1 : 0;
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/board.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct td_cli_board {
+    td_net_decl *decl;
+    td_wire_decoder *decoder; // the transport's thread's own, like `metrics`
+    td_wire_metrics metrics;
+    pthread_mutex_t lock; // guards everything below
+    td_cli_row rows[TD_CLI_BOARD_MAX];
+    size_t count;
+};
+
+static uint64_t counter(const td_wire_metrics *metrics, const char *name)
+{
+    for (uint32_t i = 0; i < metrics->counter_count; i++)
+        if (td_wire_text_is(metrics->counters[i].name, name))
+            return metrics->counters[i].value;
+    return 0;
+}
+
+static double gauge(const td_wire_metrics *metrics, const char *name)
+{
+    for (uint32_t i = 0; i < metrics->gauge_count; i++)
+        if (td_wire_text_is(metrics->gauges[i].name, name))
+            return metrics->gauges[i].value;
+    return 0;
+}
+
+static void quantiles(const td_wire_metrics *metrics, const char *name,
+                      double *ret_p50, double *ret_p99)
+{
+    for (uint32_t i = 0; i < metrics->quantiles_count; i++) {
+        if (!td_wire_text_is(metrics->quantiles[i].name, name)) continue;
+        *ret_p50 = metrics->quantiles[i].p50;
+        *ret_p99 = metrics->quantiles[i].p99;
+    }
+}
+
+static void copy_text(char *to, size_t room, td_wire_text from)
+{
+    size_t size = from.size < room - 1 ? from.size : room - 1;
+    memcpy(to, from.data, size);
+    to[size] = 0;
+}
+
+static td_cli_row read_row(const td_wire_metrics *metrics,
+                           const td_cli_row *before)
+{
+    td_cli_row row = {
+        .uptime_s = (double)metrics->uptime_us / 1e6,
+        .ticks = counter(metrics, "ticks"),
+        .fresh = counter(metrics, "fresh"),
+        .starved = counter(metrics, "starved"),
+        .sent = counter(metrics, "sent"),
+        .merged = counter(metrics, "merged"),
+        .lost = counter(metrics, "unanswered"),
+        .buffer_rows = gauge(metrics, "buffer_rows"),
+    };
+    copy_text(row.source, sizeof row.source, metrics->source);
+    copy_text(row.state, sizeof row.state, metrics->state);
+    quantiles(metrics, "transport_ms", &row.transport_p50_ms,
+              &row.transport_p99_ms);
+    quantiles(metrics, "installed_ms", &row.installed_p50_ms,
+              &row.installed_p99_ms);
+    double passed_s = row.uptime_s - before->uptime_s;
+    if (passed_s > 0 && row.ticks >= before->ticks)
+        row.rate_hz = (double)(row.ticks - before->ticks) / passed_s;
+    return row;
+}
+
+// The row of a source, or where its row belongs.
+static size_t find_row(const td_cli_board *board, const td_wire_text *source)
+{
+    char name[TD_WIRE_MAX_NAME + 1];
+    copy_text(name, sizeof name, *source);
+    size_t i = 0;
+    while (i < board->count && strcmp(board->rows[i].source, name) < 0)
+        i++;
+    return i;
+}
+
+static void put_row(td_cli_board *board)
+{
+    const td_wire_metrics *metrics = &board->metrics;
+    size_t at = find_row(board, &metrics->source);
+    bool known = at < board->count &&
+                 td_wire_text_is(metrics->source, board->rows[at].source);
+    if (!known && board->count == TD_CLI_BOARD_MAX) return;
+    if (!known) {
+        memmove(&board->rows[at + 1], &board->rows[at],
+                (board->count - at) * sizeof board->rows[0]);
+        board->rows[at] = (td_cli_row){0};
+        board->count++;
+    }
+    board->rows[at] = read_row(metrics, &board->rows[at]);
+}
+
+// Transport's thread. A metrics message is small and arrives in one piece; one
+// that does not is not worth a table's row.
+static void on_metrics(void *user, const td_net_sample *sample)
+{
+    td_cli_board *board = user;
+    if (!sample->whole) return;
+    if (td_wire_metrics_decode(board->decoder, sample->head.data,
+                               sample->head.size, &board->metrics,
+                               NULL) != TD_OK)
+        return;
+    pthread_mutex_lock(&board->lock);
+    put_row(board);
+    pthread_mutex_unlock(&board->lock);
+}
+
+td_err td_cli_board_open(td_net *net, const td_wire_route *route,
+                         td_cli_board **ret_board, td_errinfo *info)
+{
+    td_cli_board *board = calloc(1, sizeof *board);
+    if (!board) return TD_ERR_NOMEM;
+    pthread_mutex_init(&board->lock, NULL);
+    char key[TD_WIRE_MAX_KEY];
+    td_err err = td_wire_decoder_new(&board->decoder);
+    if (err == TD_OK) err = td_wire_key(route, "*", "metrics", key, info);
+    if (err == TD_OK)
+        err = td_net_subscribe(net, key, on_metrics, board, &board->decl, info);
+    if (err != TD_OK) {
+        td_cli_board_close(board);
+        return err;
+    }
+    *ret_board = board;
+    return TD_OK;
+}
+
+void td_cli_board_close(td_cli_board *board)
+{
+    if (board->decl) (void)td_net_undeclare(board->decl);
+    if (board->decoder) td_wire_decoder_free(board->decoder);
+    pthread_mutex_destroy(&board->lock);
+    free(board);
+}
+
+size_t td_cli_board_rows(td_cli_board *board,
+                         td_cli_row ret_rows[TD_CLI_BOARD_MAX])
+{
+    pthread_mutex_lock(&board->lock);
+    size_t count = board->count;
+    memcpy(ret_rows, board->rows, count * sizeof ret_rows[0]);
+    pthread_mutex_unlock(&board->lock);
+    return count;
+}
