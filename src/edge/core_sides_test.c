@@ -26,9 +26,9 @@ static _Thread_local uint64_t allocations;
 // The sanitizers bring their own; otherwise every allocation of this program
 // comes through here.
 void *libc_malloc(size_t size) __asm__("__libc_malloc");
-void *libc_calloc(size_t count, size_t size) __asm__("__libc_calloc");
-void *libc_realloc(void *memory, size_t size) __asm__("__libc_realloc");
-void *libc_memalign(size_t align, size_t size) __asm__("__libc_memalign");
+void *libc_calloc(size_t nmemb, size_t size) __asm__("__libc_calloc");
+void *libc_realloc(void *ptr, size_t size) __asm__("__libc_realloc");
+void *libc_memalign(size_t alignment, size_t size) __asm__("__libc_memalign");
 
 void *malloc(size_t size)
 {
@@ -36,22 +36,22 @@ void *malloc(size_t size)
     return libc_malloc(size);
 }
 
-void *calloc(size_t count, size_t size)
+void *calloc(size_t nmemb, size_t size)
 {
     allocations++;
-    return libc_calloc(count, size);
+    return libc_calloc(nmemb, size);
 }
 
-void *realloc(void *memory, size_t size)
+void *realloc(void *ptr, size_t size)
 {
     allocations++;
-    return libc_realloc(memory, size);
+    return libc_realloc(ptr, size);
 }
 
-void *aligned_alloc(size_t align, size_t size)
+void *aligned_alloc(size_t alignment, size_t size)
 {
     allocations++;
-    return libc_memalign(align, size);
+    return libc_memalign(alignment, size);
 }
 #endif
 

@@ -107,7 +107,7 @@ static void every_sent_one_has_exactly_one_outcome(void **state)
             seq += 1 + td_rand_u64(&rand) % 3; // some are never sent
             send(&inflight, seq);
         } else {
-            uint64_t back = td_rand_u64(&rand) % (2 * TD_EDGE_INFLIGHT_MAX);
+            uint64_t back = td_rand_u64(&rand) % (2UL * TD_EDGE_INFLIGHT_MAX);
             td_edge_outcome outcome =
                 TD_EDGE_MERGED +
                 td_rand_u64(&rand) % (TD_EDGE_UNANSWERED - TD_EDGE_MERGED);

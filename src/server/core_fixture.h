@@ -69,26 +69,19 @@ static inline td_server_counts server_counts(const td_server_core *core)
     return counts;
 }
 
-static char house_payloads[8];
-
-// What a test server is made of; zeroed and set up by house_open().
+// A server for one test, with what its core borrows.
 typedef struct house {
     td_engine_spec spec;
     td_server_settings settings;
     td_server_core *core;
 } house;
 
-static inline void house_open(house *h)
-{
-    model_describe(&h->spec);
-    h->settings = server_settings();
-    h->core = server_new(&h->settings, &h->spec);
-}
-
 static inline int house_setup(void **state)
 {
     static house h;
-    house_open(&h);
+    model_describe(&h.spec);
+    h.settings = server_settings();
+    h.core = server_new(&h.settings, &h.spec);
     *state = &h;
     return 0;
 }
@@ -123,6 +116,8 @@ static inline uint32_t house_attached(house *h, const char *client,
                      TD_OK);
     return number;
 }
+
+static char house_payloads[8]; // of seq % 8
 
 static inline td_server_outcome house_observe(house *h, uint32_t client,
                                               uint64_t boot, uint64_t episode,
