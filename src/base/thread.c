@@ -177,8 +177,10 @@ static bool may_lock_without_limit(void)
 td_err td_thread_lock_memory(td_errinfo *info)
 {
     // Asked first: below a limit the call itself may succeed, and a later
-    // allocation then fails.
-    if (may_lock_without_limit() && mlockall(MCL_CURRENT | MCL_FUTURE) == 0)
+    // allocation then fails. Pages are locked when they are first touched:
+    // filling every thread's stack and every pool at once takes seconds.
+    if (may_lock_without_limit() &&
+        mlockall(MCL_CURRENT | MCL_FUTURE | MCL_ONFAULT) == 0)
         return TD_OK;
 
     char setcap[320];
