@@ -2,9 +2,11 @@
 // Runs a fuzz target over every file of the given folders, so that what a
 // fuzzer once found stays fixed in ordinary test runs.
 #include <dirent.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -15,15 +17,15 @@ static int replay_file(const char *path)
         perror(path);
         return -1;
     }
-    fseek(in, 0, SEEK_END);
-    long size = ftell(in);
-    rewind(in);
-    uint8_t *data = size > 0 ? malloc((size_t)size) : NULL;
-    size_t got = data ? fread(data, 1, (size_t)size, in) : 0;
+    struct stat about = {0};
+    bool ok = fstat(fileno(in), &about) == 0;
+    size_t size = (size_t)about.st_size;
+    uint8_t *data = size ? malloc(size) : NULL;
+    ok = ok && (!size || (data && fread(data, 1, size, in) == size));
     fclose(in);
-    LLVMFuzzerTestOneInput(data, got);
+    if (ok) LLVMFuzzerTestOneInput(data, size);
     free(data);
-    return 0;
+    return ok ? 0 : -1;
 }
 
 // How many files there were; negative if one could not be read.

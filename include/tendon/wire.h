@@ -346,9 +346,8 @@ typedef struct td_wire_route {
 TD_NODISCARD td_err td_wire_key_check(const char *field, const char *chunk,
                                       td_errinfo *info);
 
-// Writes ".../client/topic", or ".../topic" when client is NULL. `client` may
-// be
-// "*". INVALID if a chunk cannot stand in a key.
+// Writes ".../client/topic", or ".../topic" when client is NULL. A client
+// may be "*". INVALID if a chunk cannot stand in a key.
 TD_NODISCARD td_err td_wire_key(const td_wire_route *route, const char *client,
                                 const char *topic,
                                 char ret_key[TD_WIRE_MAX_KEY],

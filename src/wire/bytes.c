@@ -10,8 +10,7 @@ static td_err read_text(const td_wire_at *at, const msgpack_object *in,
                         td_wire_text *ret_text)
 {
     if (in->type != MSGPACK_OBJECT_STR)
-        return td_wire_fail(at, TD_ERR_FORMAT, "must be text, got %s",
-                            td_wire_object_name(in));
+        return td_wire_fail_type(at, "must be text", in);
     *ret_text = (td_wire_text){in->via.str.ptr, in->via.str.size};
     return TD_OK;
 }
@@ -100,8 +99,7 @@ static td_err bytes_read(const td_wire_at *at, const td_wire_field *field,
 {
     (void)field;
     if (in->type != MSGPACK_OBJECT_BIN)
-        return td_wire_fail(at, TD_ERR_FORMAT, "must be binary, got %s",
-                            td_wire_object_name(in));
+        return td_wire_fail_type(at, "must be binary", in);
     td_slice bytes = {in->via.bin.ptr, in->via.bin.size};
     memcpy(ret_value, &bytes, sizeof bytes);
     return TD_OK;

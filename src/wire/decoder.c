@@ -39,7 +39,9 @@ static td_err check_schema(const td_wire_at *at, const msgpack_object_map *map)
     static const td_wire_field schema = TD_WIRE_FIELD("schema", u32, 0);
     for (uint32_t i = 0; i < map->size; i++) {
         const msgpack_object *key = &map->ptr[i].key;
-        if (key->type != MSGPACK_OBJECT_STR) continue;
+        if (key->type != MSGPACK_OBJECT_STR ||
+            map->ptr[i].val.type == MSGPACK_OBJECT_NIL)
+            continue;
         td_wire_text name = {key->via.str.ptr, key->via.str.size};
         if (!td_wire_text_is(name, schema.key)) continue;
         td_wire_at here = td_wire_at_in(at, name);

@@ -88,12 +88,11 @@ void td_wire_encoder_bytes(td_wire_encoder *encoder, const void *data,
 {
     assert(data || size == 0);
     msgpack_pack_bin(&encoder->packer, size);
-    // One place is kept for what the head says after these bytes.
-    bool room = encoder->part_count + 2 <= TD_WIRE_MAX_PARTS;
-    if (size < GATHER_BYTES || !room) {
+    if (size < GATHER_BYTES) {
         append(encoder, data, size);
         return;
     }
+    assert(encoder->part_count < TD_WIRE_MAX_PARTS);
     encoder->parts[encoder->part_count++] = (td_slice){data, size};
     encoder->size += size;
 }

@@ -10,7 +10,10 @@
 
 #include <msgpack.h>
 
-#define TD_WIRE_MAX_PARTS 128
+// Each image and tensor of an observation, the largest message, with what
+// stands before it; and the end.
+#define TD_WIRE_MAX_PARTS                                                      \
+    (2 * (TD_WIRE_MAX_IMAGES + TD_WIRE_MAX_TENSORS + 2) + 1)
 
 struct td_wire_encoder {
     msgpack_packer packer; // writes into `head`

@@ -25,3 +25,36 @@ td_err td_wire_fail(const td_wire_at *at, td_err err, const char *fmt, ...)
     va_end(args);
     return td_fail(at->info, err, "%s", text);
 }
+
+static const char *type_name(const msgpack_object *in)
+{
+    switch (in->type) {
+    case MSGPACK_OBJECT_NIL:
+        return "nil";
+    case MSGPACK_OBJECT_BOOLEAN:
+        return "a boolean";
+    case MSGPACK_OBJECT_POSITIVE_INTEGER:
+        return "an integer";
+    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
+        return "a negative integer";
+    case MSGPACK_OBJECT_FLOAT32:
+    case MSGPACK_OBJECT_FLOAT64:
+        return "a float";
+    case MSGPACK_OBJECT_STR:
+        return "text";
+    case MSGPACK_OBJECT_ARRAY:
+        return "an array";
+    case MSGPACK_OBJECT_MAP:
+        return "a map";
+    case MSGPACK_OBJECT_BIN:
+        return "binary";
+    default:
+        return "an extension";
+    }
+}
+
+td_err td_wire_fail_type(const td_wire_at *at, const char *wanted,
+                         const msgpack_object *in)
+{
+    return td_wire_fail(at, TD_ERR_FORMAT, "%s, got %s", wanted, type_name(in));
+}

@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "tendon/wire.h"
 
+#include <msgpack.h>
+
 typedef struct td_wire_at {
     const struct td_wire_at *up; // NULL: the message itself
     td_wire_text name;
@@ -22,5 +24,9 @@ static inline td_wire_at td_wire_at_in(const td_wire_at *up, td_wire_text name)
 // "obs: state: " and the text go into the errinfo. Returns `err`.
 td_err td_wire_fail(const td_wire_at *at, td_err err, const char *fmt, ...)
     TD_PRINTF(3, 4);
+
+// "must be a map, got text": what was wanted, and what `in` is. FORMAT.
+td_err td_wire_fail_type(const td_wire_at *at, const char *wanted,
+                         const msgpack_object *in);
 
 #endif

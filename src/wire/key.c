@@ -51,8 +51,8 @@ td_err td_wire_key(const td_wire_route *route, const char *client,
     if (client && strcmp(client, "*") != 0)
         TD_TRY(td_wire_key_check("client", client, info));
 
-    snprintf(ret_key, TD_WIRE_MAX_KEY, "%s/%s/%s/%s/%s/%s%s%s", route->cluster,
-             route->experiment, route->model, route->version,
+    snprintf(ret_key, sizeof(char[TD_WIRE_MAX_KEY]), "%s/%s/%s/%s/%s/%s%s%s",
+             route->cluster, route->experiment, route->model, route->version,
              route->application, client ? client : "", client ? "/" : "",
              topic);
     return TD_OK;

@@ -3,13 +3,6 @@
 #include "wire/table.h"
 #include "wire/text.h"
 
-static td_err wrong(const td_wire_at *at, const char *wanted,
-                    const msgpack_object *in)
-{
-    return td_wire_fail(at, TD_ERR_FORMAT, "must be %s, got %s", wanted,
-                        td_wire_object_name(in));
-}
-
 static td_err check_count(const td_wire_at *at, const td_wire_list *list,
                           uint32_t count)
 {
@@ -48,7 +41,8 @@ static bool list_is_absent(const td_wire_field *field, const void *value)
 static td_err array_read(const td_wire_at *at, const td_wire_field *field,
                          const msgpack_object *in, void *ret_value)
 {
-    if (in->type != MSGPACK_OBJECT_ARRAY) return wrong(at, "an array", in);
+    if (in->type != MSGPACK_OBJECT_ARRAY)
+        return td_wire_fail_type(at, "must be an array", in);
     const td_wire_list *list = field->list;
     const td_wire_field *member = &list->member;
     TD_TRY(check_count(at, list, in->via.array.size));
@@ -112,8 +106,7 @@ static td_err read_named(const td_wire_at *at, const td_wire_list *list,
                          const msgpack_object_kv *in, void *array, uint32_t i)
 {
     if (in->key.type != MSGPACK_OBJECT_STR)
-        return td_wire_fail(at, TD_ERR_FORMAT, "a key is %s, not text",
-                            td_wire_object_name(&in->key));
+        return td_wire_fail_type(at, "a key must be text", &in->key);
     char *into = (char *)array + i * list->stride;
     td_wire_text name = {in->key.via.str.ptr, in->key.via.str.size};
     *(td_wire_text *)into = name;
@@ -126,7 +119,8 @@ static td_err read_named(const td_wire_at *at, const td_wire_list *list,
 static td_err names_read(const td_wire_at *at, const td_wire_field *field,
                          const msgpack_object *in, void *ret_value)
 {
-    if (in->type != MSGPACK_OBJECT_MAP) return wrong(at, "a map", in);
+    if (in->type != MSGPACK_OBJECT_MAP)
+        return td_wire_fail_type(at, "must be a map", in);
     TD_TRY(check_count(at, field->list, in->via.map.size));
     for (uint32_t i = 0; i < in->via.map.size; i++)
         TD_TRY(read_named(at, field->list, &in->via.map.ptr[i], ret_value, i));

@@ -31,8 +31,8 @@ void __sanitizer_malloc_hook(const volatile void *pointer, size_t size)
 }
 #else
 void *__libc_malloc(size_t size);
-void *__libc_calloc(size_t count, size_t size);
-void *__libc_realloc(void *pointer, size_t size);
+void *__libc_calloc(size_t nmemb, size_t size);
+void *__libc_realloc(void *ptr, size_t size);
 
 void *malloc(size_t size)
 {
@@ -40,16 +40,16 @@ void *malloc(size_t size)
     return __libc_malloc(size);
 }
 
-void *calloc(size_t count, size_t size)
+void *calloc(size_t nmemb, size_t size)
 {
     allocations++;
-    return __libc_calloc(count, size);
+    return __libc_calloc(nmemb, size);
 }
 
-void *realloc(void *pointer, size_t size)
+void *realloc(void *ptr, size_t size)
 {
     allocations++;
-    return __libc_realloc(pointer, size);
+    return __libc_realloc(ptr, size);
 }
 #endif
 // NOLINTEND(bugprone-reserved-identifier)
@@ -135,13 +135,14 @@ static void a_steady_stream_allocates_nothing(void **state)
 // As many members as the scan lets through, as pairs, which take most room.
 static size_t fill_with_members(char *bytes)
 {
+    static const uint8_t member[] = {0xa1, 'x', 0xc0};
     size_t size = 0;
     bytes[size++] = (char)0xde;
     bytes[size++] = TD_WIRE_MAX_ITEMS >> 8;
     bytes[size++] = (char)(TD_WIRE_MAX_ITEMS & 0xff);
     for (int i = 0; i < TD_WIRE_MAX_ITEMS; i++) {
-        memcpy(bytes + size, "\xa1x\xc0", 3);
-        size += 3;
+        memcpy(bytes + size, member, sizeof member);
+        size += sizeof member;
     }
     return size;
 }

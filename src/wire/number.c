@@ -6,19 +6,12 @@
 #include <float.h>
 #include <inttypes.h>
 
-static td_err wrong(const td_wire_at *at, const char *wanted,
-                    const msgpack_object *in)
-{
-    return td_wire_fail(at, TD_ERR_FORMAT, "must be %s, got %s", wanted,
-                        td_wire_object_name(in));
-}
-
 static td_err u64_read(const td_wire_at *at, const td_wire_field *field,
                        const msgpack_object *in, void *ret_value)
 {
     (void)field;
     if (in->type != MSGPACK_OBJECT_POSITIVE_INTEGER)
-        return wrong(at, "an integer of at least 0", in);
+        return td_wire_fail_type(at, "must be an integer of at least 0", in);
     *(uint64_t *)ret_value = in->via.u64;
     return TD_OK;
 }
@@ -73,7 +66,8 @@ static td_err i64_read(const td_wire_at *at, const td_wire_field *field,
     bool negative = in->type == MSGPACK_OBJECT_NEGATIVE_INTEGER;
     bool positive =
         in->type == MSGPACK_OBJECT_POSITIVE_INTEGER && in->via.u64 <= INT64_MAX;
-    if (!negative && !positive) return wrong(at, "a 64-bit integer", in);
+    if (!negative && !positive)
+        return td_wire_fail_type(at, "must be a 64-bit integer", in);
     *(int64_t *)ret_value = in->via.i64;
     return TD_OK;
 }
@@ -118,7 +112,8 @@ static td_err bool_read(const td_wire_at *at, const td_wire_field *field,
                         const msgpack_object *in, void *ret_value)
 {
     (void)field;
-    if (in->type != MSGPACK_OBJECT_BOOLEAN) return wrong(at, "a boolean", in);
+    if (in->type != MSGPACK_OBJECT_BOOLEAN)
+        return td_wire_fail_type(at, "must be a boolean", in);
     *(bool *)ret_value = in->via.boolean;
     return TD_OK;
 }
@@ -159,7 +154,7 @@ static td_err f64_read(const td_wire_at *at, const td_wire_field *field,
         *ret = (double)in->via.i64;
         return TD_OK;
     default:
-        return wrong(at, "a number", in);
+        return td_wire_fail_type(at, "must be a number", in);
     }
 }
 
@@ -264,7 +259,8 @@ const td_wire_type td_wire_type_unit = {unit_read, unit_check, f32_is_absent,
 static td_err enum_read(const td_wire_at *at, const td_wire_field *field,
                         const msgpack_object *in, void *ret_value)
 {
-    if (in->type != MSGPACK_OBJECT_STR) return wrong(at, "text", in);
+    if (in->type != MSGPACK_OBJECT_STR)
+        return td_wire_fail_type(at, "must be text", in);
     td_wire_text text = {in->via.str.ptr, in->via.str.size};
     for (uint32_t i = 0; field->names[i]; i++) {
         if (!td_wire_text_is(text, field->names[i])) continue;

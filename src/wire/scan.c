@@ -60,10 +60,10 @@ static bool next_head(cursor *in, head *ret_head)
         size_t bytes = wide_heads[first - 0xc0].bytes;
         got.kind = wide_heads[first - 0xc0].kind;
         if ((size_t)(in->end - in->at) < bytes) return false;
+        bool negative = bytes > 0 && *in->at & 0x80;
         for (size_t i = 0; i < bytes; i++)
             got.number = got.number << 8 | *in->at++;
-        if (got.kind == HEAD_INT)
-            got.kind = got.number >> (8 * bytes - 1) ? HEAD_PLAIN : HEAD_UINT;
+        if (got.kind == HEAD_INT) got.kind = negative ? HEAD_PLAIN : HEAD_UINT;
     }
     if (got.kind == HEAD_STR || got.kind == HEAD_BIN) {
         if ((size_t)(in->end - in->at) < got.number) return false;

@@ -1,33 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/table.h"
 
-const char *td_wire_object_name(const msgpack_object *in)
-{
-    switch (in->type) {
-    case MSGPACK_OBJECT_NIL:
-        return "nil";
-    case MSGPACK_OBJECT_BOOLEAN:
-        return "a boolean";
-    case MSGPACK_OBJECT_POSITIVE_INTEGER:
-        return "an integer";
-    case MSGPACK_OBJECT_NEGATIVE_INTEGER:
-        return "a negative integer";
-    case MSGPACK_OBJECT_FLOAT32:
-    case MSGPACK_OBJECT_FLOAT64:
-        return "a float";
-    case MSGPACK_OBJECT_STR:
-        return "text";
-    case MSGPACK_OBJECT_ARRAY:
-        return "an array";
-    case MSGPACK_OBJECT_MAP:
-        return "a map";
-    case MSGPACK_OBJECT_BIN:
-        return "binary";
-    default:
-        return "an extension";
-    }
-}
-
 // Starts at `next`, the row after the last one found: fields that come in our
 // own order are found at once.
 static const td_wire_field *find(const td_wire_table *table, td_wire_text key,
@@ -64,15 +37,13 @@ td_err td_wire_table_read(const td_wire_at *at, const td_wire_table *table,
                           const msgpack_object *in, void *ret_struct)
 {
     if (in->type != MSGPACK_OBJECT_MAP)
-        return td_wire_fail(at, TD_ERR_FORMAT, "must be a map, got %s",
-                            td_wire_object_name(in));
+        return td_wire_fail_type(at, "must be a map", in);
     uint64_t seen = 0;
     uint32_t next = 0;
     for (uint32_t i = 0; i < in->via.map.size; i++) {
         const msgpack_object_kv *pair = &in->via.map.ptr[i];
         if (pair->key.type != MSGPACK_OBJECT_STR)
-            return td_wire_fail(at, TD_ERR_FORMAT, "a key is %s, not text",
-                                td_wire_object_name(&pair->key));
+            return td_wire_fail_type(at, "a key must be text", &pair->key);
         td_wire_text key = {pair->key.via.str.ptr, pair->key.via.str.size};
         const td_wire_field *field = find(table, key, next);
         if (!field || pair->val.type == MSGPACK_OBJECT_NIL) continue;

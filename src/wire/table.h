@@ -6,9 +6,9 @@
 // its place in the struct. Decoding and encoding walk the same rows, so that an
 // encoder cannot make what its decoder refuses.
 //
-// To add a field: the member in tendon/wire.h, a row here or there, a line in
-// docs/wire.md and in tests/golden/make.py. To add a message: a table and the
-// two functions of attach.c under another name.
+// To add a field: its member in tendon/wire.h, its row in the message's file,
+// its line in docs/wire.md, its value in tests/golden/messages.py and golden.c.
+// To add a message: all that attach.c has, under another name.
 
 #include "wire/encoder.h"
 #include "wire/fail.h"
@@ -120,9 +120,6 @@ extern const td_wire_type td_wire_type_tensor;
 
 // Our TD_WIRE_SCHEMA; has no place in the struct.
 extern const td_wire_type td_wire_type_schema;
-
-// "a map", "text": what `in` is, for a person.
-const char *td_wire_object_name(const msgpack_object *in);
 
 // Reads and checks the fields of a map. Those missing keep what `ret_struct`
 // holds.

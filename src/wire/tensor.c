@@ -6,6 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
+_Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__,
+               "tensors on the wire are little-endian, and are not swapped");
+
 #define AT(member) offsetof(td_wire_tensor, member)
 
 static const td_wire_list shape_list = {
