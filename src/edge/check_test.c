@@ -128,6 +128,11 @@ static void spoil_camera_size(pair *p)
     p->robot.cameras[0] = camera("top", 640, 480);
 }
 
+static void spoil_camera_height(pair *p)
+{
+    p->server.cameras[0].height = 90;
+}
+
 static void spoil_camera_width(pair *p)
 {
     p->server.cameras[0].width = 160;
@@ -185,6 +190,9 @@ static void a_mismatch_names_field_own_and_wanted(void **state)
         {"camera on its side", spoil_camera_size,
          "expected_cameras.top: this robot has 640x480, the server wants "
          "480x640"},
+        {"camera height", spoil_camera_height,
+         "expected_cameras.hand: this robot has 96x128, the server wants "
+         "90x128"},
         {"camera width", spoil_camera_width,
          "expected_cameras.hand: this robot has 96x128, the server wants "
          "96x160"},

@@ -160,8 +160,8 @@ static void news_waits_for_an_answer_that_is_read(void **state)
     assert_told(h, number, NULL, 0);
     td_server_core_done(h->core, number, TD_SERVER_ANSWERED);
     assert_int_equal(house_run_next(h), 3);
-    house_taken(h, number, 6, 0, 1);
-    house_taken(h, number, 6, 0, 2);
+    house_taken(h, number, 6, 2, 1);
+    house_taken(h, number, 6, 2, 2);
     assert_told(h, number, NULL, 0);
     td_server_core_done(h->core, number, TD_SERVER_ANSWERED);
     assert_int_equal(house_run_next(h), 2);
