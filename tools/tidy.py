@@ -43,7 +43,10 @@ def check(entry, rules):
     key = fingerprint(entry["command"], rules)
     if key and (PASSED / key).exists():
         return []
-    done = run(TIDY, "-p", DATABASE.parent, "--quiet", entry["file"])
+    # The analyzer walks every path through every assert of a test, for minutes;
+    # tests are run under the sanitizers instead.
+    checks = ["--checks=-clang-analyzer-*"] if entry["file"].endswith("_test.c") else []
+    done = run(TIDY, "-p", DATABASE.parent, "--quiet", *checks, entry["file"])
     if done.returncode != 0:
         return COMPLAINT.split((done.stdout or done.stderr).decode())
     if key:
