@@ -31,8 +31,9 @@ const char *td_thread_refusal(const td_thread *thread);
 // Waits for the thread to return, and frees it. Blocks; not on that thread.
 void td_thread_join(td_thread *thread);
 
-// Locks the process's memory: what was touched once stays, so that no tick meets
-// a page fault later. DENIED with the one line to run when the limit is too low.
+// Locks the process's memory: what was touched once stays, so that no tick
+// meets a page fault later. DENIED with the one line to run when the limit is
+// too low.
 TD_NODISCARD td_err td_thread_lock_memory(td_errinfo *info);
 
 // Touches `bytes` of the calling thread's stack, so that none of it faults
