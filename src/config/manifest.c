@@ -169,13 +169,13 @@ static td_err check_clients(const td_config_place *place,
                             const td_config_node *list,
                             const td_config_server *server)
 {
-    const td_config_node *at = list ? list->first : NULL;
-    for (size_t i = 0; i < server->client_count; i++, at = at->next)
-        for (size_t j = 0; j < i; j++)
-            if (strcmp(server->clients[i].client_uuid,
+    size_t index = 0;
+    for (const td_config_node *at = list->first; at; at = at->next, index++)
+        for (size_t j = 0; j < index; j++)
+            if (strcmp(server->clients[index].client_uuid,
                        server->clients[j].client_uuid) == 0)
                 return td_config_bad(place, at, "clients", "%s is listed twice",
-                                     server->clients[i].client_uuid);
+                                     server->clients[j].client_uuid);
     return TD_OK;
 }
 
@@ -194,7 +194,7 @@ static td_err check_server(const td_config_place *place,
                              "must be at least the %zu clients listed, got "
                              "%lld",
                              server->client_count, (long long)server->capacity);
-    return check_clients(place, clients, server);
+    return clients ? check_clients(place, clients, server) : TD_OK;
 }
 
 // The host's name, with what cannot stand in a key replaced, and a number where

@@ -178,7 +178,7 @@ static void a_broken_file_is_refused_with_its_line(void **state)
         snprintf(error, sizeof error, "robot.yaml:%s", cases[i].error);
         td_err err = td_config_robot_parse(
             "robot.yaml", cases[i].text, strlen(cases[i].text), &robot, &info);
-        if (err != TD_ERR_INVALID || robot || strcmp(info.text, error))
+        if (err != TD_ERR_INVALID || robot || strcmp(info.text, error) != 0)
             fail_msg("%s:\n got  %s\n want %s", cases[i].name, info.text,
                      error);
     }

@@ -197,16 +197,16 @@ void td_config_value_rule(const td_config_field *field,
 }
 
 // Cut between characters, and nothing that could steer a terminal.
-static void clean(const char *text, char *ret_text)
+static void clean(const char *text, char ret_text[SHOWN_BYTES + 4])
 {
-    size_t size = 0;
-    for (; size < SHOWN_BYTES && text[size]; size++) {
-        unsigned char c = (unsigned char)text[size];
-        ret_text[size] = c < ' ' || c == 0x7f ? '?' : (char)c;
-    }
-    while (text[size] && size && ((unsigned char)text[size] & 0xc0) == 0x80)
+    size_t size = strnlen(text, SHOWN_BYTES);
+    bool cut = text[size] != '\0';
+    while (cut && size && ((unsigned char)text[size] & 0xc0) == 0x80)
         size--;
-    strcpy(ret_text + size, text[size] ? "..." : "");
+    snprintf(ret_text, SHOWN_BYTES + 4, "%.*s%s", (int)size, text,
+             cut ? "..." : "");
+    for (char *at = ret_text; *at; at++)
+        if ((unsigned char)*at < ' ' || *at == 0x7f) *at = '?';
 }
 
 void td_config_value_shown(const td_config_node *node,

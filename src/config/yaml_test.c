@@ -104,7 +104,8 @@ static void what_a_file_may_not_hold_is_refused(void **state)
         td_errinfo info = {""};
         td_err err = td_config_yaml_parse(arena, "f", cases[i].text,
                                           strlen(cases[i].text), &root, &info);
-        if (err != TD_ERR_FORMAT || root || strcmp(info.text, cases[i].error))
+        if (err != TD_ERR_FORMAT || root ||
+            strcmp(info.text, cases[i].error) != 0)
             fail_msg("%s: %s, %s", cases[i].name, td_err_name(err), info.text);
     }
 }

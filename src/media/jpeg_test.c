@@ -22,7 +22,8 @@ static int setup(void **state)
     (void)state;
     for (int i = 0; i < BYTES; i++) {
         int pixel = i / 3, x = pixel % WIDTH, y = pixel / WIDTH;
-        picture[i] = (uint8_t)(i % 3 == 0 ? x : i % 3 == 1 ? y * 2 : 200 - x);
+        int colours[] = {x, y * 2, 200 - x};
+        picture[i] = (uint8_t)colours[i % 3];
     }
     memset(decoded, 0, sizeof decoded);
     assert_int_equal(td_media_jpeg_encoder_new(90, &encoder), TD_OK);

@@ -189,7 +189,7 @@ static void a_broken_profile_is_refused_with_its_line(void **state)
             td_engine_synthetic_latency_new(&settings, &latency, &info);
         unlink(path);
         if (err != TD_ERR_FORMAT || latency ||
-            strcmp(info.text + strlen(path), cases[i].error))
+            strcmp(info.text + strlen(path), cases[i].error) != 0)
             fail_msg("%s: %s, %s", cases[i].name, td_err_name(err), info.text);
     }
 }

@@ -95,9 +95,10 @@ static void chunks_of_later_cursors_continue_earlier_ones(void **state)
     (void)state;
     static const float at[STATES] = {0, 0, 0};
     float first[ROWS * ACTIONS], second[ROWS * ACTIONS];
+    const size_t tenth = (size_t)10 * ACTIONS;
     td_engine_synthetic_model_answer(model, at, 100, first);
-    td_engine_synthetic_model_answer(model, first + 10 * ACTIONS, 110, second);
-    for (int k = 0; k + 10 < ROWS; k++)
+    td_engine_synthetic_model_answer(model, first + tenth, 110, second);
+    for (size_t k = 0; k + 10 < ROWS; k++)
         assert_true(fabsf(second[k * ACTIONS] - first[(k + 10) * ACTIONS]) <
                     1e-6f);
 }

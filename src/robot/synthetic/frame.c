@@ -109,12 +109,11 @@ td_err td_robot_synthetic_counter(const uint8_t *rgb, uint32_t height,
         width < TD_ROBOT_SYNTHETIC_MIN_WIDTH)
         return TD_ERR_FORMAT;
     uint32_t side = block_side(height, width);
-    size_t pitch = (size_t)width * 3;
+    size_t pitch = (size_t)width * 3, row_bytes = side * pitch;
     uint64_t counter = 0;
     for (uint32_t row = 0; row < ROWS - 1; row++)
-        counter =
-            counter << 16 | read_row(rgb + row * side * pitch, side, pitch);
-    if (read_row(rgb + (ROWS - 1) * side * pitch, side, pitch) !=
+        counter = counter << 16 | read_row(rgb + row * row_bytes, side, pitch);
+    if (read_row(rgb + (ROWS - 1) * row_bytes, side, pitch) !=
         checksum(counter))
         return TD_ERR_FORMAT;
     *ret_counter = counter;

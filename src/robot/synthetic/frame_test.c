@@ -96,7 +96,7 @@ static void the_picture_moves_below_the_blocks(void **state)
     size_t below = (size_t)300 * 640 * 3;
     render(480, 640, 10, rgb);
     render(480, 640, 11, other);
-    assert_memory_not_equal(rgb + below, other + below, 640 * 3);
+    assert_memory_not_equal(rgb + below, other + below, 100);
     render(480, 640, 10, other);
     assert_memory_equal(rgb, other, sizeof rgb);
 }

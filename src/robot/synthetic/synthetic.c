@@ -129,10 +129,10 @@ static double joint_at(const synthetic *self, const joint *at, int64_t now_ns)
 // Components that moved each on its own, back to length 1.
 static void normalise(float *q)
 {
-    double size = hypot(hypot(q[0], q[1]), hypot(q[2], q[3]));
+    float size = hypotf(hypotf(q[0], q[1]), hypotf(q[2], q[3]));
     if (size == 0) q[3] = 1;
     for (int i = 0; size > 0 && i < 4; i++)
-        q[i] = (float)(q[i] / size);
+        q[i] /= size;
 }
 
 static td_err read_synthetic(td_robot *robot, int64_t now_ns, float *ret_state)
