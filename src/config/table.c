@@ -343,13 +343,16 @@ void td_config_table_free(void *value)
 static void help_field(const td_config_field *field, int indent, FILE *out)
 {
     static const char *const many[] = {[TD_CONFIG_ONE] = "",
-                                       [TD_CONFIG_LIST] = "list of ",
-                                       [TD_CONFIG_MAP] = "name: "};
+                                       [TD_CONFIG_LIST] = "a list, each ",
+                                       [TD_CONFIG_MAP] = "names, each "};
     char rule[TD_CONFIG_VALUE_TEXT];
     td_config_value_rule(field, rule);
     fprintf(out, "%*s%s: %s%s", indent, "", field->name, many[field->shape],
             rule);
-    if (field->preset) fprintf(out, " (default %s)", field->preset);
+    if (field->preset)
+        fprintf(out, " (default %s)", field->preset);
+    else
+        fprintf(out, " (required)");
     fprintf(out, "\n%*s%s\n", indent + 4, "", field->help);
 }
 

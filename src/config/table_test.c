@@ -231,6 +231,8 @@ static void help_names_every_field_that_is_taken(void **state)
     assert_non_null(out);
     td_config_table_help(&thing_table, out);
     fclose(out);
+    assert_non_null(strstr(text, "not starting with '.' (required)\n"));
+    assert_non_null(strstr(text, "map: names, each a map of fields (default "));
     assert_non_null(strstr(text, "count: -5 to 5 (default 3)\n    how many\n"));
     assert_non_null(strstr(text, "paint: red, green (default green)\n"));
     assert_non_null(strstr(text, "inner: a map of fields (default {})\n"
