@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edge/core.h"
 
-#include "base/clock.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +25,7 @@ typedef struct merge_side {
     td_edge_inflight inflight;
     uint64_t merged_seq;
     uint64_t merged;
+    int64_t round_trip_ns; // the longest of late
     uint64_t strays[TD_EDGE_STRAY_COUNT];
 } merge_side;
 
@@ -78,7 +77,7 @@ td_err td_edge_core_new(const td_edge_settings *settings,
         .channels = settings->channels,
         .kinds = core->settings.kinds,
     };
-    core->resend_after_ns = TD_NS_PER_S;
+    core->resend_after_ns = settings->resend_max_ns;
     *ret_core = core;
     return TD_OK;
 }
@@ -186,12 +185,6 @@ uint64_t td_edge_core_cursor(const td_edge_core *core)
 void td_edge_core_sent(td_edge_core *core, const td_edge_sent *sent)
 {
     td_edge_inflight_send(&core->merge.inflight, sent);
-}
-
-void td_edge_core_resend_after(td_edge_core *core, int64_t after_ns)
-{
-    atomic_store_explicit(&core->resend_after_ns, after_ns,
-                          memory_order_relaxed);
 }
 
 void td_edge_core_malformed(td_edge_core *core)
@@ -321,6 +314,20 @@ static td_err settle(td_edge_core *core, int64_t now_ns,
     return TD_OK;
 }
 
+// A longer round trip counts at once, a shorter one little by little.
+static void learn_round_trip(td_edge_core *core, int64_t took_ns)
+{
+    const td_edge_settings *settings = &core->settings;
+    int64_t *usual_ns = &core->merge.round_trip_ns;
+    *usual_ns -= *usual_ns / 16;
+    if (took_ns > *usual_ns) *usual_ns = took_ns;
+    int64_t after_ns = 3 * *usual_ns;
+    if (after_ns > settings->resend_max_ns) after_ns = settings->resend_max_ns;
+    if (after_ns < settings->resend_min_ns) after_ns = settings->resend_min_ns;
+    atomic_store_explicit(&core->resend_after_ns, after_ns,
+                          memory_order_relaxed);
+}
+
 // The seqs that the server let go end here too, and the tick may ask again.
 td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
                            const char *server, const td_wire_action *action,
@@ -331,6 +338,7 @@ td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
         TD_TRY(settle(core, now_ns, action, &answer));
         td_edge_inflight *inflight = &core->merge.inflight;
         td_edge_inflight_end(inflight, action->ident.seq, answer.outcome);
+        learn_round_trip(core, now_ns - answer.sent.put_ns);
         for (uint32_t i = 0; i < action->superseded_count; i++)
             td_edge_inflight_end(inflight, action->superseded[i],
                                  TD_EDGE_SUPERSEDED);

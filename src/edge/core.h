@@ -29,6 +29,9 @@ typedef struct td_edge_settings {
     td_edge_aggregate aggregate;
     td_edge_trim trim;
     uint32_t ask_below_rows; // ask when no more than this are left
+    // Asks again after three times the usual round trip, within these; before
+    // the first round trip after the longer one.
+    int64_t resend_min_ns, resend_max_ns;
     int64_t max_action_age_ns;
     uint32_t warn_after_empty_ticks;
     uint64_t boot;
@@ -106,9 +109,6 @@ TD_NODISCARD td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
 
 // Counts an answer that could not even be decoded. Merge side.
 void td_edge_core_malformed(td_edge_core *core);
-
-// Ask again if an observation has gone unanswered for this long. Any thread.
-void td_edge_core_resend_after(td_edge_core *core, int64_t after_ns);
 
 // Counts, for people and for metrics. The tick's are read with relaxed loads;
 // the others under the lock.

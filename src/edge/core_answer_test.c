@@ -91,6 +91,19 @@ static void an_older_answer_after_a_newer_is_overtaken(void **state)
     assert_float_equal(robot_tick(core, 6000).command[0], 200, 0);
 }
 
+static void an_overtaken_answer_leaves_the_robot_free_to_ask(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.resend_min_ns = settings.resend_max_ns = 100;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    robot_tick(core, 0);
+    robot_tick(core, 100);
+    robot_answered(core, 110, 2, 1, 200);
+    robot_answered(core, 110, 1, 1, 100);
+    assert_true(robot_tick(core, 120).ask);
+}
+
 static void answers_in_order_are_blended_by_the_setting(void **state)
 {
     (void)state;
@@ -160,6 +173,7 @@ static void a_chunk_of_another_shape_is_misshapen(void **state)
         {"no rows", TD_WIRE_F32, 2, {0, CHANNELS}},
         {"a vector", TD_WIRE_F32, 1, {CHANNELS}},
         {"a batch", TD_WIRE_F32, 3, {1, ROWS, CHANNELS}},
+        {"a batch of rows", TD_WIRE_F32, 3, {ROWS, CHANNELS, 1}},
         {"doubles", TD_WIRE_F64, 2, {ROWS, CHANNELS}},
         {"none", TD_WIRE_F32, 0, {0}},
     };
@@ -225,9 +239,9 @@ static void a_refusal_lets_the_robot_ask_again(void **state)
 static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    td_edge_settings settings = robot_settings();
+    settings.resend_min_ns = settings.resend_max_ns = 100;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_core_resend_after(core, 100);
     robot_tick(core, 0);
     robot_tick(core, 100);
     robot_answered(core, 110, 1, 1, 100);
@@ -312,8 +326,8 @@ static void live_at_random(uint64_t seed, td_edge_trim trim)
     settings.trim = trim;
     settings.ask_below_rows = 16;
     settings.max_action_age_ns = 12 * PERIOD_NS;
+    settings.resend_min_ns = settings.resend_max_ns = 2 * PERIOD_NS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_core_resend_after(core, 2 * PERIOD_NS);
     uint64_t asked = 0;
     uint64_t answers = 0;
     uint64_t cursor = 0;
@@ -351,6 +365,7 @@ int main(void)
         cmocka_unit_test(an_answer_that_cannot_be_decoded_is_counted),
         cmocka_unit_test(a_second_answer_to_the_same_seq_is_unknown),
         cmocka_unit_test(an_older_answer_after_a_newer_is_overtaken),
+        cmocka_unit_test(an_overtaken_answer_leaves_the_robot_free_to_ask),
         cmocka_unit_test(answers_in_order_are_blended_by_the_setting),
         cmocka_unit_test(superseded_seqs_end_with_the_answer_that_names_them),
         cmocka_unit_test(a_chunk_all_past_is_expired),

@@ -28,6 +28,8 @@ static inline td_edge_settings robot_settings(void)
         .aggregate = TD_EDGE_LATEST_ONLY,
         .trim = TD_EDGE_TRIM_STEPS,
         .max_action_age_ns = 60 * TD_NS_PER_S,
+        .resend_min_ns = TD_NS_PER_S,
+        .resend_max_ns = TD_NS_PER_S,
         .warn_after_empty_ticks = 3,
         .boot = 7,
         .route = 2,

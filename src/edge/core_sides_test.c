@@ -20,7 +20,7 @@
 #define OWN_MALLOC 1
 #endif
 
-static _Thread_local uint64_t allocations;
+static _Thread_local uint64_t allocations, frees;
 
 #if OWN_MALLOC
 // The sanitizers bring their own; otherwise every allocation of this program
@@ -29,6 +29,7 @@ void *libc_malloc(size_t size) __asm__("__libc_malloc");
 void *libc_calloc(size_t nmemb, size_t size) __asm__("__libc_calloc");
 void *libc_realloc(void *ptr, size_t size) __asm__("__libc_realloc");
 void *libc_memalign(size_t alignment, size_t size) __asm__("__libc_memalign");
+void libc_free(void *ptr) __asm__("__libc_free");
 
 void *malloc(size_t size)
 {
@@ -53,6 +54,12 @@ void *aligned_alloc(size_t alignment, size_t size)
     allocations++;
     return libc_memalign(alignment, size);
 }
+
+void free(void *ptr)
+{
+    if (ptr) frees++;
+    libc_free(ptr);
+}
 #endif
 
 static void the_tick_allocates_nothing(void **state)
@@ -76,6 +83,22 @@ static void the_tick_allocates_nothing(void **state)
     }
     assert_int_equal(of_the_tick, 0);
     assert_true(of_the_merge > 100); // so this test can see them
+}
+
+static void old_timelines_do_not_pile_up(void **state)
+{
+    (void)state;
+    if (!OWN_MALLOC) skip();
+    const td_edge_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    uint64_t before = allocations - frees;
+    for (uint64_t seq = 1; seq <= 1000; seq++) {
+        robot_send(core, seq, 0);
+        robot_answered(core, 0, seq, ROWS, 0);
+        (void)td_edge_core_tick(core, 0, false);
+        // The present one, and the one that the tick was on.
+        assert_true(allocations - frees <= before + 2);
+    }
 }
 
 // AddressSanitizer watches: the tick reads the timeline that it is on.
@@ -174,8 +197,8 @@ static void both_sides_at_once_play_every_step_in_order(void **state)
     (void)state;
     td_edge_settings settings = robot_settings();
     settings.ask_below_rows = ROWS - 2;
+    settings.resend_min_ns = settings.resend_max_ns = INT64_MAX;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_core_resend_after(core, INT64_MAX);
     TD_AUTO(td_ring) *asked = NULL;
     assert_int_equal(td_ring_new(4, sizeof(td_edge_sent), &asked), TD_OK);
     both b = {.core = core, .asked = asked};
@@ -198,6 +221,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_tick_allocates_nothing),
+        cmocka_unit_test(old_timelines_do_not_pile_up),
         cmocka_unit_test(a_timeline_lives_until_the_tick_has_moved_on),
         cmocka_unit_test(both_sides_at_once_play_every_step_in_order),
     };

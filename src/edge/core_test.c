@@ -196,8 +196,12 @@ static void by_time_round_trip_over_period_rows_are_past(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
         const int64_t start_ns = 60 * TD_NS_PER_S;
-        robot_send(core, 1, start_ns);
-        robot_send(core, 2, start_ns);
+        for (uint64_t seq = 1; seq <= 2; seq++)
+            td_edge_core_sent(core, &(td_edge_sent){
+                                        .seq = seq,
+                                        .captured_ns = start_ns - 3 * PERIOD_NS,
+                                        .put_ns = start_ns,
+                                    });
         robot_answered(core, start_ns, 1, 1, 0);
         td_edge_answer answer = robot_answered(
             core, start_ns + cases[i].round_trip_ns, 2, ROWS, 100);
@@ -225,9 +229,9 @@ static void by_time_the_first_chunk_is_whole(void **state)
 static void asks_at_once_and_again_only_when_it_is_due(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    td_edge_settings settings = robot_settings();
+    settings.resend_min_ns = settings.resend_max_ns = 5 * PERIOD_NS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_core_resend_after(core, 5 * PERIOD_NS);
     for (int64_t i = 0; i < 16; i++) {
         td_edge_step step = robot_tick(core, i * PERIOD_NS);
         assert_int_equal(step.ask, i % 5 == 0);
@@ -237,6 +241,40 @@ static void asks_at_once_and_again_only_when_it_is_due(void **state)
     }
     assert_int_equal(robot_counts(core).asked, 4);
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_PENDING], 4);
+}
+
+// Seconds before anything is known, then three times the longest of late.
+static void asks_again_after_three_usual_round_trips(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.resend_min_ns = PERIOD_NS;
+    settings.resend_max_ns = 100 * PERIOD_NS;
+    settings.ask_below_rows = ROWS;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    assert_true(robot_tick(core, 0).ask);
+    assert_false(robot_tick(core, 99 * PERIOD_NS).ask);
+    robot_answered(core, 4 * PERIOD_NS, 1, ROWS, 100);
+    assert_true(robot_tick(core, 100 * PERIOD_NS).ask);
+    assert_false(robot_tick(core, 111 * PERIOD_NS).ask);
+    assert_true(robot_tick(core, 112 * PERIOD_NS).ask);
+}
+
+static void a_shorter_round_trip_counts_little_by_little(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.resend_min_ns = PERIOD_NS;
+    settings.resend_max_ns = 100 * PERIOD_NS;
+    settings.ask_below_rows = ROWS;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    robot_tick(core, 0);
+    robot_answered(core, 16 * PERIOD_NS, 1, ROWS, 100);
+    assert_true(robot_tick(core, 20 * PERIOD_NS).ask);
+    robot_answered(core, 20 * PERIOD_NS, 2, ROWS, 200); // at once
+    assert_true(robot_tick(core, 30 * PERIOD_NS).ask);
+    assert_false(robot_tick(core, 75 * PERIOD_NS - 1).ask);
+    assert_true(robot_tick(core, 75 * PERIOD_NS).ask); // 3 x 15 later
 }
 
 static void asks_again_when_few_enough_rows_are_left(void **state)
@@ -290,8 +328,9 @@ static void warns_once_and_recovers_once(void **state)
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     for (uint64_t round = 1; round <= 2; round++) {
-        robot_answered(core, 0, round, 1, 100);
+        robot_answered(core, 0, round, 2, 100);
         assert_int_equal(robot_tick(core, 0).recovered, round > 1);
+        assert_false(robot_tick(core, 0).recovered);
         for (int i = 1; i <= 10; i++) {
             td_edge_step step = robot_tick(core, 0);
             assert_true(step.starved);
@@ -330,6 +369,8 @@ int main(void)
         cmocka_unit_test(by_time_round_trip_over_period_rows_are_past),
         cmocka_unit_test(by_time_the_first_chunk_is_whole),
         cmocka_unit_test(asks_at_once_and_again_only_when_it_is_due),
+        cmocka_unit_test(asks_again_after_three_usual_round_trips),
+        cmocka_unit_test(a_shorter_round_trip_counts_little_by_little),
         cmocka_unit_test(asks_again_when_few_enough_rows_are_left),
         cmocka_unit_test(nobody_asks_while_there_is_no_server),
         cmocka_unit_test(what_is_buffered_plays_while_there_is_no_server),

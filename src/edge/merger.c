@@ -2,10 +2,6 @@
 #include "base/log.h"
 #include "edge/shell.h"
 
-#define RESEND_MIN_NS (100 * TD_NS_PER_MS)
-#define RESEND_MAX_NS (5 * TD_NS_PER_S)
-#define RESEND_SAMPLES 8 // before that the core's own default holds
-
 // Transport's thread: only hands over.
 void td_edge_merger_on_action(void *user, const td_net_sample *sample)
 {
@@ -33,16 +29,6 @@ static void complain(const char *what, uint64_t count, td_wire_text detail)
                 (unsigned long long)count);
 }
 
-// An observation is sent again when three times the usual round trip went by.
-static void learn_round_trip(td_edge *edge)
-{
-    if (td_hist_count(&edge->transport_ns) < RESEND_SAMPLES) return;
-    int64_t limit_ns = 3 * td_hist_quantile(&edge->transport_ns, 0.99);
-    if (limit_ns < RESEND_MIN_NS) limit_ns = RESEND_MIN_NS;
-    if (limit_ns > RESEND_MAX_NS) limit_ns = RESEND_MAX_NS;
-    td_edge_core_resend_after(edge->core, limit_ns);
-}
-
 static void note_merged(td_edge *edge, const td_edge_received *received,
                         const td_edge_sent *sent)
 {
@@ -50,7 +36,6 @@ static void note_merged(td_edge *edge, const td_edge_received *received,
     atomic_store(&edge->merged_ns, now_ns);
     td_hist_record(&edge->transport_ns, received->received_ns - sent->put_ns);
     td_hist_record(&edge->installed_ns, now_ns - sent->captured_ns);
-    learn_round_trip(edge);
 }
 
 static void report(td_edge *edge, const td_edge_answer *answer,

@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+#define RESEND_MIN_NS (100 * TD_NS_PER_MS)
+
 static td_wire_channel channel_of(const td_config_joint *joint)
 {
     return (td_wire_channel){
@@ -57,6 +59,8 @@ static void fill_core(const td_config_robot *config, uint64_t boot,
     core->ask_below_rows = ask_below(config);
     core->max_action_age_ns =
         (int64_t)(config->max_action_age_s * (double)TD_NS_PER_S);
+    core->resend_min_ns = RESEND_MIN_NS;
+    core->resend_max_ns = core->max_action_age_ns; // later it would be refused
     core->warn_after_empty_ticks =
         (uint32_t)config->max_empty_cycles_before_warning;
     core->boot = boot;

@@ -190,6 +190,8 @@ static void fill_settings(td_sim_robot *robot)
         .trim = config->trim,
         .ask_below_rows = config->ask_below_rows,
         .max_action_age_ns = 3 * TD_NS_PER_S,
+        .resend_min_ns = 100 * TD_NS_PER_MS,
+        .resend_max_ns = 3 * TD_NS_PER_S,
         .warn_after_empty_ticks = 10,
         .boot = 1,
         .episode = 1,
