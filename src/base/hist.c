@@ -90,6 +90,31 @@ void td_hist_merge(td_hist *into, const td_hist *from)
     add_count(into, count);
 }
 
+// A value that falls into the bucket: its top, but for the last one.
+static int64_t value_in(size_t bucket, int64_t max)
+{
+    int64_t top = bucket_top(bucket);
+    return top < max ? top : max;
+}
+
+void td_hist_since(const td_hist *now, const td_hist *before, td_hist *ret_hist)
+{
+    td_hist_init(ret_hist);
+    uint64_t count = 0;
+    for (size_t i = 0; i < TD_HIST_BUCKETS; i++) {
+        uint64_t more =
+            atomic_load_explicit(&now->buckets[i], memory_order_relaxed) -
+            atomic_load_explicit(&before->buckets[i], memory_order_relaxed);
+        if (more == 0) continue;
+        count += more;
+        add(&ret_hist->buckets[i], more);
+        lower_to(&ret_hist->min, value_in(i, td_hist_max(now)));
+        raise_to(&ret_hist->max, value_in(i, td_hist_max(now)));
+    }
+    add(&ret_hist->sum, atomic_load(&now->sum) - atomic_load(&before->sum));
+    add_count(ret_hist, count);
+}
+
 static size_t bucket_at_rank(const td_hist *hist, uint64_t rank)
 {
     uint64_t seen = 0;
@@ -109,9 +134,7 @@ int64_t td_hist_quantile(const td_hist *hist, double quantile)
     if (!(rank > 1)) return td_hist_min(hist);
     if (rank >= (double)count) return td_hist_max(hist);
 
-    int64_t top = bucket_top(bucket_at_rank(hist, (uint64_t)rank));
-    int64_t max = td_hist_max(hist);
-    return top < max ? top : max;
+    return value_in(bucket_at_rank(hist, (uint64_t)rank), td_hist_max(hist));
 }
 
 uint64_t td_hist_count(const td_hist *hist)

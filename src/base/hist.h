@@ -33,6 +33,11 @@ void td_hist_record(td_hist *hist, int64_t value);
 // Adds the values of `from` to `into`. `into`'s writer thread only.
 void td_hist_merge(td_hist *into, const td_hist *from);
 
+// What was recorded between two copies of one histogram; `before` is the older.
+// Min and max are those of the buckets, not exact.
+void td_hist_since(const td_hist *now, const td_hist *before,
+                   td_hist *ret_hist);
+
 // The value at `quantile` (0 to 1), or above it by less than one bucket's
 // width; never outside [min, max], and exact at 0 and 1. 0 when empty. Any
 // thread.

@@ -178,6 +178,41 @@ static void merging_an_empty_one_changes_nothing(void **state)
     assert_memory_equal(&hist, &whole, sizeof hist);
 }
 
+static void since_holds_what_came_after_the_copy(void **state)
+{
+    (void)state;
+    static td_hist delta;
+    td_rand rand;
+    td_rand_init(&rand, 3);
+    for (int i = 0; i < VALUES; i++)
+        td_hist_record(&hist, random_value(&rand, 45));
+    td_hist_merge(&other, &hist);
+    for (int i = 0; i < VALUES; i++) {
+        int64_t value = random_value(&rand, 30);
+        td_hist_record(&hist, value);
+        td_hist_record(&whole, value);
+    }
+    td_hist_since(&hist, &other, &delta);
+    assert_int_equal(td_hist_count(&delta), VALUES);
+    assert_memory_equal(delta.buckets, whole.buckets, sizeof whole.buckets);
+    assert_true(td_hist_mean(&delta) == td_hist_mean(&whole));
+    assert_int_equal(td_hist_quantile(&delta, 0.5),
+                     td_hist_quantile(&whole, 0.5));
+    assert_true(td_hist_max(&delta) >= td_hist_max(&whole));
+    assert_true(td_hist_max(&delta) <=
+                td_hist_max(&whole) + td_hist_max(&whole) / 128 + 1);
+}
+
+static void since_is_empty_when_nothing_came(void **state)
+{
+    (void)state;
+    td_hist_record(&hist, 5);
+    td_hist_merge(&other, &hist);
+    td_hist_since(&hist, &other, &whole);
+    assert_int_equal(td_hist_count(&whole), 0);
+    assert_int_equal(td_hist_quantile(&whole, 0.99), 0);
+}
+
 static void record_many(void *user)
 {
     for (int64_t i = 0; i < CONCURRENT_VALUES; i++)
@@ -222,6 +257,8 @@ int main(void)
         cmocka_unit_test_setup(mean_is_exact, setup),
         cmocka_unit_test_setup(merging_equals_recording_all, setup),
         cmocka_unit_test_setup(merging_an_empty_one_changes_nothing, setup),
+        cmocka_unit_test_setup(since_holds_what_came_after_the_copy, setup),
+        cmocka_unit_test_setup(since_is_empty_when_nothing_came, setup),
         cmocka_unit_test_setup(
             a_reader_sees_sane_numbers_while_another_thread_writes, setup),
     };
