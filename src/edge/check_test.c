@@ -148,68 +148,70 @@ static void spoil_chunk(pair *p)
     p->robot.actions_per_chunk = 51;
 }
 
+static const struct {
+    const char *name;
+    void (*spoil)(pair *p);
+    const char *text;
+} mismatches[] = {
+    {"model id", spoil_model_id,
+     "model_id: this robot has \"act\", the server has \"actor\""},
+    {"model version", spoil_model_version,
+     "model_version: this robot has \"v2\", the server has \"v1\""},
+    {"action dim", spoil_action_dim,
+     "action_dim: this robot has 3, the server wants 14"},
+    {"action count", spoil_action_count,
+     "action_names: this robot has 3, the server wants 2"},
+    {"action name", spoil_action_name,
+     "action_names[0]: this robot has \"shoulder\", the server wants "
+     "\"shoulder_pan\"; the order counts"},
+    {"action order", spoil_action_order,
+     "action_names[0]: this robot has \"shoulder\", the server wants "
+     "\"wrist\"; the order counts"},
+    {"action kind", spoil_action_kind,
+     "action_names[2] gripper: this robot has kind hold, the server wants "
+     "linear"},
+    {"state count", spoil_state_count,
+     "state_names: this robot has 2, the server wants 3"},
+    {"state name", spoil_state_name,
+     "state_names[1]: this robot has \"elbow\", the server wants "
+     "\"wrist\"; the order counts"},
+    {"state kind", spoil_state_kind,
+     "state_names[1] wrist: this robot has kind quaternion, the server "
+     "wants angle"},
+    {"camera missing", lose_camera,
+     "expected_cameras.hand: this robot has no such camera, the server "
+     "wants 96x128"},
+    {"no camera at all", lose_all_cameras,
+     "expected_cameras.hand: this robot has no such camera, the server "
+     "wants 96x128"},
+    {"camera on its side", spoil_camera_size,
+     "expected_cameras.top: this robot has 640x480, the server wants "
+     "480x640"},
+    {"camera height", spoil_camera_height,
+     "expected_cameras.hand: this robot has 96x128, the server wants "
+     "90x128"},
+    {"camera width", spoil_camera_width,
+     "expected_cameras.hand: this robot has 96x128, the server wants "
+     "96x160"},
+    {"period", spoil_period,
+     "step_period_us: this robot has 20000, the server wants 33333"},
+    {"chunk", spoil_chunk,
+     "max_actions_per_chunk: this robot plays 51 a chunk, the server gives "
+     "50"},
+};
+
 static void a_mismatch_names_field_own_and_wanted(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        void (*spoil)(pair *p);
-        const char *text;
-    } cases[] = {
-        {"model id", spoil_model_id,
-         "model_id: this robot has \"act\", the server has \"actor\""},
-        {"model version", spoil_model_version,
-         "model_version: this robot has \"v2\", the server has \"v1\""},
-        {"action dim", spoil_action_dim,
-         "action_dim: this robot has 3, the server wants 14"},
-        {"action count", spoil_action_count,
-         "action_names: this robot has 3, the server wants 2"},
-        {"action name", spoil_action_name,
-         "action_names[0]: this robot has \"shoulder\", the server wants "
-         "\"shoulder_pan\"; the order counts"},
-        {"action order", spoil_action_order,
-         "action_names[0]: this robot has \"shoulder\", the server wants "
-         "\"wrist\"; the order counts"},
-        {"action kind", spoil_action_kind,
-         "action_names[2] gripper: this robot has kind hold, the server wants "
-         "linear"},
-        {"state count", spoil_state_count,
-         "state_names: this robot has 2, the server wants 3"},
-        {"state name", spoil_state_name,
-         "state_names[1]: this robot has \"elbow\", the server wants "
-         "\"wrist\"; the order counts"},
-        {"state kind", spoil_state_kind,
-         "state_names[1] wrist: this robot has kind quaternion, the server "
-         "wants angle"},
-        {"camera missing", lose_camera,
-         "expected_cameras.hand: this robot has no such camera, the server "
-         "wants 96x128"},
-        {"no camera at all", lose_all_cameras,
-         "expected_cameras.hand: this robot has no such camera, the server "
-         "wants 96x128"},
-        {"camera on its side", spoil_camera_size,
-         "expected_cameras.top: this robot has 640x480, the server wants "
-         "480x640"},
-        {"camera height", spoil_camera_height,
-         "expected_cameras.hand: this robot has 96x128, the server wants "
-         "90x128"},
-        {"camera width", spoil_camera_width,
-         "expected_cameras.hand: this robot has 96x128, the server wants "
-         "96x160"},
-        {"period", spoil_period,
-         "step_period_us: this robot has 20000, the server wants 33333"},
-        {"chunk", spoil_chunk,
-         "max_actions_per_chunk: this robot plays 51 a chunk, the server gives "
-         "50"},
-    };
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+    for (size_t i = 0; i < TD_COUNT_OF(mismatches); i++) {
         pair p;
         fit(&p);
-        cases[i].spoil(&p);
+        mismatches[i].spoil(&p);
         td_errinfo info = {""};
         td_err err = td_edge_check(&p.robot, &p.server, &info);
-        if (err != TD_ERR_MISMATCH || strcmp(info.text, cases[i].text) != 0)
-            fail_msg("%s: %s", cases[i].name, info.text);
+        if (err != TD_ERR_MISMATCH ||
+            strcmp(info.text, mismatches[i].text) != 0)
+            fail_msg("%s: %s", mismatches[i].name, info.text);
     }
 }
 
