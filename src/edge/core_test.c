@@ -295,6 +295,17 @@ static void asks_again_when_few_enough_rows_are_left(void **state)
     assert_false(robot_tick(core, 0).ask); // the second is on its way
 }
 
+static void a_server_just_found_is_asked_at_once(void **state)
+{
+    (void)state;
+    const td_edge_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    assert_true(td_edge_core_tick(core, 0, true).ask);
+    assert_false(td_edge_core_tick(core, 1, true).ask);
+    assert_false(td_edge_core_tick(core, 2, false).ask);
+    assert_true(td_edge_core_tick(core, 3, true).ask);
+}
+
 static void nobody_asks_while_there_is_no_server(void **state)
 {
     (void)state;
@@ -372,6 +383,7 @@ int main(void)
         cmocka_unit_test(asks_again_after_three_usual_round_trips),
         cmocka_unit_test(a_shorter_round_trip_counts_little_by_little),
         cmocka_unit_test(asks_again_when_few_enough_rows_are_left),
+        cmocka_unit_test(a_server_just_found_is_asked_at_once),
         cmocka_unit_test(nobody_asks_while_there_is_no_server),
         cmocka_unit_test(what_is_buffered_plays_while_there_is_no_server),
         cmocka_unit_test(warns_once_and_recovers_once),
