@@ -1,1 +1,329 @@
 // SPDX-License-Identifier: Apache-2.0
+// Robot -> server -> robot, two processes, beside a bare Zenoh ping of the same
+// encoded lengths, also two processes. Both sides send at the same pace, so
+// that both meet processors that have gone to sleep; while one has its block
+// the other is silent.
+#include "base/clock.h"
+#include "bench/rig.h"
+#include "cli/cli.h"
+#include "edge/observe.h"
+#include "server/answer.h"
+#include "tendon_rust.h"
+#include "wire/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WARM_SAMPLES 40
+#define LOOK_NS (5 * TD_NS_PER_MS)
+#define BLOCK_WAIT_NS (30 * TD_NS_PER_S)
+#define ECHO_KEY "bench/rt"
+
+typedef struct size_case {
+    const char *name;
+    uint32_t cameras, height, width;
+    int64_t fps;
+} size_case;
+
+static const size_case sizes[] = {
+    {"64b", 0, 0, 0, 400},
+    {"100k", 2, 128, 130, 400}, // two opaque images of 50 KB
+    {"1840k", 2, 480, 640, 200},
+};
+
+static const struct {
+    const char *name;
+    td_bench_link link;
+} links[] = {
+    {"tcp", TD_BENCH_TCP}, {"unix", TD_BENCH_UNIX}, {"shm", TD_BENCH_SHM}};
+
+#define LINKS TD_COUNT_OF(links)
+
+enum { PUT_CALLBACK, CAPTURE_INSTALLED, SPANS };
+enum { P50, P99, QUANTILES };
+
+static const double quantiles[] = {[P50] = 0.5, [P99] = 0.99};
+
+static const struct {
+    const char *name;
+    double limits[QUANTILES]; // of the ratio; 0: none
+} spans[] = {
+    [PUT_CALLBACK] = {"put-callback", {1.3, 1.5}},
+    [CAPTURE_INSTALLED] = {"capture-installed", {1.6, 0}},
+};
+
+// One size over one link: both sides, and what their blocks gave.
+typedef struct world {
+    td_bench_setup setup;
+    td_bench_server server;
+    td_bench_child echo;
+    td_robot *robot;
+    td_net *net;
+    tdr_ping *ping;
+    td_bench_pairs pairs[SPANS][QUANTILES];
+    td_hist ours[SPANS], theirs;
+    td_hist now, before; // scratch
+} world;
+
+static void world_free(world *w)
+{
+    if (w->ping) tdr_ping_close(w->ping);
+    if (w->net) td_net_close(w->net);
+    if (w->robot) td_robot_close(w->robot);
+    td_bench_child_end(&w->echo);
+    td_bench_child_end(&w->server.child);
+    free(w);
+}
+TD_AUTO_FREE(world, world_free)
+
+// What the edge would send and the server answer, encoded.
+static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
+                              size_t *ret_action, td_errinfo *info)
+{
+    static const char frame[480 * 640 * 3];
+    static const float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS];
+    static const td_edge_outgoing outgoing = {.asking = {.seq = 1000}};
+    static const char *const cameras[] = {"cam0", "cam1"};
+    td_edge_settings settings = {
+        .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1, .episode = 1};
+    td_wire_obs obs;
+    td_edge_observe(&settings, "robot-1", "", &outgoing, &obs);
+    for (obs.image_count = 0; obs.image_count < setup->cameras;
+         obs.image_count++)
+        obs.images[obs.image_count] = (td_wire_image){
+            .name = td_wire_text_of(cameras[obs.image_count]),
+            .codec = TD_WIRE_RAW,
+            .shape = {setup->height, setup->width, 3},
+            .data = frame,
+            .size = (size_t)setup->height * setup->width * 3,
+        };
+    td_engine_item item = {.obs = &obs,
+                           .actions = (float *)(uintptr_t)rows,
+                           .rows = TD_BENCH_ROWS};
+    td_server_timing timing = {.queue_ns = 12345, .service_ns = 12345};
+    td_wire_action action;
+    td_server_answer("bench", &item, TD_BENCH_JOINTS, &timing, 1000, &action);
+
+    TD_AUTO(td_wire_encoder) *encoder = NULL;
+    TD_TRY(td_wire_encoder_new(&encoder));
+    TD_TRY(td_wire_obs_encode(encoder, &obs, info));
+    *ret_obs = td_wire_encoder_size(encoder);
+    TD_TRY(td_wire_action_encode(encoder, &action, info));
+    *ret_action = td_wire_encoder_size(encoder);
+    return TD_OK;
+}
+
+static td_err open_ping(world *w, td_errinfo *info)
+{
+    char endpoint[TD_BENCH_ENDPOINT_BYTES];
+    char reply[24];
+    size_t obs_bytes, action_bytes;
+    bool shared = w->setup.link == TD_BENCH_SHM;
+    TD_TRY(measure_lengths(&w->setup, &obs_bytes, &action_bytes, info));
+    TD_TRY(td_bench_endpoint(w->setup.link, endpoint, info));
+    (void)snprintf(reply, sizeof reply, "%zu", action_bytes);
+    const char *args[] = {
+        "bench", "rt-echo", endpoint, shared ? "shm" : "plain", reply, NULL};
+    TD_TRY(td_bench_child_start(args, &w->echo, info));
+    TD_TRY(td_bench_child_ready(&w->echo, info));
+    int code = tdr_ping_open(endpoint, ECHO_KEY, shared, obs_bytes, &w->ping,
+                             info->text, sizeof info->text);
+    return code == TDR_OK ? TD_OK : TD_ERR_IO;
+}
+
+static td_err world_open(td_bench_link link, const size_case *size,
+                         world **ret_world, td_errinfo *info)
+{
+    TD_AUTO(world) *w = calloc(1, sizeof *w);
+    if (!w) return TD_ERR_NOMEM;
+    w->setup = (td_bench_setup){.link = link,
+                                .fps = size->fps,
+                                .cameras = size->cameras,
+                                .height = size->height,
+                                .width = size->width,
+                                .raw = true,
+                                .eager = true};
+    TD_TRY(td_bench_still_open(&w->setup, &w->robot));
+    TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
+    TD_TRY(open_ping(w, info));
+    TD_TRY(td_bench_net_open(&w->setup, &w->server, NULL, &w->net, info));
+    *ret_world = TD_TAKE(w);
+    return TD_OK;
+}
+
+static td_err wait_for_samples(const td_hist *hist, uint64_t count,
+                               td_errinfo *info)
+{
+    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + BLOCK_WAIT_NS;
+    while (td_hist_count(hist) < count) {
+        TD_TRY(td_bench_sleep(LOOK_NS));
+        if (td_clock_now_ns(&td_clock_monotonic) > until_ns)
+            return td_fail(info, TD_ERR_TIMEOUT, "%llu answers in 30 s",
+                           (unsigned long long)td_hist_count(hist));
+    }
+    return TD_OK;
+}
+
+static void copy_hist(const td_hist *live, td_hist *ret_copy)
+{
+    td_hist_init(ret_copy);
+    td_hist_merge(ret_copy, live);
+}
+
+// A robot of its own for each block; connecting and warming up do not count.
+static td_err run_ours(world *w, size_t samples, td_errinfo *info)
+{
+    TD_AUTO(td_bench_edge) *edge = NULL;
+    TD_TRY(td_bench_edge_open(&w->setup, w->net, w->robot, &edge, info));
+    td_edge_times times = td_edge_times_get(td_bench_edge_get(edge));
+    const td_hist *live[] = {[PUT_CALLBACK] = times.transport_ns,
+                             [CAPTURE_INSTALLED] = times.installed_ns};
+    TD_TRY(wait_for_samples(live[CAPTURE_INSTALLED], WARM_SAMPLES, info));
+    for (int i = 0; i < SPANS; i++)
+        copy_hist(live[i], &w->ours[i]);
+    TD_TRY(wait_for_samples(live[CAPTURE_INSTALLED], WARM_SAMPLES + samples,
+                            info));
+    for (int i = 0; i < SPANS; i++) {
+        w->before = w->ours[i];
+        copy_hist(live[i], &w->now);
+        td_hist_since(&w->now, &w->before, &w->ours[i]);
+    }
+    return TD_OK;
+}
+
+static td_err run_theirs(world *w, size_t samples, td_errinfo *info)
+{
+    int64_t period_ns = TD_NS_PER_S / w->setup.fps;
+    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    td_hist_init(&w->theirs);
+    for (size_t i = 0; i < WARM_SAMPLES + samples; i++) {
+        int64_t took_ns;
+        due_ns += period_ns;
+        td_clock_sleep_until(due_ns);
+        if (tdr_ping_run(w->ping, 1, &took_ns) != TDR_OK)
+            return td_fail(info, TD_ERR_TIMEOUT, "a bare ping was lost");
+        if (i >= WARM_SAMPLES) td_hist_record(&w->theirs, took_ns);
+    }
+    return td_bench_sleep(0);
+}
+
+// Who goes first alternates.
+static td_err run_pair(world *w, size_t index, size_t samples, td_errinfo *info)
+{
+    if (index % 2 == 0) TD_TRY(run_theirs(w, samples, info));
+    TD_TRY(run_ours(w, samples, info));
+    if (index % 2 == 1) TD_TRY(run_theirs(w, samples, info));
+    for (int span = 0; span < SPANS; span++)
+        for (int q = 0; q < QUANTILES; q++)
+            td_bench_pairs_add(
+                &w->pairs[span][q],
+                td_bench_quantile_us(&w->ours[span], quantiles[q]),
+                td_bench_quantile_us(&w->theirs, quantiles[q]));
+    return TD_OK;
+}
+
+static void print_world(const td_bench_options *options, const world *w,
+                        const char *link, const char *size_name)
+{
+    for (int span = 0; span < SPANS; span++)
+        for (int q = 0; q < QUANTILES; q++) {
+            char name[64];
+            double limit = spans[span].limits[q];
+            const td_bench_pairs *pairs = &w->pairs[span][q];
+            (void)snprintf(name, sizeof name, "%s/%s/%s/p%g", link, size_name,
+                           spans[span].name, 100 * quantiles[q]);
+            const td_bench_row row = {
+                .bench = "rt",
+                .name = name,
+                .value = td_bench_pairs_value(pairs),
+                .unit = "us",
+                .against = "zenoh ping",
+                .ratio = td_bench_pairs_ratio(pairs),
+                .limited = limit > 0 ? TD_BENCH_RATIO : TD_BENCH_NO_LIMIT,
+                .limit = limit,
+            };
+            td_bench_print(options, &row);
+        }
+}
+
+// Shared memory beside TCP, block by block.
+static void print_gain(const td_bench_options *options, const world *shm,
+                       const world *tcp, const char *size_name)
+{
+    td_bench_pairs pairs = {0};
+    const td_bench_pairs *ours = &shm->pairs[PUT_CALLBACK][P50];
+    const td_bench_pairs *theirs = &tcp->pairs[PUT_CALLBACK][P50];
+    for (size_t i = 0; i < ours->count; i++)
+        td_bench_pairs_add(&pairs, ours->ours[i], theirs->ours[i]);
+    char name[64];
+    (void)snprintf(name, sizeof name, "shm-to-tcp/%s/put-callback/p50",
+                   size_name);
+    const td_bench_row row = {
+        .bench = "rt",
+        .name = name,
+        .value = td_bench_pairs_value(&pairs),
+        .unit = "us",
+        .against = "over TCP",
+        .ratio = td_bench_pairs_ratio(&pairs),
+        .limited = TD_BENCH_RATIO,
+        .limit = 1.0 / 3,
+    };
+    td_bench_print(options, &row);
+}
+
+static td_err run_blocks(const td_bench_options *options, const size_case *size,
+                         world *worlds[LINKS], td_errinfo *info)
+{
+    size_t blocks = options->quick ? 3 : 15;
+    size_t samples = options->quick ? 100 : (size_t)size->fps;
+    for (size_t i = 0; i < LINKS; i++)
+        TD_TRY(world_open(links[i].link, size, &worlds[i], info));
+    for (size_t block = 0; block < blocks; block++)
+        for (size_t i = 0; i < LINKS; i++) {
+            td_bench_progress("rt: %s over %s, block %zu of %zu", size->name,
+                              links[i].name, block + 1, blocks);
+            TD_TRY(run_pair(worlds[i], block, samples, info));
+        }
+    return TD_OK;
+}
+
+static td_err run_size(const td_bench_options *options, const size_case *size,
+                       td_errinfo *info)
+{
+    world *worlds[LINKS] = {0};
+    td_err err = run_blocks(options, size, worlds, info);
+    for (size_t i = 0; err == TD_OK && i < LINKS; i++)
+        print_world(options, worlds[i], links[i].name, size->name);
+    if (err == TD_OK && size->fps == 200)
+        print_gain(options, worlds[TD_BENCH_SHM], worlds[TD_BENCH_TCP],
+                   size->name);
+    for (size_t i = 0; i < LINKS; i++)
+        if (worlds[i]) world_free(worlds[i]);
+    return err;
+}
+
+td_err td_bench_rt(const td_bench_options *options, td_errinfo *info)
+{
+    for (size_t i = 0; i < TD_COUNT_OF(sizes); i++)
+        TD_TRY(run_size(options, &sizes[i], info));
+    return TD_OK;
+}
+
+int td_bench_rt_echo(int argc, char **argv)
+{
+    td_errinfo info = {.text = ""};
+    tdr_echo *echo = NULL;
+    if (argc != 4) return 2;
+    if (tdr_echo_open(argv[1], ECHO_KEY, strcmp(argv[2], "shm") == 0,
+                      strtoul(argv[3], NULL, 10), &echo, info.text,
+                      sizeof info.text) != TDR_OK) {
+        (void)fprintf(stderr, "tendon bench rt-echo: %s\n", info.text);
+        return 1;
+    }
+    (void)puts(TD_BENCH_READY);
+    (void)fflush(stdout);
+    td_cli_wait_for_stop();
+    tdr_echo_close(echo);
+    return 0;
+}

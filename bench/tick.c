@@ -1,1 +1,393 @@
 // SPDX-License-Identifier: Apache-2.0
+// How late the control tick wakes up: beside a bare timer loop of the same
+// priority, and while something is wrong with the server.
+#include "base/clock.h"
+#include "base/thread.h"
+#include "bench/rig.h"
+#include "cli/cli.h"
+#include "net/zenoh/zenoh.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define WARM_NS (TD_NS_PER_S / 4)
+#define SETTLE_NS (TD_NS_PER_S / 2)
+#define STACK_BYTES ((size_t)64 << 10)
+#define JUNK_BYTES 2800
+#define BARE_LIMIT 1.5
+#define DISTURBED_LIMIT 1.2
+
+enum { P99, P999, QUANTILES };
+static const double quantiles[] = {[P99] = 0.99, [P999] = 0.999};
+
+typedef struct world {
+    td_bench_setup setup;
+    td_bench_server server;
+    td_bench_child flood;
+    char flood_endpoint[TD_BENCH_ENDPOINT_BYTES]; // empty: there is none
+    td_net *net;
+    td_robot *robot;
+    td_bench_edge *edge;
+    td_bench_pairs pairs[QUANTILES];
+    td_hist ours, theirs;
+    td_hist now, before; // scratch
+    int64_t block_ns;
+    size_t pair_count;
+} world;
+
+static void close_edge(world *w)
+{
+    if (w->edge) td_bench_edge_close(w->edge);
+    w->edge = NULL;
+}
+
+static void close_robot(world *w)
+{
+    close_edge(w);
+    if (w->net) td_net_close(w->net);
+    w->net = NULL;
+    td_bench_child_end(&w->flood);
+    td_bench_child_end(&w->server.child);
+}
+
+static void world_free(world *w)
+{
+    close_robot(w);
+    if (w->robot) td_robot_close(w->robot);
+    free(w);
+}
+TD_AUTO_FREE(world, world_free)
+
+static td_err open_edge(world *w, td_errinfo *info)
+{
+    TD_TRY(td_bench_edge_open(&w->setup, w->net, w->robot, &w->edge, info));
+    return td_bench_sleep(WARM_NS);
+}
+
+static td_err open_net(world *w, td_errinfo *info)
+{
+    const char *other = w->flood_endpoint[0] ? w->flood_endpoint : NULL;
+    TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
+    return td_bench_net_open(&w->setup, &w->server, other, &w->net, info);
+}
+
+static td_err world_new(const td_bench_options *options, int64_t fps,
+                        world **ret_world, td_errinfo *info)
+{
+    TD_AUTO(world) *w = calloc(1, sizeof *w);
+    if (!w) return TD_ERR_NOMEM;
+    w->setup = (td_bench_setup){.link = TD_BENCH_TCP,
+                                .fps = fps,
+                                .cameras = 2,
+                                .height = 128,
+                                .width = 130,
+                                .raw = true};
+    w->pair_count = options->quick ? 3 : 21;
+    w->block_ns = options->quick ? TD_NS_PER_S / 2 : 2 * TD_NS_PER_S;
+    TD_TRY(td_bench_still_open(&w->setup, &w->robot));
+    TD_TRY(open_net(w, info));
+    *ret_world = TD_TAKE(w);
+    return TD_OK;
+}
+
+// The edge's lateness during the next block.
+static td_err watch_edge(world *w, td_hist *ret_hist)
+{
+    const td_hist *live =
+        td_edge_times_get(td_bench_edge_get(w->edge)).lateness_ns;
+    td_hist_init(&w->before);
+    td_hist_merge(&w->before, live);
+    TD_TRY(td_bench_sleep(w->block_ns));
+    td_hist_init(&w->now);
+    td_hist_merge(&w->now, live);
+    td_hist_since(&w->now, &w->before, ret_hist);
+    return TD_OK;
+}
+
+typedef struct bare {
+    int64_t period_ns;
+    td_hist *lateness_ns;
+    _Atomic bool warm, stop;
+} bare;
+
+static void run_bare(void *user)
+{
+    bare *loop = user;
+    td_thread_prefault_stack(STACK_BYTES);
+    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic) + loop->period_ns;
+    while (!loop->stop) {
+        td_clock_sleep_until(due_ns);
+        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        if (loop->warm) td_hist_record(loop->lateness_ns, now_ns - due_ns);
+        due_ns += (1 + (now_ns - due_ns) / loop->period_ns) * loop->period_ns;
+    }
+}
+
+static td_err watch_bare(world *w, int priority, int cpu, td_errinfo *info)
+{
+    bare loop = {.period_ns = TD_NS_PER_S / w->setup.fps,
+                 .lateness_ns = &w->theirs};
+    const td_thread_config config = {
+        .name = "bare-timer", .realtime_priority = priority, .cpu = cpu};
+    td_thread *thread;
+    td_hist_init(&w->theirs);
+    TD_TRY(td_thread_start(&config, run_bare, &loop, &thread, info));
+    td_err err = td_bench_sleep(WARM_NS);
+    loop.warm = true;
+    if (err == TD_OK) err = td_bench_sleep(w->block_ns);
+    loop.stop = true;
+    td_thread_join(thread);
+    return err;
+}
+
+static void add_pair(world *w)
+{
+    for (int q = 0; q < QUANTILES; q++)
+        td_bench_pairs_add(&w->pairs[q],
+                           td_bench_quantile_us(&w->ours, quantiles[q]),
+                           td_bench_quantile_us(&w->theirs, quantiles[q]));
+}
+
+static void print_pairs(const td_bench_options *options, const world *w,
+                        const char *what, const char *against, double limit)
+{
+    for (int q = 0; q < QUANTILES; q++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%lldhz/%s/p%g",
+                       (long long)w->setup.fps, what, 100 * quantiles[q]);
+        const td_bench_row row = {
+            .bench = "tick",
+            .name = name,
+            .value = td_bench_pairs_value(&w->pairs[q]),
+            .unit = "us",
+            .against = against,
+            .ratio = td_bench_pairs_ratio(&w->pairs[q]),
+            .limited = TD_BENCH_RATIO,
+            .limit = limit,
+        };
+        td_bench_print(options, &row);
+    }
+}
+
+static td_err watch_both(world *w, bool edge_first, td_errinfo *info)
+{
+    TD_TRY(open_edge(w, info));
+    int priority = td_bench_edge_config(w->edge)->realtime_priority;
+    int cpu = td_bench_edge_config(w->edge)->cpu;
+    if (edge_first) TD_TRY(watch_edge(w, &w->ours));
+    close_edge(w);
+    TD_TRY(watch_bare(w, priority, cpu, info));
+    if (edge_first) return TD_OK;
+    TD_TRY(open_edge(w, info));
+    TD_TRY(watch_edge(w, &w->ours));
+    close_edge(w);
+    return TD_OK;
+}
+
+static td_err run_beside_bare(const td_bench_options *options, int64_t fps,
+                              td_errinfo *info)
+{
+    TD_AUTO(world) *w = NULL;
+    TD_TRY(world_new(options, fps, &w, info));
+    if (fps < 1000) w->block_ns *= 2; // enough ticks for a p99.9
+    for (size_t i = 0; i < w->pair_count; i++) {
+        td_bench_progress("tick: %lld Hz beside a bare timer, pair %zu of %zu",
+                          (long long)fps, i + 1, w->pair_count);
+        TD_TRY(watch_both(w, i % 2 == 0, info));
+        add_pair(w);
+    }
+    print_pairs(options, w, "lateness", "bare timer", BARE_LIMIT);
+    return TD_OK;
+}
+
+static td_err begin_kill(world *w, td_errinfo *info)
+{
+    (void)info;
+    td_bench_child_kill(&w->server.child);
+    return TD_OK;
+}
+
+static td_err end_kill(world *w, td_errinfo *info)
+{
+    close_robot(w);
+    TD_TRY(open_net(w, info));
+    return open_edge(w, info);
+}
+
+static td_err begin_stop(world *w, td_errinfo *info)
+{
+    (void)info;
+    (void)kill(w->server.child.pid, SIGSTOP);
+    return TD_OK;
+}
+
+static td_err end_stop(world *w, td_errinfo *info)
+{
+    (void)kill(w->server.child.pid, SIGCONT);
+    TD_TRY(td_bench_sleep(SETTLE_NS));
+    return td_bench_edge_wait(w->edge, info);
+}
+
+static td_err start_flood(world *w, td_errinfo *info)
+{
+    char key[TD_WIRE_MAX_KEY];
+    const td_edge_config *config = td_bench_edge_config(w->edge);
+    TD_TRY(td_wire_key(&config->route, config->client, "action", key, info));
+    const char *args[] = {"bench", "tick-flood", w->flood_endpoint, key, NULL};
+    TD_TRY(td_bench_child_start(args, &w->flood, info));
+    return td_bench_child_ready(&w->flood, info);
+}
+
+static td_err begin_flood(world *w, td_errinfo *info)
+{
+    if (w->flood.pid == 0) TD_TRY(start_flood(w, info));
+    (void)kill(w->flood.pid, SIGUSR1);
+    return TD_OK;
+}
+
+static td_err end_flood(world *w, td_errinfo *info)
+{
+    (void)info;
+    (void)kill(w->flood.pid, SIGUSR2);
+    return td_bench_sleep(SETTLE_NS);
+}
+
+static const struct disturbance {
+    const char *name;
+    bool floods;
+    td_err (*begin)(world *w, td_errinfo *info);
+    td_err (*end)(world *w, td_errinfo *info);
+} disturbances[] = {
+    {"killed", false, begin_kill, end_kill},
+    {"stopped", false, begin_stop, end_stop},
+    {"flooded", true, begin_flood, end_flood},
+};
+
+static uint64_t junk_received(const world *w)
+{
+    td_edge_report report;
+    td_edge_report_get(td_bench_edge_get(w->edge), &report);
+    return report.counts.strays[TD_EDGE_STRAY_MALFORMED] + report.inbox_full;
+}
+
+static td_err watch_disturbed(world *w, const struct disturbance *disturbance,
+                              double *ret_junk_hz, td_errinfo *info)
+{
+    TD_TRY(watch_edge(w, &w->theirs));
+    TD_TRY(disturbance->begin(w, info));
+    uint64_t before = junk_received(w);
+    TD_TRY(watch_edge(w, &w->ours));
+    *ret_junk_hz = (double)(junk_received(w) - before) * (double)TD_NS_PER_S /
+                   (double)w->block_ns;
+    return disturbance->end(w, info);
+}
+
+static void print_junk(const td_bench_options *options, double *junk_hz,
+                       size_t count)
+{
+    const td_bench_row row = {
+        .bench = "tick",
+        .name = "1000hz/flooded/answers",
+        .value = td_bench_median(junk_hz, count),
+        .unit = "1/s",
+        .more = true,
+    };
+    td_bench_print(options, &row);
+}
+
+static td_err run_disturbed(const td_bench_options *options,
+                            const struct disturbance *disturbance,
+                            td_errinfo *info)
+{
+    double junk_hz[TD_BENCH_MAX_PAIRS];
+    TD_AUTO(world) *w = NULL;
+    TD_TRY(world_new(options, 1000, &w, info));
+    if (disturbance->floods) {
+        close_robot(w);
+        TD_TRY(td_bench_endpoint(TD_BENCH_TCP, w->flood_endpoint, info));
+        TD_TRY(open_net(w, info));
+    }
+    TD_TRY(open_edge(w, info));
+    for (size_t i = 0; i < w->pair_count; i++) {
+        td_bench_progress("tick: 1000 Hz, server %s, pair %zu of %zu",
+                          disturbance->name, i + 1, w->pair_count);
+        TD_TRY(watch_disturbed(w, disturbance, &junk_hz[i], info));
+        add_pair(w);
+    }
+    print_pairs(options, w, disturbance->name, "undisturbed", DISTURBED_LIMIT);
+    if (disturbance->floods) print_junk(options, junk_hz, w->pair_count);
+    return TD_OK;
+}
+
+td_err td_bench_tick(const td_bench_options *options, td_errinfo *info)
+{
+    TD_TRY(run_beside_bare(options, 100, info));
+    TD_TRY(run_beside_bare(options, 1000, info));
+    for (size_t i = 0; i < TD_COUNT_OF(disturbances); i++)
+        TD_TRY(run_disturbed(options, &disturbances[i], info));
+    return TD_OK;
+}
+
+static _Atomic bool flooding, flood_over;
+
+static void on_switch(int number)
+{
+    flooding = number == SIGUSR1;
+}
+
+static void end_flooding(void *unused)
+{
+    (void)unused;
+    flood_over = true;
+}
+
+static void sleep_a_little(void)
+{
+    td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + TD_NS_PER_MS);
+}
+
+// Puts junk as fast as it can between SIGUSR1 and SIGUSR2.
+static td_err flood(td_net_pub *pub)
+{
+    static const char junk[JUNK_BYTES];
+    const td_slice part = {junk, sizeof junk};
+    bool matched = false;
+    while (!matched && !flood_over) {
+        sleep_a_little();
+        TD_TRY(td_net_matched(pub, &matched));
+    }
+    (void)puts(TD_BENCH_READY);
+    (void)fflush(stdout);
+    while (!flood_over)
+        if (flooding)
+            TD_TRY(td_net_put(pub, &part, 1, NULL, NULL));
+        else
+            sleep_a_little();
+    return TD_OK;
+}
+
+static td_err run_flood(const char *endpoint, const char *key, td_errinfo *info)
+{
+    const td_net_zenoh_config config = {
+        .mode = TD_NET_ZENOH_PEER, .listen = &endpoint, .listen_count = 1};
+    const td_net_qos qos = {
+        .priority = TD_NET_INTERACTIVE_HIGH, .reliable = true, .express = true};
+    TD_AUTO(td_net) *net = NULL;
+    TD_AUTO(td_net_pub) *pub = NULL;
+    TD_TRY(td_net_zenoh_open(&config, &net, info));
+    TD_TRY(td_net_publish(net, key, &qos, &pub, info));
+    return flood(pub);
+}
+
+int td_bench_tick_flood(int argc, char **argv)
+{
+    td_errinfo info = {.text = ""};
+    if (argc != 3) return 2;
+    td_cli_on_stop(end_flooding, NULL);
+    (void)signal(SIGUSR1, on_switch);
+    (void)signal(SIGUSR2, on_switch);
+    td_err err = run_flood(argv[1], argv[2], &info);
+    return err == TD_OK ? 0 : td_cli_fail("bench tick-flood", err, &info);
+}

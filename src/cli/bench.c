@@ -1,1 +1,139 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "bench/bench.h"
+
+#include "cli/cli.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *summary;
+    bool alone; // not one of `all`
+    td_err (*run)(const td_bench_options *options, td_errinfo *info);
+} benches[] = {
+    {"rt", "round trip robot, server, robot beside a bare Zenoh ping", false,
+     td_bench_rt},
+    {"tick", "lateness of the control tick beside a bare timer", false,
+     td_bench_tick},
+    {"wire", "encoding and decoding beside a memcpy", false, td_bench_wire},
+    {"sim", "how much faster than real time the simulation runs", false,
+     td_bench_sim},
+    {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
+     true, td_bench_soak},
+};
+
+// The other process of a benchmark.
+static const td_cli_command partners[] = {
+    {"rt-echo", NULL, td_bench_rt_echo},
+    {"tick-flood", NULL, td_bench_tick_flood},
+};
+
+static void print_help(FILE *out)
+{
+    (void)fprintf(out,
+                  "usage: tendon bench NAME [--json] [--quick]\n"
+                  "\n"
+                  "Prints figures beside their limits. Two sides that are "
+                  "compared take turns in\nblocks; a value is the median of "
+                  "the blocks and a ratio the median of the pairs.\n"
+                  "\n");
+    for (size_t i = 0; i < TD_COUNT_OF(benches); i++)
+        (void)fprintf(out, "  %-6s %s\n", benches[i].name, benches[i].summary);
+    (void)fprintf(out, "  %-6s %s\n", "all", "all but soak");
+    (void)fprintf(
+        out, "\n"
+             "  --json       one object a line\n"
+             "  --quick      few and short blocks: to try it, not to quote\n"
+             "  --minutes N  soak: how long (default 10)\n"
+             "  --robots N   soak: how many (default 32)\n"
+             "\n"
+             "examples:\n"
+             "  tendon bench wire\n"
+             "  tendon bench rt --json > rt.jsonl\n"
+             "  tendon bench soak --minutes 2 --robots 8\n");
+}
+
+static bool read_number(const char *option, const char *text, int64_t least,
+                        int64_t most, int64_t *ret_number)
+{
+    char *end;
+    if (!text) return true;
+    long long number = strtoll(text, &end, 10);
+    if (*text && !*end && number >= least && number <= most) {
+        *ret_number = number;
+        return true;
+    }
+    (void)fprintf(stderr,
+                  "tendon bench: --%s must be %lld to %lld, got \"%s\"\n",
+                  option, (long long)least, (long long)most, text);
+    return false;
+}
+
+static td_err run_named(const char *name, const td_bench_options *options,
+                        td_errinfo *info)
+{
+    bool all = strcmp(name, "all") == 0;
+    bool found = all;
+    td_err first = TD_OK;
+    for (size_t i = 0; i < TD_COUNT_OF(benches); i++) {
+        bool named = strcmp(benches[i].name, name) == 0;
+        found = found || named;
+        if (first != TD_OK || !(named || (all && !benches[i].alone))) continue;
+        first = benches[i].run(options, info);
+    }
+    if (found) return first;
+    return td_fail(info, TD_ERR_NOTFOUND,
+                   "there is no \"%s\"; try `tendon bench --help`", name);
+}
+
+static int run(const char *name, const td_bench_options *options)
+{
+    td_errinfo info = {.text = ""};
+    if (!td_cli_start_log("bench", "error")) return 2;
+    td_cli_on_stop(td_bench_stop, NULL);
+    td_err err = run_named(name, options, &info);
+    td_bench_folder_remove();
+    if (err == TD_ERR_CANCELLED) info.text[0] = 0;
+    if (err != TD_OK) {
+        int code = td_cli_fail("bench", err, &info);
+        return err == TD_ERR_NOTFOUND ? 2 : code;
+    }
+    td_log_stop();
+    uint64_t rows, missed;
+    td_bench_tally(&rows, &missed);
+    if (!options->json)
+        (void)printf("%llu figures, %llu missed\n", (unsigned long long)rows,
+                     (unsigned long long)missed);
+    return 0;
+}
+
+int td_cli_bench(int argc, char **argv)
+{
+    for (size_t i = 0; argc > 1 && i < TD_COUNT_OF(partners); i++)
+        if (strcmp(argv[1], partners[i].name) == 0)
+            return partners[i].run(argc - 1, argv + 1);
+    const char *name = NULL;
+    const char *minutes = NULL;
+    const char *robots = NULL;
+    td_bench_options options = {.minutes = 10, .robots = 32};
+    const td_cli_option table[] = {{"json", NULL, &options.json},
+                                   {"quick", NULL, &options.quick},
+                                   {"minutes", &minutes, NULL},
+                                   {"robots", &robots, NULL},
+                                   {0}};
+    if (td_cli_wants_help(argc, argv)) {
+        print_help(stdout);
+        return 0;
+    }
+    if (!td_cli_parse(argc, argv, table, &name) ||
+        !read_number("minutes", minutes, 1, 24 * 60, &options.minutes) ||
+        !read_number("robots", robots, 1, 256, &options.robots))
+        return 2;
+    if (!name) {
+        print_help(stderr);
+        return 2;
+    }
+    return run(name, &options);
+}

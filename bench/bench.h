@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_BENCH_BENCH_H
+#define TD_BENCH_BENCH_H
+
+// What every benchmark needs: rows, pairs of interleaved blocks, child
+// processes, a folder that goes away, and Ctrl-C.
+//
+// To add a benchmark: write bench/NAME.c with td_bench_NAME(), declare it here
+// and add a row to the table in src/cli/bench.c.
+//
+// Main thread only, unless a function says otherwise.
+
+#include "base/hist.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+typedef struct td_bench_options {
+    bool json;
+    bool quick; // few and short blocks: to try a change, not to quote
+    int64_t minutes;
+    int64_t robots;
+} td_bench_options;
+
+// Each prints its rows. CANCELLED after Ctrl-C; MISMATCH when what must hold
+// does not.
+TD_NODISCARD td_err td_bench_rt(const td_bench_options *options,
+                                td_errinfo *info);
+TD_NODISCARD td_err td_bench_tick(const td_bench_options *options,
+                                  td_errinfo *info);
+TD_NODISCARD td_err td_bench_wire(const td_bench_options *options,
+                                  td_errinfo *info);
+TD_NODISCARD td_err td_bench_sim(const td_bench_options *options,
+                                 td_errinfo *info);
+TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,
+                                  td_errinfo *info);
+
+// The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
+// the benchmark itself. Return exit codes.
+int td_bench_rt_echo(int argc, char **argv);
+int td_bench_tick_flood(int argc, char **argv);
+
+// One figure.
+typedef struct td_bench_row {
+    const char *bench;
+    const char *name; // words joined by '/', the percentile last
+    double value;
+    const char *unit;
+    bool more;           // is better; else less
+    const char *against; // what it is compared with; NULL: nothing
+    double ratio;        // value / the other's value
+    enum { TD_BENCH_NO_LIMIT, TD_BENCH_RATIO, TD_BENCH_VALUE } limited;
+    double limit; // of the ratio or of the value
+} td_bench_row;
+
+// Prints the row, for people or as a line of JSON.
+void td_bench_print(const td_bench_options *options, const td_bench_row *row);
+
+// Rows printed, and those beyond their limit.
+void td_bench_tally(uint64_t *ret_rows, uint64_t *ret_missed);
+
+// A line on stderr that the next one replaces, where that is a terminal.
+void td_bench_progress(const char *fmt, ...) TD_PRINTF(1, 2);
+
+// Blocks of two sides that took turns; each pair ran back to back.
+#define TD_BENCH_MAX_PAIRS 64
+
+typedef struct td_bench_pairs {
+    double ours[TD_BENCH_MAX_PAIRS], theirs[TD_BENCH_MAX_PAIRS];
+    size_t count;
+} td_bench_pairs;
+
+void td_bench_pairs_add(td_bench_pairs *pairs, double ours, double theirs);
+
+// Our side's median, and the median of the pairs' ratios. Not the ratio of the
+// medians: what disturbs both sides of a pair alike falls out.
+double td_bench_pairs_value(const td_bench_pairs *pairs);
+double td_bench_pairs_ratio(const td_bench_pairs *pairs);
+
+// Sorts `values`.
+double td_bench_median(double *values, size_t count);
+
+// A quantile in microseconds.
+double td_bench_quantile_us(const td_hist *hist, double quantile);
+
+// Ctrl-C: wakes td_bench_sleep(). Any thread, signal handlers too.
+void td_bench_stop(void *unused);
+
+// CANCELLED after Ctrl-C.
+TD_NODISCARD td_err td_bench_sleep(int64_t ns);
+
+// A new path in a folder that is made when first asked for.
+#define TD_BENCH_PATH_BYTES 96
+TD_NODISCARD td_err td_bench_file(const char *ending,
+                                  char ret_path[TD_BENCH_PATH_BYTES],
+                                  td_errinfo *info);
+void td_bench_folder_remove(void);
+
+// Another process of this program, which dies with this one.
+typedef struct td_bench_child {
+    pid_t pid; // 0: none
+    char log[TD_BENCH_PATH_BYTES];
+} td_bench_child;
+
+// `args` begins with the command and ends with NULL. IO.
+TD_NODISCARD td_err td_bench_child_start(const char *const *args,
+                                         td_bench_child *ret_child,
+                                         td_errinfo *info);
+
+// Waits until the child has written this line. IO if it ended instead.
+#define TD_BENCH_READY "ready"
+TD_NODISCARD td_err td_bench_child_ready(const td_bench_child *child,
+                                         td_errinfo *info);
+
+// Asks it to end, insists after a while, and waits. Nothing to do for none.
+void td_bench_child_end(td_bench_child *child);
+void td_bench_child_kill(td_bench_child *child);
+
+#endif

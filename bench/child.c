@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/child.h"
+
+#include "base/clock.h"
+#include "bench/bench.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#define PATIENCE_NS (3 * TD_NS_PER_S)
+#define LOOK_NS (5 * TD_NS_PER_MS)
+
+static char folder[TD_CLI_FOLDER_MAX]; // empty: none
+static int files;
+
+td_err td_bench_file(const char *ending, char ret_path[TD_BENCH_PATH_BYTES],
+                     td_errinfo *info)
+{
+    if (!folder[0]) TD_TRY(td_cli_folder_make(folder, info));
+    (void)snprintf(ret_path, TD_BENCH_PATH_BYTES, "%s/%d.%s", folder, ++files,
+                   ending);
+    return TD_OK;
+}
+
+void td_bench_folder_remove(void)
+{
+    if (folder[0]) td_cli_folder_remove(folder);
+    folder[0] = 0;
+}
+
+td_err td_bench_child_start(const char *const *args, td_bench_child *ret_child,
+                            td_errinfo *info)
+{
+    td_bench_child child;
+    TD_TRY(td_bench_file("log", child.log, info));
+    TD_TRY(td_cli_child_start(args, child.log, &child.pid, info));
+    *ret_child = child;
+    return TD_OK;
+}
+
+static void first_line(const td_bench_child *child, char *ret, int size)
+{
+    FILE *file = fopen(child->log, "re");
+    ret[0] = 0;
+    if (!file) return;
+    if (fgets(ret, size, file)) ret[strcspn(ret, "\n")] = 0;
+    (void)fclose(file);
+}
+
+td_err td_bench_child_ready(const td_bench_child *child, td_errinfo *info)
+{
+    char line[256];
+    bool ended = false;
+    for (;;) {
+        first_line(child, line, sizeof line);
+        if (strcmp(line, TD_BENCH_READY) == 0) return TD_OK;
+        if (ended)
+            return td_fail(info, TD_ERR_IO, "the other process ended: %s",
+                           line);
+        ended = td_cli_child_ended(child->pid);
+        TD_TRY(td_bench_sleep(LOOK_NS));
+    }
+}
+
+void td_bench_child_end(td_bench_child *child)
+{
+    if (child->pid > 0) (void)td_cli_child_stop(child->pid, PATIENCE_NS);
+    child->pid = 0;
+}
+
+void td_bench_child_kill(td_bench_child *child)
+{
+    if (child->pid > 0) (void)kill(child->pid, SIGKILL);
+    td_bench_child_end(child);
+}

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_BENCH_RIG_H
+#define TD_BENCH_RIG_H
+
+// A real server in a process of its own, and real robots in this one: what rt,
+// tick and soak measure. The model costs nothing and answers with 50 x 14.
+
+#include "bench/bench.h"
+#include "edge/edge.h"
+
+#define TD_BENCH_JOINTS 14
+#define TD_BENCH_ROWS 50
+
+typedef enum td_bench_link {
+    TD_BENCH_TCP,
+    TD_BENCH_UNIX,
+    TD_BENCH_SHM, // over TCP
+} td_bench_link;
+
+typedef struct td_bench_setup {
+    td_bench_link link;
+    int64_t fps;
+    uint32_t cameras, height, width;
+    bool raw;   // frames, else JPEG
+    bool eager; // asks again as soon as it was answered
+} td_bench_setup;
+
+// "tcp/127.0.0.1:PORT" or a socket in the folder, free at the moment.
+#define TD_BENCH_ENDPOINT_BYTES 128
+TD_NODISCARD td_err td_bench_endpoint(td_bench_link link,
+                                      char ret[TD_BENCH_ENDPOINT_BYTES],
+                                      td_errinfo *info);
+
+typedef struct td_bench_server {
+    td_bench_child child;
+    char endpoint[TD_BENCH_ENDPOINT_BYTES];
+} td_bench_server;
+
+// `tendon serve` of a manifest made for the setup. Robots wait for it.
+TD_NODISCARD td_err td_bench_server_start(const td_bench_setup *setup,
+                                          td_bench_server *ret_server,
+                                          td_errinfo *info);
+
+// A session of a robot's, as `tendon robot` opens it; with `other`, a peer of
+// both. Owned by the caller.
+TD_NODISCARD td_err td_bench_net_open(const td_bench_setup *setup,
+                                      const td_bench_server *server,
+                                      const char *other, td_net **ret_net,
+                                      td_errinfo *info);
+
+// A robot that stands still; its frames are copied from memory. Owned by the
+// caller, td_robot_close().
+TD_NODISCARD td_err td_bench_still_open(const td_bench_setup *setup,
+                                        td_robot **ret_robot);
+
+// The synthetic robot of the setup.
+TD_NODISCARD td_err td_bench_synthetic_open(const td_bench_setup *setup,
+                                            td_robot **ret_robot,
+                                            td_errinfo *info);
+
+// An edge at work: opened with the defaults of a robot's file and a client id
+// of its own, its session on a thread, attached.
+typedef struct td_bench_edge td_bench_edge;
+
+TD_NODISCARD td_err td_bench_edge_open(const td_bench_setup *setup, td_net *net,
+                                       td_robot *robot,
+                                       td_bench_edge **ret_edge,
+                                       td_errinfo *info);
+td_edge *td_bench_edge_get(const td_bench_edge *edge);
+const td_edge_config *td_bench_edge_config(const td_bench_edge *edge);
+
+// It asks no more; answers still come.
+void td_bench_edge_stop(td_bench_edge *edge);
+void td_bench_edge_close(td_bench_edge *edge);
+TD_AUTO_FREE(td_bench_edge, td_bench_edge_close)
+
+// Waits until the edge streams. TIMEOUT after 20 s, CANCELLED, or why the
+// session ended.
+TD_NODISCARD td_err td_bench_edge_wait(td_bench_edge *edge, td_errinfo *info);
+
+#endif
