@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edge/check.h"
 
-#include <string.h>
-
-static bool same(td_wire_text a, td_wire_text b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
+#include "wire/text.h"
 
 static td_err check_text(const char *field, const char *own,
                          td_wire_text theirs, td_errinfo *info)
@@ -32,7 +27,7 @@ static td_err check_channels(const char *field, const td_wire_channel *own,
 {
     TD_TRY(check_number(field, own_count, their_count, info));
     for (uint32_t i = 0; i < own_count; i++) {
-        if (!same(own[i].name, theirs[i].name))
+        if (!td_wire_text_same(own[i].name, theirs[i].name))
             return td_fail(info, TD_ERR_MISMATCH,
                            "%s[%u]: this robot has \"%.*s\", the server wants "
                            "\"%.*s\"; the order counts",
@@ -54,7 +49,7 @@ static td_err check_camera(const td_edge_profile *profile,
 {
     for (uint32_t i = 0; i < profile->camera_count; i++) {
         const td_wire_camera *own = &profile->cameras[i];
-        if (!same(own->name, theirs->name)) continue;
+        if (!td_wire_text_same(own->name, theirs->name)) continue;
         if (own->height == theirs->height && own->width == theirs->width)
             return TD_OK;
         return td_fail(info, TD_ERR_MISMATCH,

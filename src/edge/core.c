@@ -190,6 +190,19 @@ void td_edge_core_sent(td_edge_core *core, const td_edge_sent *sent)
     td_edge_inflight_send(&core->merge.inflight, sent);
 }
 
+// The tick may ask again once the newest has ended.
+static void note_ended(td_edge_core *core, uint64_t seq)
+{
+    if (seq > atomic_load_explicit(&core->ended_seq, memory_order_relaxed))
+        atomic_store_explicit(&core->ended_seq, seq, memory_order_release);
+}
+
+void td_edge_core_unsent(td_edge_core *core, uint64_t seq)
+{
+    td_edge_inflight_end(&core->merge.inflight, seq, TD_EDGE_UNSENT);
+    note_ended(core, seq);
+}
+
 void td_edge_core_malformed(td_edge_core *core)
 {
     core->merge.strays[TD_EDGE_STRAY_MALFORMED]++;
@@ -345,9 +358,7 @@ td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
         for (uint32_t i = 0; i < action->superseded_count; i++)
             td_edge_inflight_end(inflight, action->superseded[i],
                                  TD_EDGE_SUPERSEDED);
-        if (action->ident.seq > atomic_load(&core->ended_seq))
-            atomic_store_explicit(&core->ended_seq, action->ident.seq,
-                                  memory_order_release);
+        note_ended(core, action->ident.seq);
     }
     *ret_answer = answer;
     return TD_OK;

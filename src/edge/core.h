@@ -99,6 +99,10 @@ uint64_t td_edge_core_cursor(const td_edge_core *core);
 // An observation was handed to the transport. Whoever shares the lock.
 void td_edge_core_sent(td_edge_core *core, const td_edge_sent *sent);
 
+// The transport did not take it after all: it may be asked for again. Whoever
+// shares the lock.
+void td_edge_core_unsent(td_edge_core *core, uint64_t seq);
+
 // An answer came. `server` is the one that this robot is attached to. Merge
 // side, and under the lock that td_edge_core_sent() is called under. NOMEM is
 // the only failure.

@@ -251,6 +251,19 @@ static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
     assert_true(robot_tick(core, 140).ask);
 }
 
+static void what_the_transport_did_not_take_may_be_asked_for_again(void **state)
+{
+    (void)state;
+    const td_edge_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    robot_tick(core, 0);
+    assert_false(robot_tick(core, 1).ask);
+    td_edge_core_unsent(core, 1);
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_UNSENT], 1);
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_PENDING], 0);
+    assert_true(robot_tick(core, 2).ask);
+}
+
 static void what_falls_out_of_the_ring_is_unanswered(void **state)
 {
     (void)state;
@@ -373,6 +386,8 @@ int main(void)
         cmocka_unit_test(an_answer_beyond_the_age_limit_is_too_old),
         cmocka_unit_test(a_refusal_lets_the_robot_ask_again),
         cmocka_unit_test(an_older_answer_does_not_end_the_wait_for_the_newest),
+        cmocka_unit_test(
+            what_the_transport_did_not_take_may_be_asked_for_again),
         cmocka_unit_test(what_falls_out_of_the_ring_is_unanswered),
         cmocka_unit_test(every_observation_ends_once_whatever_comes),
     };

@@ -143,7 +143,7 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
     *ret_report = (td_edge_report){
         .state = (td_edge_state)atomic_load(&edge->state),
         .outbox_replaced = atomic_load(&edge->outbox_replaced),
-        .put_failed = atomic_load(&edge->put_failed),
+        .metrics_failed = atomic_load(&edge->metrics_failed),
         .frame_failed = atomic_load(&edge->frame_failed),
         .inbox_full = atomic_load(&edge->inbox_full),
         .missed_ticks = atomic_load(&edge->missed_ticks),

@@ -27,6 +27,7 @@
     X(EXPIRED, "expired")       /* every row was past */                       \
     X(MISSHAPEN, "misshapen")   /* not rows x this robot's channels */         \
     X(OVERTAKEN, "overtaken")   /* a newer answer was merged before */         \
+    X(UNSENT, "unsent")         /* the transport took it not */                \
     X(UNANSWERED, "unanswered") /* fell out of the ring */
 
 typedef enum td_edge_outcome {

@@ -152,9 +152,12 @@ static void send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
     size_t count;
     const td_slice *parts = td_wire_encoder_parts(publisher->encoder, &count);
     publisher->lent = true;
-    if (td_net_put(publisher->pub, parts, count, on_release, publisher) !=
+    if (td_net_put(publisher->pub, parts, count, on_release, publisher) ==
         TD_OK)
-        atomic_fetch_add(&edge->put_failed, 1);
+        return;
+    pthread_mutex_lock(&edge->lock);
+    td_edge_core_unsent(edge->core, sent.seq);
+    pthread_mutex_unlock(&edge->lock);
 }
 
 static void note_failure(td_edge *edge, td_err err, const char *text)

@@ -8,6 +8,7 @@
 // most its own timeout, because its callbacks know this session.
 #include "base/log.h"
 #include "edge/shell.h"
+#include "wire/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,11 +108,6 @@ static td_err ask(td_edge_session *session, td_slice payload, td_errinfo *info)
     return TD_OK;
 }
 
-static bool same(td_wire_text a, td_wire_text b)
-{
-    return a.size == b.size && memcmp(a.data, b.data, a.size) == 0;
-}
-
 static void choose(const td_edge_session *session, choice *best)
 {
     const td_wire_status *status = &session->status;
@@ -121,7 +117,8 @@ static void choose(const td_edge_session *session, choice *best)
     memcpy(best->server, status->server.data, status->server.size);
     for (uint32_t i = 0; i < profile->camera_count; i++)
         for (uint32_t j = 0; j < status->camera_count; j++)
-            if (same(profile->cameras[i].name, status->cameras[j].name))
+            if (td_wire_text_same(profile->cameras[i].name,
+                                  status->cameras[j].name))
                 best->wanted[i] = true;
 }
 
@@ -209,7 +206,7 @@ static td_err attach(td_edge_session *session, const choice *chosen,
 
 // The server's name is known before it is asked, so that its first answer is
 // not a stranger's.
-static td_err connect(td_edge_session *session, td_errinfo *info)
+static td_err join_server(td_edge_session *session, td_errinfo *info)
 {
     td_edge *edge = session->edge;
     choice chosen = {0};
@@ -297,7 +294,7 @@ td_err td_edge_run(td_edge *edge, td_errinfo *info)
     td_edge_session *session = edge->session;
     while (!stopping(session)) {
         td_errinfo why = {.text = ""};
-        td_err err = connect(session, &why);
+        td_err err = join_server(session, &why);
         if (err == TD_OK) {
             stream(session);
             continue;

@@ -59,7 +59,7 @@ struct td_edge {
 
     td_hist lateness_ns;                // written by tick
     td_hist transport_ns, installed_ns; // written by merge
-    _Atomic uint64_t outbox_replaced, put_failed, frame_failed, inbox_full,
+    _Atomic uint64_t outbox_replaced, metrics_failed, frame_failed, inbox_full,
         missed_ticks, driver_failed, reconnects;
 };
 

@@ -19,7 +19,7 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
         td_wire_tally_counter(metrics, td_edge_stray_name((td_edge_stray)i),
                               counts->strays[i]);
     td_wire_tally_counter(metrics, "outbox_replaced", report->outbox_replaced);
-    td_wire_tally_counter(metrics, "put_failed", report->put_failed);
+    td_wire_tally_counter(metrics, "metrics_failed", report->metrics_failed);
     td_wire_tally_counter(metrics, "frame_failed", report->frame_failed);
     td_wire_tally_counter(metrics, "inbox_full", report->inbox_full);
     td_wire_tally_counter(metrics, "missed_ticks", report->missed_ticks);
@@ -56,5 +56,5 @@ void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
         const td_slice *parts = td_wire_encoder_parts(encoder, &count);
         err = td_net_put(pub, parts, count, NULL, NULL);
     }
-    if (err != TD_OK) atomic_fetch_add(&edge->put_failed, 1);
+    if (err != TD_OK) atomic_fetch_add(&edge->metrics_failed, 1);
 }

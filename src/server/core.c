@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/core.h"
 
+#include "wire/text.h"
+
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -256,8 +258,7 @@ static const td_wire_image *find_image(const td_wire_obs *obs,
                                        td_wire_text name)
 {
     for (uint32_t i = 0; i < obs->image_count; i++)
-        if (obs->images[i].name.size == name.size &&
-            memcmp(obs->images[i].name.data, name.data, name.size) == 0)
+        if (td_wire_text_same(obs->images[i].name, name))
             return &obs->images[i];
     return NULL;
 }

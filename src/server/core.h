@@ -25,7 +25,7 @@
     X(OLD_BOOT, "old_boot")                                                    \
     X(OLD_EPISODE, "old_episode")                                              \
     X(OLD_SEQ, "old_seq")                                                      \
-    X(DEPARTED, "departed") /* its client left first */
+    X(DEPARTED, "departed") /* its client left or began anew */
 
 typedef enum td_server_outcome {
 #define TD_SERVER_OUTCOME_ENUM(name, text) TD_SERVER_##name,

@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "server/answer.h"
 #include "server/shell.h"
+#include "wire/text.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 // A request of the pool; it grows to what all clients need at once, and stays.
 static td_server_request *request_new(td_server *server)
@@ -93,10 +93,7 @@ static td_err check_jpegs(td_server *server, const td_wire_obs *obs,
                            image->name.data, why.text);
         for (uint32_t j = 0; j < server->spec->camera_count; j++) {
             const td_wire_camera *camera = &server->spec->cameras[j];
-            if (camera->name.size != image->name.size ||
-                memcmp(camera->name.data, image->name.data,
-                       camera->name.size) != 0)
-                continue;
+            if (!td_wire_text_same(camera->name, image->name)) continue;
             if (camera->height != height || camera->width != width)
                 return td_fail(info, TD_ERR_MISMATCH,
                                "images.%.*s: is %ux%u, the model wants %ux%u",
