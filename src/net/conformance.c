@@ -21,8 +21,7 @@ bool td_net_conformance_poll(void *state, bool (*predicate)(void *user),
     return true;
 }
 
-#define TEST(test)                                                             \
-    {#test, td_conf_##test, td_conf_setup, td_conf_teardown, NULL},
+#define TEST(name) TD_CONF_TEST(#name, td_conf_##name),
 
 int td_net_conformance(const td_net_fixture *fixture)
 {

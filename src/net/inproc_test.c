@@ -56,16 +56,15 @@ static void close_hub(void *user)
     td_net_hub_free(TD_TAKE(state->hub));
 }
 
-// From delivery to delivery; where there is none, a millisecond at a time for
-// ten seconds.
+// From delivery to delivery, or a millisecond on where there is none.
 static bool step_until(void *user, bool (*predicate)(void *user),
                        void *predicate_user)
 {
     hub_state *state = user;
-    for (int idle_ms = 0; idle_ms < 10000;) {
+    for (int steps = 0; steps < 10000; steps++) {
         if (predicate(predicate_user)) return true;
         int64_t at_ns = td_clock_now_ns(&state->clock.clock) + MS;
-        if (!td_net_hub_next_due(state->hub, &at_ns)) idle_ms++;
+        (void)td_net_hub_next_due(state->hub, &at_ns);
         td_net_hub_run_until(state->hub, at_ns);
     }
     return false;
@@ -178,6 +177,12 @@ static void end_by_partition(td_conf_world *world, td_net_decl **decl)
     cut(world, true);
 }
 
+static void end_by_undeclaring(td_conf_world *world, td_net_decl **decl)
+{
+    assert_int_equal(td_net_undeclare(TD_TAKE(*decl)), TD_OK);
+    run_for(world, MS);
+}
+
 static void end_by_server_closing(td_conf_world *world, td_net_decl **decl)
 {
     assert_int_equal(td_net_undeclare(TD_TAKE(*decl)), TD_OK);
@@ -198,6 +203,7 @@ static const struct {
 } endings[] = {
     {"partition, request held", end_by_partition, false},
     {"partition, request on its way", end_by_partition, true},
+    {"server undeclared, request on its way", end_by_undeclaring, true},
     {"server closes, request held", end_by_server_closing, false},
     {"server closes, request on its way", end_by_server_closing, true},
     {"asker closes, request held", end_by_asker_closing, false},
@@ -234,8 +240,8 @@ static void query_ends_once_whoever_goes(void **state)
 {
     for (size_t i = 0; i < TD_COUNT_OF(endings); i++) {
         end_query(*state, i);
-        assert_int_equal(td_conf_teardown(state), 0);
-        assert_int_equal(td_conf_setup(state), 0);
+        td_conf_world_close(*state);
+        assert_int_equal(td_conf_world_open(*state), TD_OK);
     }
 }
 
@@ -261,6 +267,8 @@ static void last_reply_of_a_closed_server_arrives(void **state)
     run_for(world, TD_NS_PER_S);
     assert_int_equal(td_conf_count(&replies), 1);
     assert_int_equal(td_conf_done(&replies), 1);
+    int64_t due_ns = 0;
+    assert_false(td_net_hub_next_due(hub_of(world), &due_ns));
 }
 
 static void name_is_taken_until_its_session_closes(void **state)
@@ -278,16 +286,36 @@ static void name_is_taken_until_its_session_closes(void **state)
                      TD_OK);
 }
 
-// Two threads put as fast as they can while the test thread comes and goes.
-enum { PUTS = 20000 };
+// Two threads put as fast as they can while the test's own comes and goes.
+struct load {
+    td_net_pub *pub;
+    td_thread *thread;
+    _Atomic bool stop;
+};
 
-static void put_many(void *user)
+static void put_until_stopped(void *user)
 {
-    td_net_pub *pub = user;
-    for (uint32_t i = 0; i < PUTS; i++) {
-        td_slice part = {&i, sizeof i};
-        if (td_net_put(pub, &part, 1, NULL, NULL) != TD_OK) return;
-    }
+    struct load *load = user;
+    td_slice part = {"x", 1};
+    while (!load->stop)
+        if (td_net_put(load->pub, &part, 1, NULL, NULL) != TD_OK) return;
+}
+
+static void load_start(struct load *load, td_net *net, const char *key)
+{
+    load->pub = td_conf_publish(net, key);
+    load->stop = false;
+    td_thread_config config = {.name = "load", .cpu = -1};
+    assert_int_equal(
+        td_thread_start(&config, put_until_stopped, load, &load->thread, NULL),
+        TD_OK);
+}
+
+static void load_stop(struct load *load)
+{
+    load->stop = true;
+    td_thread_join(load->thread);
+    td_net_unpublish(load->pub);
 }
 
 static void subscribers_come_and_go_under_load(void **state)
@@ -295,23 +323,18 @@ static void subscribers_come_and_go_under_load(void **state)
     td_conf_world *world = *state;
     td_conf_recorder rec;
     td_conf_recorder_init(&rec);
-    td_net_pub *pubs[] = {td_conf_publish(world->a, "load/1"),
-                          td_conf_publish(world->b, "load/2")};
-    td_thread *threads[2] = {NULL};
-    for (size_t i = 0; i < 2; i++)
-        assert_int_equal(
-            td_thread_start(&(td_thread_config){.name = "load", .cpu = -1},
-                            put_many, pubs[i], &threads[i], NULL),
-            TD_OK);
-    for (int i = 0; i < 200; i++) {
+    struct load near;
+    struct load far;
+    load_start(&near, world->b, "load/1");
+    load_start(&far, world->a, "load/2");
+    for (int i = 0; i < 50; i++) {
         td_net_decl *sub = td_conf_subscribe(world->b, "load/*", &rec);
+        td_conf_until_count(world, &rec, td_conf_count(&rec) + 1);
         assert_int_equal(td_net_undeclare(sub), TD_OK);
-        assert_int_equal(rec.entered, rec.left); // none runs any more
+        assert_int_equal(rec.entered, rec.left); // nobody else is in there
     }
-    for (size_t i = 0; i < 2; i++) {
-        td_thread_join(threads[i]);
-        td_net_unpublish(pubs[i]);
-    }
+    load_stop(&far);
+    load_stop(&near);
     td_net_hub_stats stats;
     td_net_hub_stats_get(hub_of(world), &stats);
     assert_int_equal(stats.put, stats.delivered + stats.cut);
@@ -319,8 +342,7 @@ static void subscribers_come_and_go_under_load(void **state)
     td_conf_recorder_done(&rec);
 }
 
-#define TEST(test)                                                             \
-    cmocka_unit_test_setup_teardown(test, td_conf_setup, td_conf_teardown)
+#define TEST(test) TD_CONF_TEST(#test, test)
 
 static int run_virtual_only(void)
 {

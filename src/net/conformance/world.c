@@ -14,21 +14,43 @@ void td_conf_use(const td_net_fixture *fixture)
     current = fixture;
 }
 
+td_err td_conf_world_open(td_conf_world *world)
+{
+    return world->fixture->open_pair(world->fixture->state, &world->a,
+                                     &world->b);
+}
+
+void td_conf_world_close(td_conf_world *world)
+{
+    if (world->a) td_net_close(TD_TAKE(world->a));
+    if (world->b) td_net_close(TD_TAKE(world->b));
+    if (world->fixture->close_pair)
+        world->fixture->close_pair(world->fixture->state);
+}
+
 int td_conf_setup(void **state)
 {
     td_conf_world *world = calloc(1, sizeof *world);
     if (!world) return -1;
     world->fixture = current;
+    world->test = (td_conf_test)*state;
     *state = world;
-    return current->open_pair(current->state, &world->a, &world->b);
+    return td_conf_world_open(world) == TD_OK ? 0 : -1;
 }
 
+void td_conf_run(void **state)
+{
+    td_conf_world *world = *state;
+    world->test(state);
+    world->passed = true;
+}
+
+// What a failed test declared is still there, so nothing can be closed.
 int td_conf_teardown(void **state)
 {
     td_conf_world *world = *state;
-    if (world->a) td_net_close(world->a);
-    if (world->b) td_net_close(world->b);
-    if (current->close_pair) current->close_pair(current->state);
+    if (!world->passed) return 0;
+    td_conf_world_close(world);
     free(world);
     return 0;
 }
@@ -284,7 +306,7 @@ void td_conf_until_told(td_conf_world *world, td_conf_recorder *rec,
     td_conf_until(world, is_told, &(telling){rec, key, up});
 }
 
-static void flush_one_way(td_conf_world *world, td_net *from, td_net *to)
+void td_conf_flush_one_way(td_conf_world *world, td_net *from, td_net *to)
 {
     td_conf_recorder rec;
     td_conf_recorder_init(&rec);
@@ -300,6 +322,6 @@ static void flush_one_way(td_conf_world *world, td_net *from, td_net *to)
 
 void td_conf_flush(td_conf_world *world)
 {
-    flush_one_way(world, world->a, world->b);
-    flush_one_way(world, world->b, world->a);
+    td_conf_flush_one_way(world, world->a, world->b);
+    td_conf_flush_one_way(world, world->b, world->a);
 }

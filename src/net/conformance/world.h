@@ -15,16 +15,29 @@
 #include <cmocka.h>
 // clang-format on
 
+typedef void (*td_conf_test)(void **state);
+
 typedef struct td_conf_world {
     const td_net_fixture *fixture;
     td_net *a, *b; // NULL once a test has closed one
+    td_conf_test test;
+    bool passed; // a failed test leaves its sessions as they are
 } td_conf_world;
 
+// One test with a world of its own, as a row of a cmocka group.
+#define TD_CONF_TEST(name, test)                                               \
+    {name, td_conf_run, td_conf_setup, td_conf_teardown, (void *)(test)}
+
 int td_conf_setup(void **state);
+void td_conf_run(void **state);
 int td_conf_teardown(void **state);
 
 // Which transport the tests that follow are for.
 void td_conf_use(const td_net_fixture *fixture);
+
+// Closes both sessions, if they are open, and what is behind them.
+void td_conf_world_close(td_conf_world *world);
+TD_NODISCARD td_err td_conf_world_open(td_conf_world *world);
 
 typedef struct td_conf_event {
     char key[64];   // or a link's peer
@@ -94,8 +107,10 @@ void td_conf_until_matched(td_conf_world *world, td_net_pub *pub, bool matched);
 void td_conf_until_told(td_conf_world *world, td_conf_recorder *rec,
                         const char *key, bool up);
 
-// Returns when what was sent before, either way, has arrived: sends a message
-// after it, on the key `flush`.
-void td_conf_flush(td_conf_world *world);
+// Returns when what was sent before has arrived: sends a message after it, on
+// the key `flush`, and waits for that. No subscriber of the sender's own may
+// match the key: it would be taken for the far one.
+void td_conf_flush_one_way(td_conf_world *world, td_net *from, td_net *to);
+void td_conf_flush(td_conf_world *world); // both ways
 
 #endif
