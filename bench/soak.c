@@ -1,7 +1,297 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "bench/bench.h"
+// Many robots for minutes: memory must stay flat, and every observation that
+// was asked for must have ended under one name on each side.
+#include "base/clock.h"
+#include "bench/rig.h"
+#include "net/zenoh/zenoh.h"
+#include "server/core.h"
+#include "wire/wire.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define MAX_ROBOTS 256
+#define SAMPLE_NS TD_NS_PER_S
+#define SAMPLES_A_LINE 30
+#define DRAIN_NS (3 * TD_NS_PER_S)
+#define FLAT_LIMIT 1.05
+
+static const td_bench_setup setup = {
+    .link = TD_BENCH_TCP,
+    .fps = 30,
+    .cameras = 1,
+    .height = 96,
+    .width = 128,
+    .eager = true,
+};
+
+// What the server says of itself in its metrics. Transport's thread writes.
+typedef struct server_counts {
+    td_wire_decoder *decoder;
+    td_wire_metrics metrics; // scratch
+    _Atomic uint64_t received, ended;
+    _Atomic uint64_t answers; // that left
+} server_counts;
+
+typedef struct one_robot {
+    td_net *net;
+    td_robot *robot;
+    td_bench_edge *edge;
+} one_robot;
+
+// Resident memory in MB, once a second.
+typedef struct rss {
+    double *server, *robots;
+    size_t count, capacity;
+} rss;
+
+typedef struct world {
+    td_bench_server server;
+    td_net *net;
+    td_net_decl *watch;
+    server_counts counts;
+    one_robot robots[MAX_ROBOTS];
+    size_t robot_count;
+    rss memory;
+} world;
+
+static void world_free(world *w)
+{
+    for (size_t i = 0; i < w->robot_count; i++) {
+        one_robot *one = &w->robots[i];
+        if (one->edge) td_bench_edge_close(one->edge);
+        if (one->robot) td_robot_close(one->robot);
+        if (one->net) td_net_close(one->net);
+    }
+    if (w->watch) (void)td_net_undeclare(w->watch);
+    if (w->net) td_net_close(w->net);
+    td_bench_child_end(&w->server.child);
+    if (w->counts.decoder) td_wire_decoder_free(w->counts.decoder);
+    free(w->memory.server);
+    free(w->memory.robots);
+    free(w);
+}
+TD_AUTO_FREE(world, world_free)
+
+static uint64_t counter(const td_wire_metrics *metrics, const char *name)
+{
+    for (uint32_t i = 0; i < metrics->counter_count; i++)
+        if (td_wire_text_is(metrics->counters[i].name, name))
+            return metrics->counters[i].value;
+    return 0;
+}
+
+// Transport's thread.
+static void on_metrics(void *user, const td_net_sample *sample)
+{
+    static const td_server_outcome told[] = {
+        TD_SERVER_ANSWERED, TD_SERVER_FAILED, TD_SERVER_REFUSED,
+        TD_SERVER_MALFORMED};
+    server_counts *counts = user;
+    const td_wire_metrics *metrics = &counts->metrics;
+    if (!sample->whole ||
+        td_wire_metrics_decode(counts->decoder, sample->head.data,
+                               sample->head.size, &counts->metrics,
+                               NULL) != TD_OK)
+        return;
+    uint64_t ended = 0;
+    for (int i = 0; i < TD_SERVER_OUTCOME_COUNT; i++)
+        ended += counter(metrics, td_server_outcome_name((td_server_outcome)i));
+    uint64_t answers = 0;
+    for (size_t i = 0; i < TD_COUNT_OF(told); i++)
+        answers += counter(metrics, td_server_outcome_name(told[i]));
+    counts->ended = ended;
+    counts->answers = answers - counter(metrics, "puts_failed");
+    counts->received = counter(metrics, "received");
+}
+
+static td_err watch_server(world *w, td_errinfo *info)
+{
+    TD_TRY(td_wire_decoder_new(&w->counts.decoder));
+    TD_TRY(td_bench_net_open(&setup, &w->server, NULL, &w->net, info));
+    return td_net_subscribe(w->net, "bench/bench/still/v1/bench/metrics",
+                            on_metrics, &w->counts, &w->watch, info);
+}
+
+static td_err open_robot(world *w, one_robot *one, td_errinfo *info)
+{
+    TD_TRY(td_bench_net_open(&setup, &w->server, NULL, &one->net, info));
+    TD_TRY(td_bench_synthetic_open(&setup, &one->robot, info));
+    return td_bench_edge_open(&setup, one->net, one->robot, &one->edge, info);
+}
+
+static td_err world_new(const td_bench_options *options, world **ret_world,
+                        td_errinfo *info)
+{
+    TD_AUTO(world) *w = calloc(1, sizeof *w);
+    if (!w) return TD_ERR_NOMEM;
+    w->memory.capacity = (size_t)options->minutes * 60;
+    w->memory.server = calloc(w->memory.capacity, sizeof(double));
+    w->memory.robots = calloc(w->memory.capacity, sizeof(double));
+    if (!w->memory.server || !w->memory.robots) return TD_ERR_NOMEM;
+    TD_TRY(td_bench_server_start(&setup, &w->server, info));
+    TD_TRY(watch_server(w, info));
+    while (w->robot_count < (size_t)options->robots) {
+        td_bench_progress("soak: robot %zu of %lld", w->robot_count + 1,
+                          (long long)options->robots);
+        TD_TRY(open_robot(w, &w->robots[w->robot_count++], info));
+    }
+    *ret_world = TD_TAKE(w);
+    return TD_OK;
+}
+
+static double resident_mb(pid_t pid)
+{
+    char path[64];
+    long pages = 0;
+    (void)snprintf(path, sizeof path, "/proc/%d/statm", (int)pid);
+    FILE *file = fopen(path, "re");
+    if (!file) return 0;
+    if (fscanf(file, "%*s %ld", &pages) != 1) pages = 0;
+    (void)fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
+}
+
+static td_err watch_memory(world *w)
+{
+    rss *memory = &w->memory;
+    for (size_t i = 0; i < memory->capacity; i++) {
+        TD_TRY(td_bench_sleep(SAMPLE_NS));
+        memory->server[i] = resident_mb(w->server.child.pid);
+        memory->robots[i] = resident_mb(getpid());
+        memory->count = i + 1;
+        if (i % SAMPLES_A_LINE == SAMPLES_A_LINE - 1)
+            (void)fprintf(stderr,
+                          "soak: %4zu s: server %.1f MB, robots %.1f MB\n",
+                          i + 1, memory->server[i], memory->robots[i]);
+    }
+    return TD_OK;
+}
+
+// The last third beside the first, after a tenth to warm up.
+static bool print_memory(const td_bench_options *options, const char *name,
+                         double *samples, size_t count)
+{
+    size_t warm = count / 10;
+    size_t third = (count - warm) / 3;
+    double first = td_bench_median(samples + warm, third);
+    double last = td_bench_median(samples + count - third, third);
+    const td_bench_row row = {
+        .bench = "soak",
+        .name = name,
+        .value = last,
+        .unit = "MB",
+        .against = "first third",
+        .ratio = last / first,
+        .limited = TD_BENCH_RATIO,
+        .limit = FLAT_LIMIT,
+    };
+    td_bench_print(options, &row);
+    return last / first <= FLAT_LIMIT;
+}
+
+// All robots together.
+typedef struct totals {
+    uint64_t asked, sent, never_sent; // replaced, or failed before they were
+    uint64_t ended;                   // of those sent, pending included
+    uint64_t answers;                 // that came
+    uint64_t pending, dropped;        // by the transport, observations
+} totals;
+
+static void add_robot(const one_robot *one, totals *sums)
+{
+    static const td_edge_outcome answered[] = {
+        TD_EDGE_MERGED,  TD_EDGE_REFUSED,   TD_EDGE_TOO_OLD,
+        TD_EDGE_EXPIRED, TD_EDGE_MISSHAPEN, TD_EDGE_OVERTAKEN};
+    td_edge_report report;
+    td_edge_report_get(td_bench_edge_get(one->edge), &report);
+    const td_edge_counts *counts = &report.counts;
+    sums->asked += counts->asked;
+    sums->sent += counts->sent;
+    sums->never_sent +=
+        report.outbox_replaced + report.frame_failed + report.driver_failed;
+    for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)
+        sums->ended += counts->outcomes[i];
+    for (size_t i = 0; i < TD_COUNT_OF(answered); i++)
+        sums->answers += counts->outcomes[answered[i]];
+    for (int i = 0; i < TD_EDGE_STRAY_COUNT; i++)
+        sums->answers += counts->strays[i];
+    sums->answers += report.inbox_full;
+    sums->pending += counts->outcomes[TD_EDGE_PENDING];
+    sums->dropped += td_net_zenoh_drops(one->net);
+}
+
+static uint64_t apart(uint64_t a, uint64_t b)
+{
+    return a > b ? a - b : b - a;
+}
+
+static bool print_zero(const td_bench_options *options, const char *name,
+                       uint64_t value)
+{
+    const td_bench_row row = {
+        .bench = "soak",
+        .name = name,
+        .value = (double)value,
+        .unit = "msgs",
+        .limited = TD_BENCH_VALUE,
+    };
+    td_bench_print(options, &row);
+    return value == 0;
+}
+
+static void print_count(const td_bench_options *options, const char *name,
+                        uint64_t value)
+{
+    const td_bench_row row = {
+        .bench = "soak",
+        .name = name,
+        .value = (double)value,
+        .unit = "msgs",
+        .more = true,
+    };
+    td_bench_print(options, &row);
+}
+
+static bool print_accounts(const td_bench_options *options, const world *w)
+{
+    totals sums = {0};
+    const server_counts *server = &w->counts;
+    for (size_t i = 0; i < w->robot_count; i++)
+        add_robot(&w->robots[i], &sums);
+    print_count(options, "robots/asked", sums.asked);
+    print_count(options, "robots/sent", sums.sent);
+    print_count(options, "server/received", server->received);
+    print_count(options, "robots/answers", sums.answers);
+    bool robots = print_zero(options, "robots/unaccounted",
+                             apart(sums.asked, sums.sent + sums.never_sent) +
+                                 apart(sums.sent, sums.ended));
+    bool served = print_zero(options, "server/unaccounted",
+                             apart(server->received, server->ended));
+    bool there = print_zero(options, "to-server/unaccounted",
+                            apart(sums.sent, server->received + sums.dropped));
+    bool back = print_zero(options, "to-robots/unaccounted",
+                           apart(server->answers, sums.answers));
+    bool done = print_zero(options, "robots/pending", sums.pending);
+    return robots && served && there && back && done;
+}
+
 td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
 {
-    (void)options, (void)info;
-    return TD_OK;
+    TD_AUTO(world) *w = NULL;
+    TD_TRY(world_new(options, &w, info));
+    TD_TRY(watch_memory(w));
+    for (size_t i = 0; i < w->robot_count; i++)
+        td_bench_edge_stop(w->robots[i].edge);
+    TD_TRY(td_bench_sleep(DRAIN_NS)); // more than the metrics' period
+    rss *memory = &w->memory;
+    bool server =
+        print_memory(options, "server/resident", memory->server, memory->count);
+    bool robots =
+        print_memory(options, "robots/resident", memory->robots, memory->count);
+    bool accounts = print_accounts(options, w);
+    if (server && robots && accounts) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "soak: memory grew or messages are unaccounted for");
 }
