@@ -96,5 +96,7 @@ add_library(td_rust STATIC IMPORTED GLOBAL)
 set_target_properties(td_rust PROPERTIES
   IMPORTED_LOCATION ${TD_RUST_LIB}
   INTERFACE_INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/rust/include
-  INTERFACE_LINK_LIBRARIES "pthread;dl;m")
+  INTERFACE_LINK_LIBRARIES "pthread;dl;m"
+  # One of its objects is assembly that does not say so itself.
+  INTERFACE_LINK_OPTIONS "-Wl,-z,noexecstack")
 add_dependencies(td_rust td_rust_build)

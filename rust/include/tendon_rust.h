@@ -75,6 +75,9 @@ const char *tdr_zenoh_version(void);
 // Panics caught at this border, ever, in this process.
 uint64_t tdr_panics(void);
 
+// Removes shared memory that dead processes left in this machine's /dev/shm.
+void tdr_shm_sweep(void);
+
 // Opens a session and starts to connect; waits at most 200 ms for the first
 // connection, and goes on trying after that. EXISTS when a listening address is
 // in use, INVALID for an endpoint that is not one. Owned by the caller.
@@ -174,7 +177,8 @@ int tdr_ping_open(const char *endpoint, const char *key, bool shared_memory,
                   size_t err_size);
 
 // One round trip at a time, from before the put to the entry of the pong's
-// callback, `count` times. TIMEOUT when one takes more than a second.
+// callback, `count` times. A round lost to congestion is run again; TIMEOUT
+// after ten of them.
 int tdr_ping_run(tdr_ping *ping, size_t count, int64_t *ret_ns);
 void tdr_ping_close(tdr_ping *ping);
 

@@ -36,8 +36,21 @@ pub fn fail<T>(code: c_int, text: impl ToString) -> Outcome<T> {
 pub fn as_code<E: ToString>(code: c_int) -> impl FnOnce(E) -> Fail {
     move |error| Fail {
         code,
-        text: error.to_string(),
+        text: without_places(error.to_string()),
     }
+}
+
+/// Zenoh ends its texts with " at /path/to/file.rs:62.", which helps nobody.
+fn without_places(mut text: String) -> String {
+    while let Some(start) = text.find(" at /") {
+        let Some(end) = text[start..].find(".rs:").map(|at| start + at + 4) else {
+            break;
+        };
+        let line = text[end..].find(|c: char| !c.is_ascii_digit());
+        let end = line.map_or(text.len(), |digits| end + digits);
+        text.replace_range(start..end, "");
+    }
+    text
 }
 
 /// Where C wants the text of a failure.

@@ -15,6 +15,11 @@ use crate::border::{as_code, fail, str_from, Outcome, EXISTS, INVALID};
 const MIB: usize = 1 << 20;
 const UNIX_PATH_MAX: usize = 107 - ".lock".len();
 
+/// How long a put waits for room. Express messages take a batch each, so that a
+/// burst of them needs more batches than Zenoh's two, and a sending thread that
+/// loses the processor for a moment must not cost an action.
+const WAIT_BEFORE_DROP_US: u64 = 5000;
+
 /// How long opening waits for the first connection.
 pub const FIRST_CONNECTION_MS: u64 = 200;
 
@@ -126,7 +131,13 @@ impl Config {
                 }},
                 transport: {{
                     link: {{
-                        tx: {{ lease: {lease_ms} }},
+                        tx: {{
+                            lease: {lease_ms},
+                            queue: {{
+                                size: {{ interactive_high: 16, data: 8 }},
+                                congestion_control: {{ drop: {{ wait_before_drop: {WAIT_BEFORE_DROP_US} }} }},
+                            }},
+                        }},
                         rx: {{ max_message_size: {max_message_bytes} }},
                     }},
                     shared_memory: {{

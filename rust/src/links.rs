@@ -19,6 +19,7 @@ use zenoh::{
 
 use crate::{
     border::{as_code, c_string, callback, entry, give, ErrBuf, Hook, Outcome, IO},
+    mappings::Mappings,
     session::{Decl, Handle},
 };
 
@@ -59,18 +60,22 @@ struct State {
     next_watcher: usize,
 }
 
-#[derive(Default)]
 pub struct Links {
     // Held while watchers are called, so that each hears of changes in order
     // and of none after it has left.
     state: Mutex<State>,
     sharing: AtomicUsize, // peers that are up and share memory
+    mappings: Arc<Mappings>,
 }
 
 impl Links {
     /// Follows a session from before it connects.
-    pub fn follow(session: &Session) -> Outcome<Arc<Self>> {
-        let links = Arc::new(Links::default());
+    pub fn follow(session: &Session, mappings: Arc<Mappings>) -> Outcome<Arc<Self>> {
+        let links = Arc::new(Links {
+            state: Mutex::default(),
+            sharing: AtomicUsize::new(0),
+            mappings,
+        });
         let info = session.info();
         let on_transport = links.clone();
         info.transport_events_listener()
@@ -114,6 +119,7 @@ impl Links {
                 if peer.address.is_some() && peer.shared_memory {
                     self.sharing.fetch_sub(1, Ordering::Relaxed);
                 }
+                self.mappings.release_idle();
                 state
                     .watchers
                     .values()

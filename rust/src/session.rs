@@ -24,6 +24,7 @@ use crate::{
     },
     config::{CConfig, Config, Mode, FIRST_CONNECTION_MS},
     links::Links,
+    mappings::Mappings,
     shm::Pool,
 };
 
@@ -53,14 +54,16 @@ impl Handle {
             false => Ok(None),
         };
         config.shared_memory = matches!(pool, Ok(Some(_)));
+        let mappings = Arc::new(Mappings::default());
+        let builder = RuntimeBuilder::new(config.zenoh()?).shm_clients(Some(mappings.storage()));
         let runtime = ZRuntime::Application
-            .block_in_place(RuntimeBuilder::new(config.zenoh()?).build())
+            .block_in_place(builder.build())
             .map_err(as_code(IO))?;
         let session = zenoh::session::init(runtime.clone().into())
             .wait()
             .map_err(as_code(IO))?;
         let mut handle = Handle {
-            links: Links::follow(&session)?,
+            links: Links::follow(&session, mappings)?,
             id: c_string(&session.zid().to_string()),
             refusal: pool.as_ref().err().map(|why| c_string(why)),
             pool: pool.unwrap_or(None).map(Arc::new),
@@ -107,7 +110,7 @@ impl Drop for Handle {
 }
 
 fn start_failure(error: zenoh::Error) -> Fail {
-    let text = error.to_string();
+    let Fail { text, .. } = as_code(IO)(error);
     let in_use = [
         "Address already in use",
         "os error 98",

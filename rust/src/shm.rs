@@ -9,6 +9,8 @@ use zenoh::{
     Wait,
 };
 
+use crate::sweep::sweep_at_exit;
+
 /// Smaller messages are faster through the socket.
 pub const WORTHWHILE_BYTES: usize = 4096;
 
@@ -30,6 +32,7 @@ impl Pool {
                     .into(),
             );
         }
+        sweep_at_exit();
         let provider = ShmProviderBuilder::default_backend(bytes)
             .wait()
             .map_err(|error| format!("no pool of {bytes} bytes in /dev/shm: {error}"))?;

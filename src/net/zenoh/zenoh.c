@@ -146,6 +146,11 @@ const char *td_net_zenoh_shm_refusal(const td_net *net)
     return tdr_shm_refusal(session_of(net));
 }
 
+void td_net_zenoh_sweep(void)
+{
+    tdr_shm_sweep();
+}
+
 const char *td_net_zenoh_version(void)
 {
     return tdr_zenoh_version();

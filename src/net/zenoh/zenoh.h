@@ -48,6 +48,10 @@ uint64_t td_net_zenoh_shm_misses(const td_net *net);
 // NULL otherwise. Borrowed while the session is open.
 const char *td_net_zenoh_shm_refusal(const td_net *net);
 
+// Removes shared memory that dead processes left on this machine, as a session
+// with shared memory does when it opens. Blocks for a directory's reading.
+void td_net_zenoh_sweep(void);
+
 // Zenoh's version, "1.10.2".
 const char *td_net_zenoh_version(void);
 
