@@ -308,10 +308,13 @@ void td_conf_until_told(td_conf_world *world, td_conf_recorder *rec,
 
 void td_conf_flush_one_way(td_conf_world *world, td_net *from, td_net *to)
 {
+    static unsigned count; // a key of its own: no subscriber of old matches it
+    char key[32];
+    snprintf(key, sizeof key, "flush/%u", count++);
     td_conf_recorder rec;
     td_conf_recorder_init(&rec);
-    td_net_decl *sub = td_conf_subscribe(to, "flush", &rec);
-    td_net_pub *pub = td_conf_publish(from, "flush");
+    td_net_decl *sub = td_conf_subscribe(to, key, &rec);
+    td_net_pub *pub = td_conf_publish(from, key);
     td_conf_until_matched(world, pub, true);
     td_conf_put(pub, "all before me");
     td_conf_until_count(world, &rec, 1);
