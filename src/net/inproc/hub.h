@@ -204,7 +204,7 @@ TD_NODISCARD td_err td_inproc_decl_tell_link(const td_inproc_session *session,
 // query.c
 
 // Ends one server's part of a query, without a callback.
-void td_inproc_query_forget(td_net_hub *hub, uint64_t query, uint64_t request);
+void td_inproc_query_forget(td_net_hub *hub, uint64_t id, uint64_t request_id);
 
 // Ends what session `server` still holds of the queries of session `asker`, or
 // of anybody (0).

@@ -44,13 +44,14 @@ TD_NODISCARD td_err td_net_inproc_open(td_net_hub *hub, const char *name,
                                        td_net **ret_net, td_errinfo *info);
 
 // Sets what happens from one session to another, NULL meaning any. Later
-// settings win. Any thread.
+// settings win. Any thread. INVALID for what cannot be.
 TD_NODISCARD td_err td_net_hub_faults(td_net_hub *hub, const char *from,
                                       const char *to,
                                       const td_net_faults *faults);
 
 // Cuts two sessions off from each other, or joins them again. A cut is a link
-// going down: what was on the way is lost and tokens of the far side go.
+// going down: what was on the way is lost and tokens of the far side go. It ends
+// when either closes. Any thread. NOTFOUND if one is not open.
 TD_NODISCARD td_err td_net_hub_partition(td_net_hub *hub, const char *a,
                                          const char *b, bool cut);
 
