@@ -50,8 +50,8 @@ TD_NODISCARD td_err td_net_hub_faults(td_net_hub *hub, const char *from,
                                       const td_net_faults *faults);
 
 // Cuts two sessions off from each other, or joins them again. A cut is a link
-// going down: what was on the way is lost and tokens of the far side go. It ends
-// when either closes. Any thread. NOTFOUND if one is not open.
+// going down: what was on the way is lost and tokens of the far side go; it
+// lasts until either closes. Any thread. NOTFOUND if one is not open.
 TD_NODISCARD td_err td_net_hub_partition(td_net_hub *hub, const char *a,
                                          const char *b, bool cut);
 
