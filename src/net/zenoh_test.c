@@ -9,9 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -365,6 +363,54 @@ static void shared_memory_is_used_when_both_can(void **state)
     }
 }
 
+// Mappings of shared-memory pools in this process, its own and its peers'.
+static size_t pools_mapped(void)
+{
+    char line[512];
+    size_t count = 0;
+    FILE *maps = fopen("/proc/self/maps", "r");
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps)) {
+        unsigned long start = 0, end = 0;
+        if (!strstr(line, ".zenoh")) continue;
+        assert_int_equal(2, sscanf(line, "%lx-%lx", &start, &end));
+        count += end - start >= 64UL << 20;
+    }
+    fclose(maps);
+    return count;
+}
+
+static bool are_mapped(void *user)
+{
+    return pools_mapped() == *(const size_t *)user;
+}
+
+static void a_peers_pool_goes_when_the_peer_leaves(void **state)
+{
+    (void)state;
+    size_t own = 1;
+    endpoint at;
+    endpoint_tcp(&at);
+    td_net_zenoh_config config = listening(TD_NET_ZENOH_PEER, &at);
+    config.shared_memory = true;
+    TD_AUTO(td_net) *receiver = open_with(config);
+    if (td_net_zenoh_shm_refusal(receiver)) skip();
+    assert_int_equal(own, pools_mapped());
+    inbox box;
+    inbox_open(&box, receiver);
+    config = connecting(TD_NET_ZENOH_PEER, &at);
+    config.shared_memory = true;
+    td_net *sender = open_with(config);
+    td_net_pub *pub = publish(sender);
+    send_and_check(pub, &box, 300000);
+    assert_int_equal(own + 2, pools_mapped());
+
+    inbox_close(&box);
+    td_net_unpublish(pub);
+    td_net_close(sender);
+    assert_true(until(are_mapped, &own));
+}
+
 static void a_unix_socket_works_and_is_removed(void **state)
 {
     (void)state;
@@ -562,6 +608,7 @@ static int run_own(void)
         cmocka_unit_test(a_client_that_never_connects_closes),
         cmocka_unit_test(a_router_joins_two_clients),
         cmocka_unit_test(shared_memory_is_used_when_both_can),
+        cmocka_unit_test(a_peers_pool_goes_when_the_peer_leaves),
         cmocka_unit_test(a_unix_socket_works_and_is_removed),
         cmocka_unit_test(a_stale_unix_socket_is_taken_over),
         cmocka_unit_test(a_unix_socket_in_use_is_refused),
