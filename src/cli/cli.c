@@ -79,6 +79,29 @@ bool td_cli_wants_help(int argc, char **argv)
     return false;
 }
 
+bool td_cli_parse_file(int argc, char **argv, const char *help,
+                       void (*fields)(FILE *out), td_cli_file *ret_file,
+                       int *ret_code)
+{
+    td_cli_file file = {0};
+    const td_cli_option options[] = {
+        {"check", NULL, &file.check}, {"log", &file.level, NULL}, {0}};
+    if (td_cli_wants_help(argc, argv)) {
+        (void)printf("%s\nThe file's fields:\n", help);
+        fields(stdout);
+        *ret_code = 0;
+        return false;
+    }
+    *ret_code = 2;
+    if (!td_cli_parse(argc, argv, options, &file.path)) return false;
+    if (!file.path) {
+        (void)fprintf(stderr, "tendon %s: which file?\n\n%s", argv[0], help);
+        return false;
+    }
+    *ret_file = file;
+    return true;
+}
+
 int td_cli_fail(const char *command, td_err err, const td_errinfo *info)
 {
     td_log_stop();

@@ -12,6 +12,7 @@
 #include "base/log.h"
 
 #include <stdbool.h>
+#include <stdio.h>
 
 typedef struct td_cli_command {
     const char *name;
@@ -38,6 +39,19 @@ typedef struct td_cli_option {
 // `operand` is not NULL. False after printing what is wrong: return 2.
 bool td_cli_parse(int argc, char **argv, const td_cli_option *options,
                   const char **operand);
+
+// The arguments of a command that takes a file: FILE [--check] [--log LEVEL].
+typedef struct td_cli_file {
+    const char *path;
+    const char *level; // NULL: not given
+    bool check;        // only look at the file
+} td_cli_file;
+
+// Reads them, or prints `help` and what `fields` prints. True to go on;
+// otherwise the exit code is in `ret_code`.
+bool td_cli_parse_file(int argc, char **argv, const char *help,
+                       void (*fields)(FILE *out), td_cli_file *ret_file,
+                       int *ret_code);
 
 // Whether any argument is --help or -h.
 bool td_cli_wants_help(int argc, char **argv);

@@ -24,9 +24,7 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  tendon robot examples/robot.yaml\n"
-    "  tendon robot examples/robot.yaml --check\n"
-    "\n"
-    "The file's fields:\n";
+    "  tendon robot examples/robot.yaml --check\n";
 
 // Closed in reverse.
 struct parts {
@@ -149,26 +147,16 @@ static int run(const td_config_robot *config, const char *level)
 
 int td_cli_robot(int argc, char **argv)
 {
-    const char *path = NULL;
-    const char *level = NULL;
-    bool check = false;
-    const td_cli_option options[] = {
-        {"check", NULL, &check}, {"log", &level, NULL}, {0}};
-    if (td_cli_wants_help(argc, argv)) {
-        (void)fputs(help, stdout);
-        td_config_robot_help(stdout);
-        return 0;
-    }
-    if (!td_cli_parse(argc, argv, options, &path)) return 2;
-    if (!path) {
-        (void)fputs(help, stderr);
-        return 2;
-    }
+    td_cli_file file;
+    int code;
+    if (!td_cli_parse_file(argc, argv, help, td_config_robot_help, &file,
+                           &code))
+        return code;
     td_errinfo info = {.text = ""};
     TD_AUTO(td_config_robot) *config = NULL;
-    td_err err = td_config_robot_load(path, &config, &info);
+    td_err err = td_config_robot_load(file.path, &config, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
-    if (!check) return run(config, level);
-    (void)printf("%s: robot %s, fine\n", path, config->client_uuid);
+    if (!file.check) return run(config, file.level);
+    (void)printf("%s: robot %s, fine\n", file.path, config->client_uuid);
     return 0;
 }

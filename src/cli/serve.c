@@ -22,9 +22,7 @@ static const char help[] =
     "\n"
     "examples:\n"
     "  tendon serve examples/manifest.yaml\n"
-    "  tendon serve examples/manifest.yaml --check\n"
-    "\n"
-    "The manifest's fields:\n";
+    "  tendon serve examples/manifest.yaml --check\n";
 
 // One entry of the manifest at work. Closed in the order: server, link, engine.
 struct entry {
@@ -168,27 +166,17 @@ static int run(td_config_manifest *manifest, const char *level)
 
 int td_cli_serve(int argc, char **argv)
 {
-    const char *path = NULL;
-    const char *level = NULL;
-    bool check = false;
-    const td_cli_option options[] = {
-        {"check", NULL, &check}, {"log", &level, NULL}, {0}};
-    if (td_cli_wants_help(argc, argv)) {
-        (void)fputs(help, stdout);
-        td_config_manifest_help(stdout);
-        return 0;
-    }
-    if (!td_cli_parse(argc, argv, options, &path)) return 2;
-    if (!path) {
-        (void)fputs(help, stderr);
-        return 2;
-    }
+    td_cli_file file;
+    int code;
+    if (!td_cli_parse_file(argc, argv, help, td_config_manifest_help, &file,
+                           &code))
+        return code;
     td_errinfo info = {.text = ""};
     TD_AUTO(td_config_manifest) *manifest = NULL;
-    td_err err = td_config_manifest_load(path, &manifest, &info);
+    td_err err = td_config_manifest_load(file.path, &manifest, &info);
     if (err != TD_OK) return td_cli_fail("serve", err, &info);
-    if (!check) return run(manifest, level);
-    (void)printf("%s: %zu server%s, fine\n", path, manifest->server_count,
+    if (!file.check) return run(manifest, file.level);
+    (void)printf("%s: %zu server%s, fine\n", file.path, manifest->server_count,
                  manifest->server_count == 1 ? "" : "s");
     return 0;
 }
