@@ -97,6 +97,11 @@ static td_err open_entry(struct house *house, size_t index, td_errinfo *info)
         TD_LOG_INFO, "serve: %s: %s/%s for %s at %s, %zu clients listed",
         config->server_id, config->model_id, config->model_version,
         config->application_tag, config->endpoint, config->client_count);
+    if (config->pretrained_path[0] || strcmp(config->device, "cpu") != 0)
+        td_log_text(TD_LOG_INFO,
+                    "serve: %s: the synthetic engine loads no weights and "
+                    "needs no device: pretrained_path and device are unused",
+                    config->server_id);
     return TD_OK;
 }
 
