@@ -77,32 +77,35 @@ static void world_free(world *w)
 }
 TD_AUTO_FREE(world, world_free)
 
-// What the edge would send and the server answer, encoded.
-static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
-                              size_t *ret_action, td_errinfo *info)
+static void add_frames(const td_bench_setup *setup, td_wire_obs *obs)
 {
     static const char frame[480 * 640 * 3];
-    static const float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS];
-    static const td_edge_outgoing outgoing = {.asking = {.seq = 1000}};
-    static const char *const cameras[] = {"cam0", "cam1"};
-    td_edge_settings settings = {
-        .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1, .episode = 1};
-    td_wire_obs obs;
-    td_edge_observe(&settings, "robot-1", "", &outgoing, &obs);
-    for (obs.image_count = 0; obs.image_count < setup->cameras;
-         obs.image_count++)
-        obs.images[obs.image_count] = (td_wire_image){
-            .name = td_wire_text_of(cameras[obs.image_count]),
+    static const char *const names[] = {"cam0", "cam1"};
+    for (uint32_t i = 0; i < TD_COUNT_OF(names) && i < setup->cameras; i++)
+        obs->images[obs->image_count++] = (td_wire_image){
+            .name = td_wire_text_of(names[i]),
             .codec = TD_WIRE_RAW,
             .shape = {setup->height, setup->width, 3},
             .data = frame,
             .size = (size_t)setup->height * setup->width * 3,
         };
-    td_engine_item item = {.obs = &obs,
-                           .actions = (float *)(uintptr_t)rows,
-                           .rows = TD_BENCH_ROWS};
-    td_server_timing timing = {.queue_ns = 12345, .service_ns = 12345};
+}
+
+// What the edge would send and the server answer, encoded.
+static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
+                              size_t *ret_action, td_errinfo *info)
+{
+    static const td_edge_outgoing outgoing = {.asking = {.seq = 1000}};
+    static const td_server_timing timing = {12345, 12345};
+    const td_edge_settings settings = {
+        .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1, .episode = 1};
+    float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS] = {0};
+    td_wire_obs obs;
     td_wire_action action;
+    td_edge_observe(&settings, "robot-1", "", &outgoing, &obs);
+    add_frames(setup, &obs);
+    const td_engine_item item = {
+        .obs = &obs, .actions = rows, .rows = TD_BENCH_ROWS};
     td_server_answer("bench", &item, TD_BENCH_JOINTS, &timing, 1000, &action);
 
     TD_AUTO(td_wire_encoder) *encoder = NULL;
