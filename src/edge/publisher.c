@@ -95,8 +95,7 @@ static td_err add_image(td_edge_publisher *publisher, uint32_t index,
     const td_wire_camera *wire = &edge->config.profile.cameras[index];
     TD_TRY(td_robot_frame(edge->robot, index,
                           td_clock_now_ns(&td_clock_monotonic), cam->rgb));
-    td_wire_image *image = &obs->images[obs->image_count];
-    *image = (td_wire_image){
+    td_wire_image image = {
         .name = wire->name,
         .codec = TD_WIRE_RAW,
         .shape = {wire->height, wire->width, 3},
@@ -107,11 +106,15 @@ static td_err add_image(td_edge_publisher *publisher, uint32_t index,
         td_slice jpeg;
         TD_TRY(td_media_jpeg_encode(cam->jpeg, cam->rgb, wire->height,
                                     wire->width, &jpeg, info));
-        image->codec = TD_WIRE_JPEG;
-        image->data = jpeg.data;
-        image->size = jpeg.size;
+        // Without a shape it travels as plain bytes, which every server reads.
+        image = (td_wire_image){
+            .name = wire->name,
+            .codec = TD_WIRE_JPEG,
+            .data = jpeg.data,
+            .size = jpeg.size,
+        };
     }
-    obs->image_count++;
+    obs->images[obs->image_count++] = image;
     return TD_OK;
 }
 
