@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Robots and servers that come and go in any order."""
+
+import signal
+
+from tendon_process import free_endpoint
+
+
+def test_robot_may_start_before_its_server(house):
+    robot = house.robot()
+    robot.wait_line("waiting: no server answers for synthetic/v1/wave")
+    house.serve()
+    house.watch().wait_moving("robot-1")
+    assert robot.stop() == 0
+
+
+def test_robot_moves_on_when_its_server_is_killed_and_comes_back(house):
+    endpoint = free_endpoint()
+    server = house.serve(endpoint)
+    robot = house.robot(endpoint=endpoint)
+    robot.wait_line("attached to server gpu-1")
+    server.kill()
+    robot.wait_line("server gpu-1 is gone: holding, looking for one")
+    house.serve(endpoint)
+    watch = house.watch(endpoint)
+    watch.wait_moving("robot-1")
+    assert watch.count("robot-1", "reconnects") == 1
+    assert robot.is_running()
+
+
+def test_robot_holds_while_its_server_is_away(house):
+    """Both are clients of a router, through which all of it can be seen."""
+    house.router()
+    watch = house.watch()
+    server = house.serve(mode="client")
+    robot = house.robot()
+    watch.wait_moving("robot-1")
+    server.kill()
+    watch.wait_state("robot-1", "RECONNECTING")
+    watch.wait_more("robot-1", "starved")
+    fresh = watch.count("robot-1", "fresh")
+    watch.wait_more("robot-1", "starved", 10)
+    assert watch.count("robot-1", "fresh") == fresh
+    house.serve(mode="client")
+    watch.wait_moving("robot-1")
+    assert robot.stop() == 0
+
+
+def test_robot_finds_its_server_again_when_the_router_was_away(house):
+    endpoint = free_endpoint()
+    router = house.router(endpoint)
+    house.serve(endpoint, mode="client")
+    robot = house.robot(endpoint=endpoint)
+    robot.wait_line("attached to server gpu-1")
+    router.kill()
+    robot.wait_line("is gone: holding, looking for one")
+    house.router(endpoint)
+    house.watch(endpoint).wait_moving("robot-1")
+
+
+def test_robot_leaves_a_server_that_stops_answering(house):
+    """Stopped is worse than dead: its connections stay."""
+    house.router()
+    watch = house.watch()
+    first = house.serve(name="first", mode="client", server_id="first")
+    robot = house.robot()
+    watch.wait_moving("robot-1")
+    house.serve(name="second", mode="client", server_id="second")
+    first.process.send_signal(signal.SIGSTOP)
+    robot.wait_line("attached to server second")
+    watch.wait_moving("robot-1")
+    first.process.send_signal(signal.SIGCONT)
+    watch.wait_moving("robot-1")
+    assert len(robot.lines("attached to server")) == 2
