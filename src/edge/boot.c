@@ -6,18 +6,26 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#define MAX_DIGITS 18 // of milliseconds: thirty million years
+
+// A line of digits and nothing else; 0 for anything that we did not write.
 static uint64_t read_number(const char *path)
 {
-    uint64_t number = 0;
+    char line[32] = "";
     FILE *file = fopen(path, "re");
     if (!file) return 0;
-    if (fscanf(file, "%" SCNu64, &number) != 1) number = 0;
+    size_t size = fread(line, 1, sizeof line - 1, file);
     (void)fclose(file);
-    return number;
+    size_t digits = strspn(line, "0123456789");
+    if (digits == 0 || digits > MAX_DIGITS || digits + 1 != size ||
+        line[digits] != '\n')
+        return 0;
+    return strtoull(line, NULL, 10);
 }
 
 static void make_folders(const char *path)
