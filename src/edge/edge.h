@@ -30,6 +30,7 @@ typedef struct td_edge_config {
     int realtime_priority; // of the tick; the driver has one less; 0: ordinary
     int cpu;               // of the tick; -1: any
     int64_t metrics_period_ns; // 0: no metrics
+    int64_t refused_for_ns;    // by a server, before a start is given up
 } td_edge_config;
 
 typedef enum td_edge_state {

@@ -17,8 +17,7 @@
 #define REPLIES 64
 #define QUERY_NS (1 * TD_NS_PER_S)
 #define RETRY_NS (TD_NS_PER_S / 2)
-#define REFUSED_FOR_NS (5 * TD_NS_PER_S) // before a start is given up
-#define STALLED_NS (2 * TD_NS_PER_S)     // without a chunk, with none left
+#define STALLED_NS (2 * TD_NS_PER_S) // without a chunk, with none left
 #define LOOK_NS (TD_NS_PER_S / 10)
 
 struct td_edge_session {
@@ -27,9 +26,9 @@ struct td_edge_session {
     td_net_pub *metrics;
     td_wire_encoder *encoder;
     td_wire_decoder *decoder;
-    td_queue *replies;     // td_net_msg *
-    _Atomic bool answered; // the query is done
-    _Atomic bool lost;     // the attached server's token is gone
+    td_queue *replies; // td_net_msg *
+    bool answered;     // the query is done; guarded by the edge's lock
+    _Atomic bool lost; // the attached server's token is gone
     int64_t next_metrics_ns;
     int64_t refused_since_ns;                 // 0: not refused
     bool streamed;                            // ever
@@ -64,12 +63,24 @@ static void on_reply(void *user, const td_net_sample *sample)
     if (td_queue_push(session->replies, &msg) != TD_OK) td_net_msg_free(msg);
 }
 
-// Transport's thread.
+// Transport's thread. All under the lock: whoever sees the answer may free the
+// session.
 static void on_done(void *user)
 {
     td_edge_session *session = user;
-    atomic_store(&session->answered, true);
-    td_event_signal(&session->edge->session_wake);
+    td_edge *edge = session->edge;
+    pthread_mutex_lock(&edge->lock);
+    session->answered = true;
+    td_event_signal(&edge->session_wake);
+    pthread_mutex_unlock(&edge->lock);
+}
+
+static bool is_answered(td_edge_session *session)
+{
+    pthread_mutex_lock(&session->edge->lock);
+    bool answered = session->answered;
+    pthread_mutex_unlock(&session->edge->lock);
+    return answered;
 }
 
 // Transport's thread. ".../status/alive/SERVER/BOOT"
@@ -98,12 +109,10 @@ static td_err ask(td_edge_session *session, td_slice payload, td_errinfo *info)
     td_edge *edge = session->edge;
     char key[TD_WIRE_MAX_KEY];
     TD_TRY(td_wire_key(&edge->config.route, NULL, "status", key, info));
-    atomic_store(&session->answered, false);
-    td_err err = td_net_query(edge->net, key, payload, QUERY_NS, on_reply,
-                              on_done, session, info);
-    if (err != TD_OK) atomic_store(&session->answered, true);
-    TD_TRY(err);
-    while (!atomic_load(&session->answered))
+    session->answered = false; // no query is under way
+    TD_TRY(td_net_query(edge->net, key, payload, QUERY_NS, on_reply, on_done,
+                        session, info));
+    while (!is_answered(session))
         (void)td_event_wait_until(&edge->session_wake, INT64_MAX);
     return TD_OK;
 }
@@ -284,9 +293,13 @@ static bool give_up(td_edge_session *session, td_err err)
 {
     if (session->streamed) return false;
     if (err == TD_ERR_MISMATCH || err == TD_ERR_VERSION) return true;
-    if (err != TD_ERR_DENIED) return false;
+    if (err != TD_ERR_DENIED) {
+        session->refused_since_ns = 0;
+        return false;
+    }
     if (session->refused_since_ns == 0) session->refused_since_ns = now();
-    return now() - session->refused_since_ns >= REFUSED_FOR_NS;
+    return now() - session->refused_since_ns >=
+           session->edge->config.refused_for_ns;
 }
 
 td_err td_edge_run(td_edge *edge, td_errinfo *info)
@@ -302,7 +315,8 @@ td_err td_edge_run(td_edge *edge, td_errinfo *info)
         if (give_up(session, err)) return td_fail(info, err, "%s", why.text);
         complain(session, err, why.text);
         put_metrics(session);
-        (void)td_event_wait_until(&edge->session_wake, now() + RETRY_NS);
+        if (!stopping(session)) // its signal may have ended the query's wait
+            (void)td_event_wait_until(&edge->session_wake, now() + RETRY_NS);
     }
     set_state(edge, TD_EDGE_STOPPED);
     if (session->metrics) {
@@ -333,7 +347,6 @@ static td_err session_init(td_edge_session *session, td_errinfo *info)
     td_edge *edge = session->edge;
     const td_edge_config *config = &edge->config;
     char key[TD_WIRE_MAX_KEY];
-    atomic_store(&session->answered, true);
     TD_TRY(td_wire_encoder_new(&session->encoder));
     TD_TRY(td_wire_decoder_new(&session->decoder));
     TD_TRY(td_queue_new(REPLIES, sizeof(td_net_msg *), &session->replies));

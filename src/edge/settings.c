@@ -4,6 +4,7 @@
 #include "base/clock.h"
 
 #define RESEND_MIN_NS (100 * TD_NS_PER_MS)
+#define REFUSED_FOR_NS (5 * TD_NS_PER_S)
 
 static td_wire_channel channel_of(const td_config_joint *joint)
 {
@@ -89,6 +90,7 @@ void td_edge_settings_from(const td_config_robot *config, uint64_t boot,
             config->metrics_hz > 0
                 ? (int64_t)((double)TD_NS_PER_S / config->metrics_hz)
                 : 0,
+        .refused_for_ns = REFUSED_FOR_NS,
     };
     fill_profile(config, &ret_config->profile);
     fill_core(config, boot, &ret_config->core);

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/edge_fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define WAIT_NS (30 * TD_NS_PER_S)
+#define LOOK_NS (2 * TD_NS_PER_MS)
+
+static const td_net_qos reliable = {.priority = TD_NET_DATA, .reliable = true};
+
+static int64_t now(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
+
+// A synthetic robot that remembers each command that differs from the last.
+typedef struct spy {
+    td_robot base;
+    td_robot *inner;
+    size_t count;
+    float commands[MAX_COMMANDS][CHANNELS];
+} spy;
+
+static void spy_close(td_robot *robot)
+{
+    spy *self = (spy *)robot;
+    td_robot_close(self->inner);
+    free(self);
+}
+
+static td_err spy_read(td_robot *robot, int64_t now_ns, float *ret_state)
+{
+    return td_robot_read(((spy *)robot)->inner, now_ns, ret_state);
+}
+
+static td_err spy_write(td_robot *robot, int64_t now_ns, const float *command)
+{
+    spy *self = (spy *)robot;
+    size_t bytes = sizeof self->commands[0];
+    bool same = self->count > 0 &&
+                memcmp(self->commands[self->count - 1], command, bytes) == 0;
+    if (!same && self->count < MAX_COMMANDS)
+        memcpy(self->commands[self->count++], command, bytes);
+    return td_robot_write(self->inner, now_ns, command);
+}
+
+static td_err spy_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
+                        uint8_t *ret_rgb)
+{
+    return td_robot_frame(((spy *)robot)->inner, camera, now_ns, ret_rgb);
+}
+
+static const td_robot_ops spy_ops = {
+    .name = "spy",
+    .close = spy_close,
+    .read = spy_read,
+    .write = spy_write,
+    .frame = spy_frame,
+};
+
+static td_robot *spy_new(void)
+{
+    static const td_robot_config config = {
+        .joints = {{.name = "lift", .speed_limit = 1000},
+                   {.name = "turn", .speed_limit = 1000}},
+        .joint_count = CHANNELS,
+        .cameras = {{.name = "top", .height = 48, .width = 64},
+                    {.name = "hand", .height = 96, .width = 128}},
+        .camera_count = 2,
+        .time_constant_s = 0.01,
+    };
+    spy *self = calloc(1, sizeof *self);
+    assert_non_null(self);
+    self->base.ops = &spy_ops;
+    assert_int_equal(td_robot_open("synthetic", &config, &self->inner, NULL),
+                     TD_OK);
+    return &self->base;
+}
+
+const float *world_commands(world *w, size_t *ret_count)
+{
+    const spy *self = (const spy *)w->robot;
+    *ret_count = self->count;
+    return &self->commands[0][0];
+}
+
+static void fill_profile(td_edge_profile *profile)
+{
+    static const char *const names[] = {"lift", "turn"};
+    *profile = (td_edge_profile){
+        .model_id = "act",
+        .model_version = "v1",
+        .action_count = CHANNELS,
+        .state_count = CHANNELS,
+        .cameras = {{td_wire_text_of("top"), 48, 64},
+                    {td_wire_text_of("hand"), 96, 128}},
+        .camera_count = 2,
+        .step_period_us = 2000,
+        .actions_per_chunk = ROWS,
+    };
+    for (size_t i = 0; i < CHANNELS; i++)
+        profile->actions[i] = profile->states[i] =
+            (td_wire_channel){td_wire_text_of(names[i]), TD_WIRE_LINEAR};
+}
+
+static void fill_config(td_edge_config *config)
+{
+    *config = (td_edge_config){
+        .route = {"lab", "trial", "act", "v1", "demo"},
+        .client = "arm-0",
+        .task = "wave",
+        .jpeg_quality = 80,
+        .cpu = -1,
+        .refused_for_ns = 60 * TD_NS_PER_S,
+        .core =
+            {
+                .channels = CHANNELS,
+                .period_ns = 2 * TD_NS_PER_MS,
+                .actions_per_chunk = ROWS,
+                .aggregate = TD_EDGE_LATEST_ONLY,
+                .ask_below_rows = ROWS / 2,
+                .resend_min_ns = TD_NS_PER_S,
+                .resend_max_ns = TD_NS_PER_S,
+                .max_action_age_ns = 60 * TD_NS_PER_S,
+                .warn_after_empty_ticks = 10,
+                .boot = 7,
+                .episode = 1,
+            },
+    };
+    fill_profile(&config->profile);
+}
+
+void world_key(const world *w, const char *client, const char *topic,
+               char ret_key[TD_WIRE_MAX_KEY])
+{
+    assert_int_equal(
+        td_wire_key(&w->config.route, client, topic, ret_key, NULL), TD_OK);
+}
+
+int world_setup(void **state)
+{
+    char key[TD_WIRE_MAX_KEY];
+    world *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    td_event_init(&w->wake);
+    fill_config(&w->config);
+    assert_int_equal(td_net_hub_new_threaded(1, &w->hub), TD_OK);
+    assert_int_equal(td_net_inproc_open(w->hub, "robot", &w->net, NULL), TD_OK);
+    assert_int_equal(td_net_inproc_open(w->hub, "other", &w->stranger, NULL),
+                     TD_OK);
+    world_key(w, w->config.client, "action", key);
+    assert_int_equal(
+        td_net_publish(w->stranger, key, &reliable, &w->shout, NULL), TD_OK);
+    assert_int_equal(td_wire_encoder_new(&w->encoder), TD_OK);
+    assert_int_equal(td_wire_decoder_new(&w->decoder), TD_OK);
+    w->robot = spy_new();
+    *state = w;
+    return 0;
+}
+
+int world_teardown(void **state)
+{
+    world *w = *state;
+    if (w->runner) world_stop(w);
+    if (w->edge) world_close(w);
+    for (size_t i = 0; i < MAX_PUPPETS; i++)
+        if (w->puppets[i].net) puppet_close(&w->puppets[i]);
+    td_robot_close(w->robot);
+    td_net_unpublish(w->shout);
+    td_net_close(w->stranger);
+    td_net_close(w->net);
+    td_net_hub_free(w->hub);
+    td_wire_encoder_free(w->encoder);
+    td_wire_decoder_free(w->decoder);
+    free(w);
+    return 0;
+}
+
+void world_open(world *w)
+{
+    td_errinfo info = {.text = ""};
+    if (td_edge_open(w->net, w->robot, &w->config, &w->edge, &info) != TD_OK)
+        fail_msg("%s", info.text);
+}
+
+static void run(void *user)
+{
+    world *w = user;
+    w->result = td_edge_run(w->edge, &w->why);
+    atomic_store(&w->returned, true);
+    td_event_signal(&w->wake);
+}
+
+void world_run(world *w)
+{
+    const td_thread_config config = {.name = "td-run", .cpu = -1};
+    atomic_store(&w->returned, false);
+    assert_int_equal(td_thread_start(&config, run, w, &w->runner, NULL), TD_OK);
+}
+
+void world_stream(world *w)
+{
+    world_open(w);
+    world_run(w);
+    world_until(w, is_streaming);
+}
+
+void world_stop(world *w)
+{
+    td_edge_stop(w->edge);
+    world_until(w, has_returned);
+    td_thread_join(TD_TAKE(w->runner));
+}
+
+void world_close(world *w)
+{
+    td_edge_close(TD_TAKE(w->edge));
+}
+
+bool is_streaming(world *w)
+{
+    return w->report.state == TD_EDGE_STREAMING;
+}
+
+bool is_reconnecting(world *w)
+{
+    return w->report.state == TD_EDGE_RECONNECTING;
+}
+
+bool has_returned(world *w)
+{
+    return atomic_load(&w->returned);
+}
+
+bool has_asked(world *w)
+{
+    return w->puppets[0].queries >= 1;
+}
+
+uint64_t world_outcome(const world *w, td_edge_outcome outcome)
+{
+    return w->report.counts.outcomes[outcome];
+}
+
+bool has_merged_twenty(world *w)
+{
+    return world_outcome(w, TD_EDGE_MERGED) >= 20;
+}
+
+td_wire_action world_stray(const float *rows)
+{
+    return (td_wire_action){
+        .ident = {.boot = 7, .episode = 1, .seq = 2},
+        .server = td_wire_text_of("gpu-1"),
+        .actions =
+            {
+                .dtype = TD_WIRE_F32,
+                .rank = 2,
+                .shape = {ROWS, CHANNELS},
+                .data = rows,
+                .size = ROWS * CHANNELS * sizeof *rows,
+            },
+    };
+}
+
+void world_put(td_net_pub *pub, const td_wire_encoder *encoder)
+{
+    size_t count;
+    const td_slice *parts = td_wire_encoder_parts(encoder, &count);
+    assert_int_equal(td_net_put(pub, parts, count, NULL, NULL), TD_OK);
+}
+
+void world_shout(world *w, const td_wire_action *action)
+{
+    assert_int_equal(td_wire_action_encode(w->encoder, action, NULL), TD_OK);
+    world_put(w->shout, w->encoder);
+}
+
+void world_shout_bytes(world *w, const void *bytes, size_t size)
+{
+    const td_slice part = {bytes, size};
+    assert_int_equal(td_net_put(w->shout, &part, 1, NULL, NULL), TD_OK);
+}
+
+void world_until_named(world *w, bool (*is_so)(world *w), const char *name)
+{
+    int64_t until_ns = now() + WAIT_NS;
+    for (;;) {
+        for (size_t i = 0; i < MAX_PUPPETS; i++)
+            if (w->puppets[i].net) puppet_work(&w->puppets[i]);
+        td_edge_report_get(w->edge, &w->report);
+        if (is_so(w)) return;
+        if (now() > until_ns) fail_msg("waited in vain: %s", name);
+        (void)td_event_wait_until(&w->wake, now() + LOOK_NS);
+    }
+}
