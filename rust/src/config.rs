@@ -71,7 +71,7 @@ impl Config {
             listen: unsafe { endpoints(config.listen, config.listen_count) }?,
             connect: unsafe { endpoints(config.connect, config.connect_count) }?,
             shared_memory: config.shared_memory,
-            shm_pool_bytes: or_default(config.shm_pool_bytes, 64 * MIB),
+            shm_pool_bytes: or_default(config.shm_pool_bytes, 16 * MIB),
             retry_ms: 200 + RandomState::new().hash_one(0) % 300,
             max_message_bytes: or_default(config.max_message_bytes, 64 * MIB),
             lease_ms: match config.lease_ms {

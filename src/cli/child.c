@@ -88,7 +88,7 @@ td_err td_cli_folder_make(char ret_path[TD_CLI_FOLDER_MAX], td_errinfo *info)
     (void)snprintf(path, sizeof path, "%s/tendon-XXXXXX", base);
     if (!mkdtemp(path))
         return td_fail(info, TD_ERR_IO, "%s: %s", path, strerror(errno));
-    strcpy(ret_path, path);
+    memcpy(ret_path, path, sizeof path);
     return TD_OK;
 }
 
@@ -96,8 +96,9 @@ void td_cli_folder_remove(const char *path)
 {
     DIR *folder = opendir(path);
     if (!folder) return;
-    for (struct dirent *entry; (entry = readdir(folder));)
-        (void)unlinkat(dirfd(folder), entry->d_name, 0);
+    int fd = dirfd(folder);
+    for (struct dirent *entry; fd >= 0 && (entry = readdir(folder));)
+        (void)unlinkat(fd, entry->d_name, 0);
     (void)closedir(folder);
     (void)rmdir(path);
 }

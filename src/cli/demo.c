@@ -282,6 +282,7 @@ static int run(struct demo *demo, bool keep)
     td_err err = set_up(demo, &info);
     if (err == TD_OK) look_on(demo);
     bool clean = stop_children(demo);
+    td_net_zenoh_sweep();
     bool fine = err == TD_OK && clean && !demo->child_died;
     if (err == TD_OK) fine = (summarise(demo) || interrupted) && fine;
     if (!fine) print_logs(demo);

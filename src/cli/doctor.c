@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
@@ -102,17 +101,10 @@ static void check_realtime(void)
 static void check_memlock(void)
 {
     td_errinfo info = {.text = ""};
-    struct rlimit limit;
-    (void)getrlimit(RLIMIT_MEMLOCK, &limit);
     if (td_thread_lock_memory(&info) == TD_OK)
         say(FINE, "locked memory", "allowed");
     else
         say(WORSE, "locked memory", "%s", info.text);
-    if (limit.rlim_cur != RLIM_INFINITY)
-        say(WORSE, "memlock limit",
-            "%" PRIu64 " KiB: shared memory may need more; `ulimit -l "
-            "unlimited`, or a memlock line in /etc/security/limits.conf",
-            (uint64_t)limit.rlim_cur >> 10);
 }
 
 static void check_shm(void)
@@ -209,6 +201,8 @@ static void check_zenoh(void)
     td_net *net = NULL;
     say(FINE, "zenoh", "version %s", td_net_zenoh_version());
     if (td_net_zenoh_open(&config, &net, &info) == TD_OK) {
+        const char *refusal = td_net_zenoh_shm_refusal(net);
+        if (refusal) say(WORSE, "shared memory", "%s", refusal);
         check_link("zenoh link", endpoint);
         td_net_close(net);
     } else {

@@ -64,19 +64,19 @@ struct td_edge {
 };
 
 // tick.c
-void td_edge_tick_run(void *edge);
-void td_edge_driver_run(void *edge);
+void td_edge_tick_run(void *user);
+void td_edge_driver_run(void *user);
 
 // publisher.c
 TD_NODISCARD td_err td_edge_publisher_new(td_edge *edge,
                                           td_edge_publisher **ret_publisher,
                                           td_errinfo *info);
 void td_edge_publisher_free(td_edge_publisher *publisher);
-void td_edge_publisher_run(void *edge);
+void td_edge_publisher_run(void *user);
 
 // merger.c
-void td_edge_merger_on_action(void *edge, const td_net_sample *sample);
-void td_edge_merger_run(void *edge);
+void td_edge_merger_on_action(void *user, const td_net_sample *sample);
+void td_edge_merger_run(void *user);
 
 // session.c
 TD_NODISCARD td_err td_edge_session_new(td_edge *edge,

@@ -79,9 +79,8 @@ TD_NODISCARD td_err td_server_core_attach(td_server_core *core,
 
 // The client's start `boot` is gone. BUSY while it runs: ask again after done.
 // NOTFOUND if it is not that start that is attached.
-TD_NODISCARD td_err td_server_core_detach(td_server_core *core,
-                                          const char *client, uint64_t boot,
-                                          uint32_t *ret_client,
+TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,
+                                          uint64_t boot, uint32_t *ret_client,
                                           td_sched_request *ret_dropped);
 
 // Whether an observation fits the model. MISMATCH with field, what came and
@@ -93,7 +92,7 @@ TD_NODISCARD td_err td_server_core_fits(const td_server_core *core,
 // A decoded observation of an attached client came. With WAITING the core holds
 // the payload and the one it displaced is handed back (NULL: none). With any
 // other outcome the caller keeps it.
-td_server_outcome td_server_core_observe(td_server_core *core, uint32_t client,
+td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                          int64_t now_ns,
                                          const td_wire_ident *ident,
                                          void *payload,
@@ -101,11 +100,11 @@ td_server_outcome td_server_core_observe(td_server_core *core, uint32_t client,
 
 // Counts an observation that ended before it came this far: MALFORMED, REFUSED,
 // or SUPERSEDED with its seq.
-void td_server_core_ended(td_server_core *core, uint32_t client,
+void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq);
 
 // A new episode: what waited is handed back.
-void td_server_core_reset(td_server_core *core, uint32_t client,
+void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
                           td_sched_request *ret_dropped);
 
@@ -117,11 +116,11 @@ uint32_t td_server_core_next(td_server_core *core, uint32_t most,
 // Takes the seqs of this client that will never be answered, to be told with
 // its next answer; returns how many.
 uint32_t
-td_server_core_superseded(td_server_core *core, uint32_t client,
+td_server_core_superseded(td_server_core *core, uint32_t number,
                           uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED]);
 
 // A running request has ended, ANSWERED or FAILED.
-void td_server_core_done(td_server_core *core, uint32_t client,
+void td_server_core_done(td_server_core *core, uint32_t number,
                          td_server_outcome outcome);
 
 uint32_t td_server_core_clients(const td_server_core *core);

@@ -22,7 +22,7 @@ typedef struct td_net_zenoh_config {
     const char *const *connect;
     size_t connect_count;
     bool shared_memory;       // offer it to peers on this machine
-    size_t shm_pool_bytes;    // 0: 64 MiB
+    size_t shm_pool_bytes;    // 0: 16 MiB, all of it locked in memory
     size_t max_message_bytes; // received; 0: 64 MiB
     int64_t lease_ms;         // a silent host is dead after this; 0: 2500
     bool multicast;           // find peers without endpoints
