@@ -215,7 +215,8 @@ typedef struct td_wire_status {
 // The payload of a `status` query that asks one server to take a client.
 typedef struct td_wire_attach {
     td_wire_text client;
-    td_wire_text server; // only this server answers
+    td_wire_text server;  // only this server answers
+    uint64_t server_boot; // only this start of it; 0: any
     uint64_t boot;
     uint64_t route;
 } td_wire_attach;

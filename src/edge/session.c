@@ -26,9 +26,10 @@ struct td_edge_session {
     td_net_pub *metrics;
     td_wire_encoder *encoder;
     td_wire_decoder *decoder;
-    td_queue *replies; // td_net_msg *
-    bool answered;     // the query is done; guarded by the edge's lock
-    _Atomic bool lost; // the attached server's token is gone
+    td_queue *replies;    // td_net_msg *
+    bool answered;        // the query is done; guarded by the edge's lock
+    uint64_t server_boot; // of the edge's server; guarded by the edge's lock
+    _Atomic bool lost;    // the attached server's token is gone
     int64_t next_metrics_ns;
     int64_t refused_since_ns;                 // 0: not refused
     bool streamed;                            // ever
@@ -40,6 +41,7 @@ struct td_edge_session {
 typedef struct choice {
     bool found;
     char server[TD_WIRE_MAX_NAME + 1];
+    uint64_t boot;
     float load;
     bool wanted[TD_WIRE_MAX_IMAGES];
 } choice;
@@ -83,7 +85,19 @@ static bool is_answered(td_edge_session *session)
     return answered;
 }
 
-// Transport's thread. ".../status/alive/SERVER/BOOT"
+// Whether ".../status/alive/SERVER/BOOT" is that start's. Boot 0: any.
+static bool is_token_of(const char *key, const char *server, uint64_t boot)
+{
+    static const char before[] = "/status/alive/";
+    const char *found = strstr(key, before);
+    size_t size = strlen(server);
+    if (!found || size == 0) return false;
+    const char *id = found + strlen(before);
+    if (strncmp(id, server, size) != 0 || id[size] != '/') return false;
+    return boot == 0 || strtoull(id + size + 1, NULL, 10) == boot;
+}
+
+// Transport's thread.
 static void on_server(void *user, const char *key, bool alive)
 {
     td_edge_session *session = user;
@@ -93,11 +107,7 @@ static void on_server(void *user, const char *key, bool alive)
         return;
     }
     pthread_mutex_lock(&edge->lock);
-    const char *found = strstr(key, "/status/alive/");
-    const char *id = found ? found + strlen("/status/alive/") : "";
-    size_t size = strcspn(id, "/");
-    bool ours = size > 0 && size == strlen(edge->server) &&
-                memcmp(id, edge->server, size) == 0;
+    bool ours = is_token_of(key, edge->server, session->server_boot);
     pthread_mutex_unlock(&edge->lock);
     if (!ours) return;
     atomic_store(&session->lost, true);
@@ -122,7 +132,11 @@ static void choose(const td_edge_session *session, choice *best)
     const td_wire_status *status = &session->status;
     const td_edge_profile *profile = &session->edge->config.profile;
     if (best->found && best->load <= status->load) return;
-    *best = (choice){.found = true, .load = status->load};
+    *best = (choice){
+        .found = true,
+        .boot = status->server_boot,
+        .load = status->load,
+    };
     memcpy(best->server, status->server.data, status->server.size);
     for (uint32_t i = 0; i < profile->camera_count; i++)
         for (uint32_t j = 0; j < status->camera_count; j++)
@@ -195,6 +209,7 @@ static td_err attach(td_edge_session *session, const choice *chosen,
     td_wire_attach message = {
         .client = td_wire_text_of(config->client),
         .server = td_wire_text_of(chosen->server),
+        .server_boot = chosen->boot,
         .boot = config->core.boot,
         .route = config->core.route,
     };
@@ -223,6 +238,7 @@ static td_err join_server(td_edge_session *session, td_errinfo *info)
     atomic_store(&session->lost, false);
     pthread_mutex_lock(&edge->lock);
     strcpy(edge->server, chosen.server);
+    session->server_boot = chosen.boot;
     memcpy(edge->wanted, chosen.wanted, sizeof edge->wanted);
     pthread_mutex_unlock(&edge->lock);
     return attach(session, &chosen, info);

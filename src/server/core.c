@@ -231,8 +231,13 @@ td_err td_server_core_attach(td_server_core *core, const td_wire_attach *attach,
 {
     *ret_dropped = (td_sched_request){0};
     td_err err = attach_checked(core, attach, ret_client, ret_dropped, info);
-    if (err != TD_OK) core->counts.refused_attach++;
+    if (err != TD_OK) td_server_core_refused(core);
     return err;
+}
+
+void td_server_core_refused(td_server_core *core)
+{
+    core->counts.refused_attach++;
 }
 
 td_err td_server_core_detach(td_server_core *core, const char *id,

@@ -77,6 +77,9 @@ TD_NODISCARD td_err td_server_core_attach(td_server_core *core,
                                           td_sched_request *ret_dropped,
                                           td_errinfo *info);
 
+// Counts a client that was refused before it came this far.
+void td_server_core_refused(td_server_core *core);
+
 // The client's start `boot` is gone. BUSY while it runs: ask again after done.
 // NOTFOUND if it is not that start that is attached.
 TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,

@@ -64,12 +64,10 @@ static void refuse(td_server *server, td_server_peer *peer,
                    td_server_outcome outcome, const td_wire_ident *ident,
                    td_err code, const char *text)
 {
-    td_server_counts counts;
     pthread_mutex_lock(&server->lock);
     td_server_core_ended(server->core, peer->number, outcome, ident->seq);
-    td_server_core_counts(server->core, &counts);
     pthread_mutex_unlock(&server->lock);
-    complain(peer, counts.outcomes[outcome], td_server_outcome_name(outcome),
+    complain(peer, ++peer->told[outcome], td_server_outcome_name(outcome),
              text);
     td_wire_action action;
     td_server_answer_error(server->id, ident, code, text, &action);
@@ -175,8 +173,8 @@ static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
         if (dropped.payload) recycle_locked(server, dropped.payload);
         pthread_mutex_unlock(&server->lock);
     } else {
-        uint64_t count = atomic_fetch_add(&server->bad_resets, 1) + 1;
-        complain(peer, count, "reset", info.text);
+        atomic_fetch_add(&server->bad_resets, 1);
+        complain(peer, ++peer->bad_resets, "reset", info.text);
     }
     td_net_msg_free(msg);
 }

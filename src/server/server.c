@@ -92,15 +92,23 @@ static td_err take_client(td_server *server, uint32_t number,
     return TD_OK;
 }
 
+static void count_refused(td_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    td_server_core_refused(server->core);
+    pthread_mutex_unlock(&server->lock);
+}
+
 // A start of the same client that is still alive keeps its place.
-static td_err refuse_second(const td_server *server,
-                            const td_wire_attach *attach, td_errinfo *info)
+static td_err refuse_second(td_server *server, const td_wire_attach *attach,
+                            td_errinfo *info)
 {
     for (size_t i = 0; i < server->tokens.count; i++) {
         const td_server_token *token = &server->tokens.list[i];
         if (token->boot >= attach->boot ||
             !td_wire_text_is(attach->client, token->client))
             continue;
+        count_refused(server);
         return td_fail(info, TD_ERR_DENIED,
                        "client %s is already running (boot %llu): stop it or "
                        "choose another client_uuid",
@@ -134,6 +142,13 @@ static td_err attach_client(td_server *server, const td_wire_attach *attach,
     return err;
 }
 
+// An id may be given twice by mistake; a start is only one.
+static bool is_asked(const td_server *server, const td_wire_attach *attach)
+{
+    return td_wire_text_is(attach->server, server->id) &&
+           (attach->server_boot == 0 || attach->server_boot == server->boot);
+}
+
 // A query without a payload asks for the status; one with a payload asks one
 // server, by its id, to take a client, and the others keep quiet.
 static void take_query(td_server *server, td_net_request *query)
@@ -150,7 +165,7 @@ static void take_query(td_server *server, td_net_request *query)
     if (err != TD_OK) {
         atomic_fetch_add(&server->bad_queries, 1);
         td_log_text(TD_LOG_WARN, "server: bad attach: %s", info.text);
-    } else if (!td_wire_text_is(attach.server, server->id)) {
+    } else if (!is_asked(server, &attach)) {
         return;
     } else {
         err = attach_client(server, &attach, &info);
@@ -290,7 +305,7 @@ static td_err declare(td_server *server, const td_server_config *config,
     TD_TRY(td_net_serve(server->net, key, on_query, server, &server->status,
                         info));
     (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", key, server->id,
-                   (unsigned long long)config->settings.boot);
+                   (unsigned long long)server->boot);
     return td_net_token(server->net, token, &server->token, info);
 }
 
@@ -350,6 +365,7 @@ td_err td_server_open(td_net *net, td_engine *engine,
     server->spec = engine->ops->spec(engine);
     server->route = config->route;
     server->id = config->settings.server_id;
+    server->boot = config->settings.boot;
     server->capacity = config->settings.capacity;
     server->metrics_period_ns = config->metrics_period_ns;
     server->opened_ns = td_clock_now_ns(&td_clock_monotonic);

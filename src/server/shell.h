@@ -53,6 +53,8 @@ typedef struct td_server_peer {
     char id[TD_WIRE_MAX_NAME + 1];
     uint64_t boot;
     bool leaving; // gone, but its last request still runs
+    uint64_t told[TD_SERVER_OUTCOME_COUNT]; // errors sent to it
+    uint64_t bad_resets;
     td_net_pub *action;
     td_net_decl *obs;
     td_net_decl *reset;
@@ -71,6 +73,7 @@ struct td_server {
     const td_engine_spec *spec;
     td_wire_route route; // its texts are the configuration's
     const char *id;
+    uint64_t boot;
     uint32_t capacity;
     int64_t metrics_period_ns;
     int64_t opened_ns;

@@ -7,6 +7,7 @@ static const td_wire_field fields[] = {
     TD_WIRE_FIELD("schema", schema, 0, .always = true),
     TD_WIRE_FIELD("client_uuid", id, ATTACH(client), .required = true),
     TD_WIRE_FIELD("server_id", id, ATTACH(server), .required = true),
+    TD_WIRE_FIELD("server_boot", u64, ATTACH(server_boot)),
     TD_WIRE_FIELD("boot", u64, ATTACH(boot)),
     TD_WIRE_FIELD("route", u64, ATTACH(route)),
 };

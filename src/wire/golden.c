@@ -154,6 +154,7 @@ const td_wire_status td_wire_golden_status_least = {
 const td_wire_attach td_wire_golden_attach_full = {
     .client = TEXT("robot-1"),
     .server = TEXT("gpu-0"),
+    .server_boot = 12,
     .boot = 3,
     .route = 2,
 };

@@ -147,6 +147,7 @@ ATTACH = {
         "schema": 1,
         "client_uuid": "robot-1",
         "server_id": "gpu-0",
+        "server_boot": 12,
         "boot": 3,
         "route": 2,
     },
