@@ -4,7 +4,7 @@
     with Client("tcp/127.0.0.1:7447", ROUTE, "robot-1") as client:
         server = client.status()[0]
         client.attach(server["server_id"])
-        seq = client.send(np.zeros(6), {"front": jpeg}, task="wave")
+        client.send(state=tensor(np.zeros(6)), images={"front": jpeg}, task="wave")
         chunk = array(client.receive()["actions"])
 
 ROUTE is cluster/experiment/model/version/application.
@@ -86,15 +86,10 @@ class Client:
             return answer
         raise LookupError(f"server {server_id} does not answer")
 
-    def send(self, state, images=None, **fields):
+    def send(self, **fields):
         self.seq += 1
-        message = {
-            "seq_id": self.seq,
-            "boot": self.boot,
-            "client_uuid": self.client_uuid,
-            "state": tensor(state),
-            "images": images or {},
-        }
+        message = {"seq_id": self.seq, "boot": self.boot}
+        message["client_uuid"] = self.client_uuid
         self.observations.put(msgpack.packb(message | fields))
         return self.seq
 

@@ -6,7 +6,7 @@ import io
 import PIL.Image
 
 ROUTE = "test/e2e/synthetic/v1/wave"
-FPS = 50
+FPS = 100
 ROWS = 20
 KINDS = {
     "waist": "angle",

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import PIL.Image
 import pytest
-from outside_client import Client, array
+from outside_client import Client, array, tensor
 from outside_server import Server
 from scene import FPS, IMAGES, KINDS, ROUTE, ROWS, STATUS
 from tendon_process import wait_until
@@ -47,7 +47,9 @@ def connect(module_house, server):
 def check(client, states, cursors):
     """Asks once for each state, and holds each answer against the formula."""
     for state, cursor in zip(states, cursors, strict=True):
-        seq = client.send(state, IMAGES, cursor=int(cursor), task="wave")
+        seq = client.send(
+            state=tensor(state), images=IMAGES, cursor=int(cursor), task="wave"
+        )
         action = client.receive()
         assert action["response_to_seq_id"] == seq, action
         assert action["boot"] == client.boot
@@ -78,7 +80,7 @@ def test_status_has_every_field(connect):
         "action_kinds": list(KINDS.values()),
         "state_names": list(KINDS),
         "state_kinds": list(KINDS.values()),
-        "step_period_us": 20_000,
+        "step_period_us": 10_000,
         "rtc": False,
         "capacity": 256,
         "clients": 0,
@@ -129,7 +131,7 @@ def test_nobody_listens_to_a_stranger(connect, module_house):
 
     assert not stranger.observations.matching_status.matching
     for _ in range(5):
-        stranger.send(np.zeros(6), IMAGES)
+        stranger.send(state=tensor(np.zeros(6)), images=IMAGES)
     check(own, np.zeros((5, 6)), range(5))
     watch.wait_count("gpu-1", "answered", before + 5)
     assert watch.count("gpu-1", "received") == before + 5

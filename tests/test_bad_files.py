@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A broken file: one line that says where and what, and nothing is started."""
+
+import pytest
+from scene import manifest, robot_file
+from tendon_process import run
+
+MANIFEST = """cluster_uuid: jupiter
+experiment_tag: fabio2
+server:
+  - model_id: pi0
+    model_version: v1
+    application_tag: cookie
+    endpoint: tcp/127.0.0.1:7447
+    clients:
+      - client_uuid: worker-1
+    engine: {kind: synthetic}
+"""
+ROBOT = """cluster_uuid: jupiter
+experiment_tag: fabio2
+model_id: pi0
+model_version: v1
+application_tag: cookie
+client_uuid: worker-1
+endpoint: tcp/127.0.0.1:7447
+robot: {kind: synthetic}
+"""
+CHUNK = "must be 1 to 64 of A-Z a-z 0-9 . _ -, not starting with '.'"
+
+
+def changed(text, old, new):
+    assert old in text
+    return text.replace(old, new)
+
+
+MANIFESTS = {
+    "not YAML": (
+        "server: [",
+        ":2: not YAML: did not find expected node content",
+    ),
+    "empty": ("", ":1: the file is empty"),
+    "no clients": (
+        changed(MANIFEST, "clients:\n      - client_uuid: worker-1", "clients: []"),
+        ":8: server[0].clients: lists nobody, name a client or set "
+        "accept_unknown: true",
+    ),
+    "a client twice": (
+        changed(MANIFEST, "worker-1\n", "worker-1\n      - client_uuid: worker-1\n"),
+        ":10: server[0].clients: worker-1 is listed twice",
+    ),
+    "a wrong rate": (
+        changed(MANIFEST, "    clients", "    fps: 0\n    clients"),
+        ":8: server[0].fps: must be 1 to 1000, got 0",
+    ),
+    "a key that cannot be one": (
+        changed(MANIFEST, "jupiter", "jupiter/*"),
+        f":1: cluster_uuid: {CHUNK}, got jupiter/*",
+    ),
+    "an unknown engine": (
+        changed(MANIFEST, "kind: synthetic", "kind: magic"),
+        ":10: server[0].engine.kind: must be synthetic, got magic",
+    ),
+}
+ROBOTS = {
+    "a wrong version": (
+        changed(ROBOT, "v1", "v/1"),
+        f":4: model_version: {CHUNK}, got v/1",
+    ),
+    "an endpoint that is none": (
+        changed(ROBOT, "tcp/127.0.0.1:7447", "127.0.0.1"),
+        ":7: endpoint: must be protocol/address such as tcp/192.168.1.50:7447, "
+        "got 127.0.0.1",
+    ),
+    "no robot": (
+        changed(ROBOT, "robot: {kind: synthetic}", ""),
+        ":1: robot: is missing, must be a map of fields",
+    ),
+    "a field nobody knows": (ROBOT + "speed: 3\n", ":9: speed: no such field"),
+}
+
+
+def check(tmp_path, command, text, expected):
+    path = tmp_path / f"{command}.yaml"
+    path.write_text(text)
+    for extra in ([], ["--check"]):
+        done = run(command, path, *extra)
+        assert done.returncode == 1
+        assert done.stdout == ""
+        assert done.stderr == f"tendon {command}: {path}{expected}\n"
+
+
+@pytest.mark.parametrize("case", MANIFESTS)
+def test_broken_manifest_is_refused(tmp_path, case):
+    check(tmp_path, "serve", *MANIFESTS[case])
+
+
+@pytest.mark.parametrize("case", ROBOTS)
+def test_broken_robot_file_is_refused(tmp_path, case):
+    check(tmp_path, "robot", *ROBOTS[case])
+
+
+@pytest.mark.parametrize("command", ["serve", "robot"])
+def test_file_that_is_not_there_is_named(tmp_path, command):
+    path = tmp_path / "none.yaml"
+    done = run(command, path)
+    assert done.returncode == 1
+    assert done.stderr == f"tendon {command}: {path}: No such file or directory\n"
+
+
+def test_the_files_of_these_tests_are_fine(house):
+    path = house.write("manifest.yaml", manifest(house.endpoint))
+    done = run("serve", path, "--check")
+    assert (done.returncode, done.stdout) == (0, f"{path}: 1 server, fine\n")
+    path = house.write("robot.yaml", robot_file(house.endpoint, "r-1", house.folder))
+    done = run("robot", path, "--check")
+    assert (done.returncode, done.stdout) == (0, f"{path}: robot r-1, fine\n")

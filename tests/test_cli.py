@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The command line: help, usage, and ends that are clean."""
+
+import pathlib
+import signal
+
+import pytest
+from scene import ROUTE
+from tendon_process import run
+
+COMMANDS = ["serve", "robot", "router", "doctor", "demo", "bench"]
+EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
+
+
+def test_version_is_told():
+    done = run("--version")
+    assert done.returncode == 0
+    assert done.stdout.startswith("tendon ") and done.stderr == ""
+
+
+def test_help_names_every_command():
+    done = run("--help")
+    assert done.returncode == 0
+    assert all(f"\n  {command} " in done.stdout for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_shows_usage_and_examples(command):
+    done = run(command, "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"usage: tendon {command}")
+    assert f"\nexamples:\n  tendon {command}" in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize("command", ["serve", "robot"])
+def test_help_lists_the_fields_of_the_file(command):
+    fields = run(command, "--help").stdout
+    assert "model_version" in fields and "1 to 1000" in fields
+
+
+USAGE = {
+    "no command": ([], "usage: tendon COMMAND"),
+    "an unknown command": (["dance"], 'tendon: there is no command "dance"'),
+    "an unknown option": (
+        ["serve", "--fast", "x.yaml"],
+        'tendon serve: unknown option "--fast"; try `tendon serve --help`',
+    ),
+    "two files": (
+        ["robot", "a.yaml", "b.yaml"],
+        'tendon robot: unexpected argument "b.yaml"; try `tendon robot --help`',
+    ),
+    "no file": (["serve"], "usage: tendon serve MANIFEST.yaml"),
+    "an unknown level": (
+        ["serve", EXAMPLES / "manifest.yaml", "--log", "loud"],
+        "tendon serve: --log is debug, info, warn or error, not",
+    ),
+    "too many robots": (
+        ["demo", "--robots", "1000"],
+        'tendon demo: --robots must be 1 to 16, got "1000"',
+    ),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_wrong_usage_is_2(case):
+    args, line = USAGE[case]
+    done = run(*args)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert line in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda p: p.name)
+def test_examples_are_fine(path):
+    command = "robot" if "robot" in path.name else "serve"
+    done = run(command, path, "--check")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"{path}: ") and done.stdout.endswith("fine\n")
+
+
+def test_doctor_finds_this_machine_fit(house):
+    done = run("doctor")
+    assert done.returncode == 0, done.stdout
+    assert done.stdout.endswith("\nThis machine can run Tendon.\n")
+    for what in ("cpu", "real-time", "locked memory", "/dev/shm", "zenoh link", "gpu"):
+        assert f"  {what} " in done.stdout
+
+
+def test_doctor_tells_whether_somebody_listens(house):
+    house.router()
+    done = run("doctor", house.endpoint)
+    assert done.returncode == 0, done.stdout
+    assert "ok    reach " in done.stdout
+    done = run("doctor", f"{house.endpoint}-none")
+    assert done.returncode == 1
+    assert "FAIL  reach " in done.stdout
+    assert "is somebody listening there?" in done.stdout
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
+def test_signal_ends_everything_cleanly(house, number):
+    router = house.router()
+    watch = house.watch()
+    server = house.serve(mode="client")
+    robot = house.robot()
+    watch.wait_moving("robot-1")
+    assert robot.stop(number) == 0
+    assert robot.lines(" ticks, ") and not robot.lines("error")
+    server.wait_line("server: robot-1 left")
+    assert server.stop(number) == 0
+    assert server.lines(" answered")
+    assert router.stop(number) == 0
+
+
+def test_server_stops_while_its_robot_moves(house):
+    house.router()
+    watch = house.watch()
+    server = house.serve(mode="client")
+    robot = house.robot()
+    watch.wait_moving("robot-1")
+    assert server.stop() == 0
+    robot.wait_line("server gpu-1 is gone: holding")
+    assert robot.stop() == 0
+
+
+def test_one_manifest_may_hold_several_models(house):
+    text = (EXAMPLES / "manifest.yaml").read_text()
+    assert ROUTE not in text
+    first, second = (
+        f"""
+  - model_id: {model}
+    model_version: v1
+    application_tag: wave
+    server_id: {model}
+    endpoint: {house.endpoint}
+    accept_unknown: true
+    engine: {{kind: synthetic}}"""
+        for model in ("one", "two")
+    )
+    head = "cluster_uuid: test\nexperiment_tag: e2e\nserver:"
+    server = house.start(
+        "both", "serve", house.write("both.yaml", head + first + second)
+    )
+    server.wait_line("serve: ready")
+    for model in ("one", "two"):
+        robot = house.robot(
+            f"robot-{model}",
+            model_id=model,
+            fps=30,
+            robot={"joints": [f"joint_{i}" for i in range(6)]},
+        )
+        robot.wait_line(f"attached to server {model}")
+    assert server.stop() == 0
