@@ -261,7 +261,8 @@ static void on_done(void *user, td_engine_batch *batch)
     server->running = false;
     pthread_mutex_unlock(&server->lock);
     td_server_run_next(server);
-    td_event_signal(&server->wake);
+    if (atomic_exchange(&server->awaited, false) || atomic_load(&server->stop))
+        td_event_signal(&server->wake);
 }
 
 static void prepare(td_server *server, td_server_request *request,

@@ -195,6 +195,7 @@ static void let_go(td_server *server, td_server_peer *peer)
 {
     uint32_t number;
     td_sched_request dropped = {0};
+    atomic_store(&server->awaited, true); // before it can be BUSY
     pthread_mutex_lock(&server->lock);
     td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
                                        &number, &dropped);

@@ -84,6 +84,7 @@ struct td_server {
     td_event wake;
     td_thread *thread;
     _Atomic bool stop;
+    _Atomic bool awaited; // the loop waits for the running batch to end
     _Atomic uint64_t events_dropped;
     _Atomic uint64_t puts_failed;
     _Atomic uint64_t bad_resets;
