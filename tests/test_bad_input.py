@@ -229,9 +229,10 @@ def test_port_in_use_is_named(world):
 def test_no_route_is_said_once(world):
     endpoint = free_endpoint()
     robot = world.house.robot("second", endpoint=endpoint)
-    robot.wait_line("waiting: ")
+    robot.wait_line("waiting: no server answers")
     world.watch.wait_more("healthy", "fresh", 100)  # and the robot goes on trying
     assert len(robot.lines("waiting: ")) == 1
+    assert len(robot.lines(f"net: nobody answers at {endpoint} yet")) == 1
     assert robot.stop() == 0
 
 

@@ -5,8 +5,7 @@ import pathlib
 import signal
 
 import pytest
-from scene import ROUTE
-from tendon_process import run
+from tendon_process import run, wait_until
 
 COMMANDS = ["serve", "robot", "router", "doctor", "demo", "bench"]
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
@@ -113,6 +112,12 @@ def test_signal_ends_everything_cleanly(house, number):
     assert router.stop(number) == 0
 
 
+def test_signal_while_a_robot_is_being_opened_is_kept(house):
+    robot = house.robot()
+    wait_until((house.folder / "robot-1.boot").exists, "it is half open")
+    assert robot.stop() == 0
+
+
 def test_server_stops_while_its_robot_moves(house):
     house.router()
     watch = house.watch()
@@ -125,8 +130,6 @@ def test_server_stops_while_its_robot_moves(house):
 
 
 def test_one_manifest_may_hold_several_models(house):
-    text = (EXAMPLES / "manifest.yaml").read_text()
-    assert ROUTE not in text
     first, second = (
         f"""
   - model_id: {model}

@@ -9,10 +9,11 @@
 #include <string.h>
 #include <unistd.h>
 
-// What a signal does. Set before the handlers are.
+// What a signal does.
 static struct {
     void (*call)(void *user);
     void *user;
+    _Atomic bool ready; // to be called
     _Atomic int signals;
 } on_stop;
 
@@ -126,18 +127,25 @@ static void handle_signal(int number)
 {
     if (atomic_fetch_add(&on_stop.signals, 1) > 0 && number == SIGINT)
         _exit(130);
-    on_stop.call(on_stop.user);
+    if (atomic_load(&on_stop.ready)) on_stop.call(on_stop.user);
 }
 
-void td_cli_on_stop(void (*stop)(void *user), void *user)
+void td_cli_keep_stop(void)
 {
-    on_stop.call = stop;
-    on_stop.user = user;
-    atomic_store(&on_stop.signals, 0);
     struct sigaction action = {.sa_handler = handle_signal,
                                .sa_flags = SA_RESTART};
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
+}
+
+void td_cli_on_stop(void (*stop)(void *user), void *user)
+{
+    atomic_store(&on_stop.ready, false);
+    on_stop.call = stop;
+    on_stop.user = user;
+    atomic_store(&on_stop.ready, true);
+    td_cli_keep_stop();
+    if (atomic_load(&on_stop.signals) > 0) stop(user);
 }
 
 static void signal_event(void *event)

@@ -63,8 +63,12 @@ int td_cli_fail(const char *command, td_err err, const td_errinfo *info);
 // complaint.
 bool td_cli_start_log(const char *command, const char *level);
 
-// From now on Ctrl-C and SIGTERM call stop(user) once, from a signal handler. A
-// second Ctrl-C ends the process at once.
+// From now on Ctrl-C and SIGTERM are kept for td_cli_on_stop(), so that what is
+// being opened is closed again. A second Ctrl-C ends the process at once.
+void td_cli_keep_stop(void);
+
+// From now on they call stop(user), from a signal handler; now, if one was
+// kept. It may be called more than once.
 void td_cli_on_stop(void (*stop)(void *user), void *user);
 
 // Waits for Ctrl-C or SIGTERM. Blocks.

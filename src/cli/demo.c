@@ -10,6 +10,7 @@
 #include "net/zenoh/zenoh.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -199,19 +200,22 @@ static void look_on(struct demo *demo)
             now_ns + FRAME_NS < end_ns ? now_ns + FRAME_NS : end_ns;
         (void)td_event_wait_until(&stopped, until_ns);
         now_ns = td_clock_now_ns(&td_clock_monotonic);
-        if (now_ns < next_ns) continue;
+        if (now_ns < next_ns || now_ns >= end_ns) continue;
         draw(demo, (now_ns - start_ns) / TD_NS_PER_S);
         next_ns = now_ns + frame_ns;
     }
+    draw(demo, (now_ns - start_ns) / TD_NS_PER_S);
 }
 
-// Robots first, so that each says its last word to a server that listens.
+// Robots first, so that each says its last word to a server that listens. One
+// that was told before it was ready for it ends by the signal.
 static bool stop_children(struct demo *demo)
 {
     bool clean = true;
-    for (int i = demo->child_count - 1; i >= 0; i--)
-        if (td_cli_child_stop(demo->children[i], PATIENCE_NS) != 0)
-            clean = false;
+    for (int i = demo->child_count - 1; i >= 0; i--) {
+        int code = td_cli_child_stop(demo->children[i], PATIENCE_NS);
+        if (code != 0 && code != 128 + SIGINT) clean = false;
+    }
     return clean;
 }
 
@@ -255,11 +259,11 @@ static void print_logs(const struct demo *demo)
 
 static td_err set_up(struct demo *demo, td_errinfo *info)
 {
+    td_event_init(&stopped);
+    td_cli_on_stop(on_stop, NULL);
     TD_TRY(td_cli_folder_make(demo->folder, info));
     (void)snprintf(demo->endpoint, sizeof demo->endpoint,
                    "unixsock-stream/%s/socket", demo->folder);
-    td_event_init(&stopped);
-    td_cli_on_stop(on_stop, NULL);
     (void)printf("Starting one server and %d robots.\n", demo->robots);
     TD_TRY(start_children(demo, info));
     return watch(demo, info);

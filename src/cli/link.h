@@ -6,7 +6,9 @@
 
 #include "net/net.h"
 
-TD_NODISCARD td_err td_cli_link_watch(td_net *net, td_net_decl **ret_decl,
-                                      td_errinfo *info);
+// `endpoint` is where one is expected, or NULL; while there is none, that is
+// said once.
+TD_NODISCARD td_err td_cli_link_watch(td_net *net, const char *endpoint,
+                                      td_net_decl **ret_decl, td_errinfo *info);
 
 #endif

@@ -45,7 +45,7 @@ static td_err open_net(const td_config_robot *config, struct parts *parts,
         .shared_memory = config->shared_memory,
     };
     TD_TRY(td_net_zenoh_open(&net, &parts->net, info));
-    return td_cli_link_watch(parts->net, &parts->links, info);
+    return td_cli_link_watch(parts->net, config->endpoint, &parts->links, info);
 }
 
 static td_err open_robot(const td_config_robot *config, struct parts *parts,
@@ -132,6 +132,7 @@ static int run(const td_config_robot *config, const char *level)
     struct parts parts = {0};
     td_errinfo info = {.text = ""};
     if (!td_cli_start_log("robot", level)) return 2;
+    td_cli_keep_stop();
     td_err err = open_all(config, &parts, &info);
     if (err == TD_OK) {
         td_cli_on_stop(stop_edge, parts.edge);

@@ -25,8 +25,10 @@ static int run(const td_net_zenoh_config *config, const char *level)
     TD_AUTO(td_net) *net = NULL;
     td_net_decl *links = NULL;
     if (!td_cli_start_log("router", level)) return 2;
+    td_cli_keep_stop();
     td_err err = td_net_zenoh_open(config, &net, &info);
-    if (err == TD_OK) err = td_cli_link_watch(net, &links, &info);
+    if (err == TD_OK)
+        err = td_cli_link_watch(net, config->connect[0], &links, &info);
     if (err != TD_OK) return td_cli_fail("router", err, &info);
     td_log_text(TD_LOG_INFO, "router: %s listens at %s; Ctrl-C stops",
                 td_net_id(net), config->listen[0]);

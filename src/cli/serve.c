@@ -79,7 +79,9 @@ static td_err share_net(struct house *house, size_t index, td_errinfo *info)
     }
     entry->owns_net = true;
     TD_TRY(open_net(&all[index], &entry->net, info));
-    return td_cli_link_watch(entry->net, &entry->links, info);
+    bool dials = all[index].mode == TD_CONFIG_CLIENT;
+    return td_cli_link_watch(entry->net, dials ? all[index].endpoint : NULL,
+                             &entry->links, info);
 }
 
 static td_err open_entry(struct house *house, size_t index, td_errinfo *info)
@@ -158,6 +160,7 @@ static int run(td_config_manifest *manifest, const char *level)
     struct house house = {.manifest = manifest, .boot = wall_ms()};
     td_errinfo info = {.text = ""};
     if (!td_cli_start_log("serve", level)) return 2;
+    td_cli_keep_stop();
     td_err err = open_all(&house, &info);
     if (err == TD_OK) {
         td_log_text(TD_LOG_INFO, "serve: ready; Ctrl-C stops");
