@@ -16,7 +16,7 @@ from tendon_process import free_endpoint, run, wait_until
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 LISTED = ["healthy", "second", "client-1"]
 
-# Announce much, bring nothing. The first two are values, the others whole messages.
+# Messages that announce much and bring nothing.
 BIN_OF_2G = b"\xc6\x7f\xff\xff\xff"
 ARRAY_OF_2G = b"\xdd\x7f\xff\xff\xff"
 HUGE = [
@@ -58,6 +58,8 @@ def others_keep_running(world):
 @pytest.fixture
 def client(world):
     with Client(world.house.endpoint, ROUTE, "client-1") as made:
+        # The one of the test before may still be leaving.
+        wait_until(lambda: made.status()[0]["clients"] == 1, "the healthy one alone")
         made.attach("gpu-1")
         yield made
 

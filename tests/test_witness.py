@@ -42,6 +42,9 @@ def connect(module_house, server):
         yield lambda name: made.enter_context(
             Client(module_house.endpoint, ROUTE, name)
         )
+    # The next test uses the same names.
+    with Client(module_house.endpoint, ROUTE, "nobody") as nobody:
+        wait_until(lambda: not nobody.status()[0].get("clients"), "all have left")
 
 
 def check(client, states, cursors):
@@ -105,8 +108,8 @@ def test_several_clients_each_get_their_own(connect, module_house):
     def work(client, states):
         try:
             check(client, states, range(len(states)))
-        except Exception as error:  # noqa: BLE001 - told on the test's own thread
-            wrong.append(error)
+        except Exception as error:
+            wrong.append(error)  # to be told on the test's own thread
 
     watch = module_house.watch()
     for client in clients:
