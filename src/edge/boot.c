@@ -31,8 +31,9 @@ static uint64_t read_number(const char *path)
 static void make_folders(const char *path)
 {
     char folder[PATH_MAX];
-    if (strlen(path) >= sizeof folder) return;
-    strcpy(folder, path);
+    size_t size = strlen(path) + 1;
+    if (size > sizeof folder) return;
+    memcpy(folder, path, size);
     for (char *slash = strchr(folder + 1, '/'); slash;
          slash = strchr(slash + 1, '/')) {
         *slash = 0;

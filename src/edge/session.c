@@ -237,7 +237,7 @@ static td_err join_server(td_edge_session *session, td_errinfo *info)
     TD_TRY(find_server(session, &chosen, info));
     atomic_store(&session->lost, false);
     pthread_mutex_lock(&edge->lock);
-    strcpy(edge->server, chosen.server);
+    memcpy(edge->server, chosen.server, sizeof edge->server);
     session->server_boot = chosen.boot;
     memcpy(edge->wanted, chosen.wanted, sizeof edge->wanted);
     pthread_mutex_unlock(&edge->lock);
