@@ -15,10 +15,17 @@ static const td_net_qos action_qos = {
 
 static void remember_skipped(td_server_inbox *inbox)
 {
-    if (inbox->has_seq && inbox->skipped_count < TD_WIRE_MAX_SUPERSEDED)
-        inbox->skipped[inbox->skipped_count++] = inbox->seq;
-    else
+    if (!inbox->has_seq) {
         inbox->skipped_unnamed++;
+        return;
+    }
+    if (inbox->skipped_count == TD_WIRE_MAX_SUPERSEDED) {
+        memmove(inbox->skipped, inbox->skipped + 1,
+                sizeof inbox->skipped - sizeof inbox->skipped[0]);
+        inbox->skipped_count--;
+        inbox->skipped_untold++;
+    }
+    inbox->skipped[inbox->skipped_count++] = inbox->seq;
 }
 
 // Transport's thread.

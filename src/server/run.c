@@ -127,6 +127,8 @@ static void offer(td_server *server, td_server_peer *peer,
                   td_server_request *request)
 {
     td_sched_request displaced;
+    uint64_t boot = request->obs.ident.boot;
+    if (boot > peer->boot) peer->boot = boot; // as the core does
     pthread_mutex_lock(&server->lock);
     td_server_outcome outcome =
         td_server_core_observe(server->core, peer->number, request->arrived_ns,
@@ -183,6 +185,10 @@ static void count_skipped(td_server *server, const td_server_peer *peer,
                           const td_server_inbox *taken)
 {
     pthread_mutex_lock(&server->lock);
+    // First, so that it is the named ones that are remembered.
+    for (uint64_t i = 0; i < taken->skipped_untold; i++)
+        td_server_core_ended(server->core, peer->number, TD_SERVER_SUPERSEDED,
+                             0);
     for (uint32_t i = 0; i < taken->skipped_count; i++)
         td_server_core_ended(server->core, peer->number, TD_SERVER_SUPERSEDED,
                              taken->skipped[i]);
@@ -200,6 +206,7 @@ void td_server_run_inbox(td_server *server, td_server_peer *peer)
     inbox->msg = NULL;
     inbox->reset = NULL;
     inbox->skipped_count = 0;
+    inbox->skipped_untold = 0;
     inbox->skipped_unnamed = 0;
     pthread_mutex_unlock(&inbox->lock);
 
@@ -250,21 +257,6 @@ static td_server_request *request_of(td_engine_item *item)
                                  offsetof(td_server_request, item));
 }
 
-// Engine's thread.
-static void on_done(void *user, td_engine_batch *batch)
-{
-    td_server *server = user;
-    td_hist_record(&server->service_ns, batch->service_ns);
-    for (uint32_t i = 0; i < batch->count; i++)
-        answer(server, request_of(batch->items[i]));
-    pthread_mutex_lock(&server->lock);
-    server->running = false;
-    pthread_mutex_unlock(&server->lock);
-    td_server_run_next(server);
-    if (atomic_exchange(&server->awaited, false) || atomic_load(&server->stop))
-        td_event_signal(&server->wake);
-}
-
 static void prepare(td_server *server, td_server_request *request,
                     int64_t now_ns)
 {
@@ -279,42 +271,75 @@ static void prepare(td_server *server, td_server_request *request,
     };
 }
 
-static uint32_t form_batch(td_server *server)
+// Takes what waits, if anything does, as the batch that runs.
+static bool form_batch_locked(td_server *server)
 {
     uint32_t clients[TD_ENGINE_MAX_BATCH];
     td_sched_request requests[TD_ENGINE_MAX_BATCH];
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    pthread_mutex_lock(&server->lock);
     uint32_t count = 0;
-    if (!server->running && !atomic_load(&server->stop))
+    if (!atomic_load(&server->stop))
         count = td_server_core_next(server->core, server->spec->max_batch,
                                     clients, requests);
-    server->running = server->running || count > 0;
-    pthread_mutex_unlock(&server->lock);
+    server->running = count > 0;
+    if (count == 0) return false;
     for (uint32_t i = 0; i < count; i++) {
         td_server_request *request = requests[i].payload;
         prepare(server, request, now_ns);
         server->batch.items[i] = &request->item;
     }
-    if (count > 0) server->batch.count = count;
-    return count;
+    server->batch.count = count;
+    server->batch.service_ns = 0;
+    return true;
 }
 
-// Starts a batch if the engine is idle and something waits. Loop's or engine's
-// thread: `running` lets only one of them in.
-void td_server_run_next(td_server *server)
+static void answer_batch(td_server *server)
 {
-    if (form_batch(server) == 0) return;
-    server->batch.service_ns = 0;
-    td_err err = server->engine->ops->submit(server->engine, &server->batch,
-                                             on_done, server);
-    if (err == TD_OK) return;
-    td_log_text(TD_LOG_ERROR, "server: engine %s refused a batch of %u: %s",
-                server->engine->ops->name, server->batch.count,
-                td_err_text(err));
     for (uint32_t i = 0; i < server->batch.count; i++)
         answer(server, request_of(server->batch.items[i]));
+}
+
+// After a batch: forms the next. Without one `running` is false and the server
+// may be freed as soon as the lock is let go, so nothing may follow.
+static bool form_next(td_server *server)
+{
     pthread_mutex_lock(&server->lock);
-    server->running = false;
+    bool more = form_batch_locked(server);
+    if (server->awaited || atomic_load(&server->stop))
+        td_event_signal(&server->wake);
+    server->awaited = false;
     pthread_mutex_unlock(&server->lock);
+    return more;
+}
+
+static void on_done(void *user, td_engine_batch *batch);
+
+static void submit(td_server *server)
+{
+    do {
+        td_err err = server->engine->ops->submit(server->engine, &server->batch,
+                                                 on_done, server);
+        if (err == TD_OK) return;
+        td_log_text(TD_LOG_ERROR, "server: engine %s refused a batch of %u: %s",
+                    server->engine->ops->name, server->batch.count,
+                    td_err_text(err));
+        answer_batch(server);
+    } while (form_next(server));
+}
+
+// Engine's thread.
+static void on_done(void *user, td_engine_batch *batch)
+{
+    td_server *server = user;
+    td_hist_record(&server->service_ns, batch->service_ns);
+    answer_batch(server);
+    if (form_next(server)) submit(server);
+}
+
+void td_server_run_next(td_server *server)
+{
+    pthread_mutex_lock(&server->lock);
+    bool formed = !server->running && form_batch_locked(server);
+    pthread_mutex_unlock(&server->lock);
+    if (formed) submit(server);
 }

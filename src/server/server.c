@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shutdown: the status and liveliness declarations go first, so that nobody new
-// comes; then each client's, so that no observation comes; then the engine's
-// last batch is waited for; then everything is freed. The loop's thread does
-// all of it before it returns.
+// comes, and no further batch is formed; then the engine's last batch is waited
+// for; then each client's declarations go, and what still waited with them. The
+// loop's thread does all of it before it returns; then everything is freed.
 #include "server/server.h"
 
 #include "base/log.h"
@@ -173,7 +173,8 @@ static void take_query(td_server *server, td_net_request *query)
     reply_status(server, query, err, info.text, true);
 }
 
-// A client's token came or went. One that goes takes its client along.
+// A client's token came or went. The end of the client's present start is the
+// end of the client.
 static void take_token(td_server *server, const td_server_event *event)
 {
     const td_server_token *token = &event->token;
@@ -185,8 +186,8 @@ static void take_token(td_server *server, const td_server_event *event)
     td_server_tokens_remove(&server->tokens, token);
     for (uint32_t i = 0; i < server->capacity; i++) {
         td_server_peer *peer = server->peers[i];
-        if (peer && peer->boot == token->boot &&
-            strcmp(peer->id, token->client) == 0)
+        if (peer && strcmp(peer->id, token->client) == 0 &&
+            !td_server_tokens_has(&server->tokens, peer->id, peer->boot))
             peer->leaving = true;
     }
 }
@@ -195,10 +196,10 @@ static void let_go(td_server *server, td_server_peer *peer)
 {
     uint32_t number;
     td_sched_request dropped = {0};
-    atomic_store(&server->awaited, true); // before it can be BUSY
     pthread_mutex_lock(&server->lock);
     td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
                                        &number, &dropped);
+    if (err == TD_ERR_BUSY) server->awaited = true;
     pthread_mutex_unlock(&server->lock);
     if (err == TD_ERR_BUSY) return; // the engine's thread wakes us when done
     if (dropped.payload) td_server_run_recycle(server, dropped.payload);
@@ -245,6 +246,7 @@ static void shut_down(td_server *server)
     (void)td_net_undeclare(server->status);
     (void)td_net_undeclare(server->watch);
     (void)td_net_undeclare(server->token);
+    take_events(server); // whoever still asks is told that it drains
     while (is_running(server))
         (void)td_event_wait_until(&server->wake, INT64_MAX);
     for (uint32_t i = 0; i < server->capacity; i++)

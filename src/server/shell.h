@@ -7,7 +7,8 @@
 // Threads: the transport's callbacks fill inboxes and the event queue and
 // signal `wake`. The loop's thread does everything else but run the model. The
 // engine's thread answers, and starts the next batch. `lock` guards the core,
-// the requests and `running`; nobody holds it while waiting for the network.
+// the requests, `running` and `awaited`; nobody holds it while waiting for the
+// network.
 
 #include "base/clock.h"
 #include "base/event.h"
@@ -39,9 +40,9 @@ typedef struct td_server_inbox {
     int64_t arrived_ns;
     bool has_seq;
     uint64_t seq;
-    uint64_t
-        skipped[TD_WIRE_MAX_SUPERSEDED]; // displaced before it was looked at
+    uint64_t skipped[TD_WIRE_MAX_SUPERSEDED]; // displaced, the newest of them
     uint32_t skipped_count;
+    uint64_t skipped_untold;  // displaced before those
     uint64_t skipped_unnamed; // displaced, and their seq is not known
     td_net_msg *reset;
 } td_server_inbox;
@@ -84,7 +85,6 @@ struct td_server {
     td_event wake;
     td_thread *thread;
     _Atomic bool stop;
-    _Atomic bool awaited; // the loop waits for the running batch to end
     _Atomic uint64_t events_dropped;
     _Atomic uint64_t puts_failed;
     _Atomic uint64_t bad_resets;
@@ -107,7 +107,8 @@ struct td_server {
     pthread_mutex_t lock;
     td_server_core *core;
     td_server_request *free_requests;
-    bool running;
+    bool running; // a batch; while it does the server is not freed
+    bool awaited; // the loop waits for the running batch to end
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
@@ -117,8 +118,9 @@ TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
                                         td_errinfo *info);
 void td_server_peer_close(td_server_peer *peer);
 
-// run.c: from the inbox through the engine to the answer.
+// run.c: from the inbox through the engine to the answer. Loop's thread only.
 void td_server_run_inbox(td_server *server, td_server_peer *peer);
+// Starts a batch if none runs and something waits.
 void td_server_run_next(td_server *server);
 void td_server_run_recycle(td_server *server, td_server_request *request);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/tokens.h"
 
+#include <ctype.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,21 +29,29 @@ td_err td_server_token_parse(const char *key, td_server_token *ret_token)
         client.size > TD_WIRE_MAX_NAME)
         return TD_ERR_FORMAT;
     char *rest;
+    errno = 0;
     uint64_t number = strtoull(boot.data, &rest, 10);
-    if (*rest != 0) return TD_ERR_FORMAT;
+    if (*rest != 0 || errno != 0 || !isdigit(*(const unsigned char *)boot.data))
+        return TD_ERR_FORMAT;
     *ret_token = (td_server_token){.boot = number};
     memcpy(ret_token->client, client.data, client.size);
     return TD_OK;
 }
 
-static size_t find(const td_server_tokens *tokens, const td_server_token *token)
+static size_t find(const td_server_tokens *tokens, const char *client,
+                   uint64_t boot)
 {
     size_t i = 0;
-    while (i < tokens->count &&
-           (tokens->list[i].boot != token->boot ||
-            strcmp(tokens->list[i].client, token->client) != 0))
+    while (i < tokens->count && (tokens->list[i].boot != boot ||
+                                 strcmp(tokens->list[i].client, client) != 0))
         i++;
     return i;
+}
+
+bool td_server_tokens_has(const td_server_tokens *tokens, const char *client,
+                          uint64_t boot)
+{
+    return find(tokens, client, boot) < tokens->count;
 }
 
 static td_err grow(td_server_tokens *tokens)
@@ -59,7 +69,7 @@ static td_err grow(td_server_tokens *tokens)
 td_err td_server_tokens_add(td_server_tokens *tokens,
                             const td_server_token *token)
 {
-    if (find(tokens, token) < tokens->count) return TD_OK;
+    if (td_server_tokens_has(tokens, token->client, token->boot)) return TD_OK;
     TD_TRY(grow(tokens));
     tokens->list[tokens->count++] = *token;
     return TD_OK;
@@ -68,7 +78,7 @@ td_err td_server_tokens_add(td_server_tokens *tokens,
 void td_server_tokens_remove(td_server_tokens *tokens,
                              const td_server_token *token)
 {
-    size_t i = find(tokens, token);
+    size_t i = find(tokens, token->client, token->boot);
     if (i == tokens->count) return;
     tokens->list[i] = tokens->list[--tokens->count];
 }

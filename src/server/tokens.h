@@ -27,5 +27,7 @@ TD_NODISCARD td_err td_server_tokens_add(td_server_tokens *tokens,
                                          const td_server_token *token);
 void td_server_tokens_remove(td_server_tokens *tokens,
                              const td_server_token *token);
+bool td_server_tokens_has(const td_server_tokens *tokens, const char *client,
+                          uint64_t boot);
 
 #endif

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0
+// A peer's inbox, with a loop that never looks.
+#include "server/server_fixture.h"
+#include "server/shell.h"
+
+static td_server_peer *peer;
+static size_t goal;
+
+// The inbox's present content; its message stays where it is.
+static td_server_inbox look(void)
+{
+    pthread_mutex_lock(&peer->inbox.lock);
+    td_server_inbox seen = peer->inbox;
+    pthread_mutex_unlock(&peer->inbox.lock);
+    return seen;
+}
+
+static bool has_taken_all(world *w)
+{
+    (void)w;
+    td_server_inbox seen = look();
+    return seen.msg && seen.skipped_count + seen.skipped_untold +
+                               seen.skipped_unnamed + 1 ==
+                           goal;
+}
+
+typedef struct stand {
+    world *world;
+    td_server server; // as much of it as a peer uses
+    client *client;
+} stand;
+
+static stand at;
+
+static int stand_setup(void **state)
+{
+    int rc = world_setup(state);
+    at = (stand){.world = *state};
+    at.server.net = at.world->net;
+    at.server.route = at.world->config.route;
+    td_event_init(&at.server.wake);
+    at.client = client_open(at.world, 0, "arm-0", 1);
+    const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
+    if (td_server_peer_open(&at.server, 0, &attach, &peer, NULL) != TD_OK)
+        return -1;
+    return rc;
+}
+
+static int stand_teardown(void **state)
+{
+    td_server_peer_close(peer);
+    return world_teardown(state);
+}
+
+static void the_newest_stays_and_the_others_are_named(void **state)
+{
+    (void)state;
+    for (uint64_t seq = 1; seq <= 5; seq++)
+        client_send_seq(at.client, seq);
+    goal = 5;
+    world_until(at.world, has_taken_all);
+    td_server_inbox seen = look();
+    assert_true(seen.has_seq);
+    assert_int_equal(seen.seq, 5);
+    assert_int_equal(seen.skipped_count, 4);
+    assert_int_equal(seen.skipped_untold, 0);
+    assert_int_equal(seen.skipped_unnamed, 0);
+    for (uint32_t i = 0; i < 4; i++)
+        assert_int_equal(seen.skipped[i], i + 1);
+}
+
+static void of_more_than_can_be_named_the_newest_are(void **state)
+{
+    (void)state;
+    goal = TD_WIRE_MAX_SUPERSEDED + 11;
+    for (uint64_t seq = 1; seq <= goal; seq++)
+        client_send_seq(at.client, seq);
+    world_until(at.world, has_taken_all);
+    td_server_inbox seen = look();
+    assert_int_equal(seen.seq, goal);
+    assert_int_equal(seen.skipped_count, TD_WIRE_MAX_SUPERSEDED);
+    assert_int_equal(seen.skipped_untold, 10);
+    assert_int_equal(seen.skipped_unnamed, 0);
+    for (uint32_t i = 0; i < TD_WIRE_MAX_SUPERSEDED; i++)
+        assert_int_equal(seen.skipped[i], i + 11);
+}
+
+static void what_has_no_number_is_only_counted(void **state)
+{
+    (void)state;
+    goal = 3;
+    client_send_bytes(at.client->obs, "\xc1", 1);
+    client_send_bytes(at.client->obs, "\xc1", 1);
+    client_send_seq(at.client, 1);
+    world_until(at.world, has_taken_all);
+    td_server_inbox seen = look();
+    assert_int_equal(seen.seq, 1);
+    assert_int_equal(seen.skipped_count, 0);
+    assert_int_equal(seen.skipped_unnamed, 2);
+}
+
+#define STAND_TEST(test)                                                       \
+    cmocka_unit_test_setup_teardown(test, stand_setup, stand_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STAND_TEST(the_newest_stays_and_the_others_are_named),
+        STAND_TEST(of_more_than_can_be_named_the_newest_are),
+        STAND_TEST(what_has_no_number_is_only_counted),
+    };
+    return cmocka_run_group_tests_name("server/peer", tests, NULL, NULL);
+}

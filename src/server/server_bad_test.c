@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Bad input over the network: told, counted, and the others keep running.
+#include "server/server_fixture.h"
+
+#include "base/rand.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+static void short_state(td_wire_obs *obs)
+{
+    obs->state.shape[0] = 1;
+    obs->state.size = sizeof(float);
+}
+
+static void flat_state(td_wire_obs *obs)
+{
+    obs->state.rank = 2;
+    obs->state.shape[0] = 1;
+    obs->state.shape[1] = STATES;
+}
+
+static void no_picture(td_wire_obs *obs)
+{
+    obs->image_count = 0;
+}
+
+static void other_picture(td_wire_obs *obs)
+{
+    obs->images[0].name = td_wire_text_of("bottom");
+}
+
+static void not_a_jpeg(td_wire_obs *obs)
+{
+    obs->images[0].data = "not a JPEG at all";
+    obs->images[0].size = 17;
+}
+
+static void half_a_header(td_wire_obs *obs)
+{
+    obs->images[0].size = 20;
+}
+
+static void small_raw(td_wire_obs *obs)
+{
+    static const uint8_t rgb[24 * 32 * 3];
+    obs->images[0].codec = TD_WIRE_RAW;
+    obs->images[0].shape[0] = 24;
+    obs->images[0].shape[1] = 32;
+    obs->images[0].shape[2] = 3;
+    obs->images[0].data = rgb;
+    obs->images[0].size = sizeof rgb;
+}
+
+static void other_client(td_wire_obs *obs)
+{
+    obs->client = td_wire_text_of("arm-1");
+}
+
+static void again(td_wire_obs *obs)
+{
+    obs->has_again = true;
+    obs->again = 1;
+}
+
+static void an_observation_that_does_not_fit_is_told_and_counted(void **state)
+{
+    static const struct {
+        const char *name;
+        void (*spoil)(td_wire_obs *obs);
+        const char *code, *text;
+    } cases[] = {
+        {"short state", short_state, "MISMATCH", "state: is rank 1, 1 x <f4"},
+        {"flat state", flat_state, "MISMATCH", "state: is rank 2"},
+        {"no picture", no_picture, "MISMATCH", "images.top: missing"},
+        {"other picture", other_picture, "MISMATCH", "images.top: missing"},
+        {"not a JPEG", not_a_jpeg, "FORMAT", "images.top: "},
+        {"half a header", half_a_header, "FORMAT", "images.top: "},
+        {"small picture", small_raw, "MISMATCH", "images.top: is 24x32x3"},
+        {"other client", other_client, "MISMATCH", "client_uuid: is \"arm-1\""},
+        {"again", again, "UNSUPPORTED", "again: "},
+    };
+    world *w = *state;
+    world_open(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    for (uint64_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        char text[512];
+        td_wire_obs obs = client_obs(c, i + 1);
+        cases[i].spoil(&obs);
+        client_send(c, &obs);
+        const td_wire_action *answer = client_hear(c);
+        (void)snprintf(text, sizeof text, "%.*s", (int)answer->error_text.size,
+                       answer->error_text.data);
+        print_message("%s: %s\n", cases[i].name, text);
+        assert_memory_equal(&answer->ident, &obs.ident, sizeof obs.ident);
+        assert_true(td_wire_text_is(answer->error_code, cases[i].code));
+        assert_non_null(strstr(text, cases[i].text));
+        assert_int_equal(answer->actions.rank, 0);
+        assert_int_equal(world_counts(w).outcomes[TD_SERVER_REFUSED], i + 1);
+    }
+    client_send_seq(c, 100);
+    assert_int_equal(client_hear(c)->error_code.size, 0);
+}
+
+// The bytes of an observation whose first state value is not a number.
+static size_t make_nan(client *c, uint64_t seq, unsigned char *ret_bytes,
+                       size_t room)
+{
+    const float marker = 1234.5f;
+    const float nothing = NAN;
+    c->state[0] = marker;
+    const td_wire_obs obs = client_obs(c, seq);
+    assert_int_equal(td_wire_obs_encode(c->world->encoder, &obs, NULL), TD_OK);
+    size_t size = td_wire_encoder_size(c->world->encoder);
+    assert_true(size <= room);
+    td_wire_encoder_join(c->world->encoder, ret_bytes);
+    unsigned char *at = memmem(ret_bytes, size, &marker, sizeof marker);
+    assert_non_null(at);
+    memcpy(at, &nothing, sizeof nothing);
+    return size;
+}
+
+static void a_message_that_cannot_be_read_is_told_and_counted(void **state)
+{
+    static const char announced[] = "\xdf\x7f\xff\xff\xff\xa6seq_id\x05";
+    static unsigned char bytes[65536];
+    world *w = *state;
+    world_open(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+
+    client_send_bytes(c->obs, bytes, make_nan(c, 9, bytes, sizeof bytes));
+    const td_wire_action *answer = client_hear(c);
+    assert_int_equal(answer->ident.seq, 9);
+    assert_true(td_wire_text_is(answer->error_code, "FORMAT"));
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_MALFORMED], 1);
+
+    client_send_bytes(c->obs, announced, sizeof announced - 1);
+    assert_true(client_hear(c)->error_code.size > 0);
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_MALFORMED], 2);
+
+    client_send_bytes(c->obs, NULL, 0);
+    assert_true(client_hear(c)->error_code.size > 0);
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_MALFORMED], 3);
+}
+
+static size_t random_bytes(td_rand *rand, unsigned char *ret_bytes, size_t room)
+{
+    size_t size = 1 + td_rand_u64(rand) % room;
+    for (size_t i = 0; i < size; i++)
+        ret_bytes[i] = (unsigned char)td_rand_u64(rand);
+    return size;
+}
+
+static bool is_settled(world *w)
+{
+    return is_idle(w) && w->report.counts.received >= 500;
+}
+
+static void random_bytes_do_not_disturb_the_others(void **state)
+{
+    world *w = *state;
+    unsigned char bytes[64];
+    td_rand rand;
+    td_rand_init(&rand, 5);
+    world_open(w);
+    client *bad = client_open(w, 0, "arm-0", 1);
+    client *good = client_open(w, 1, "arm-1", 1);
+    assert_true(client_attach(bad, "gpu-1"));
+    assert_true(client_attach(good, "gpu-1"));
+    for (uint64_t seq = 1; seq <= 100; seq++) {
+        for (int i = 0; i < 5; i++)
+            client_send_bytes(bad->obs, bytes,
+                              random_bytes(&rand, bytes, sizeof bytes));
+        client_send_bytes(bad->reset, bytes,
+                          random_bytes(&rand, bytes, sizeof bytes));
+        client_query(bad, bytes, random_bytes(&rand, bytes, sizeof bytes));
+        assert_int_equal(w->reply_count, 1);
+        assert_true(w->status.has_attach && !w->status.attached);
+        client_send_seq(good, seq);
+        assert_int_equal(client_hear(good)->ident.seq, seq);
+        assert_int_equal(good->answer.error_code.size, 0);
+    }
+    world_until(w, is_settled);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 100);
+    assert_true(counts.outcomes[TD_SERVER_MALFORMED] > 0);
+    assert_int_equal(counts.received,
+                     counts.outcomes[TD_SERVER_ANSWERED] +
+                         counts.outcomes[TD_SERVER_MALFORMED] +
+                         counts.outcomes[TD_SERVER_SUPERSEDED]);
+}
+
+static void send_reset(client *c, uint64_t boot, uint64_t episode)
+{
+    size_t count;
+    const td_wire_reset reset = {
+        .client = td_wire_text_of(c->id), .boot = boot, .episode = episode};
+    assert_int_equal(td_wire_reset_encode(c->world->encoder, &reset, NULL),
+                     TD_OK);
+    const td_slice *parts = td_wire_encoder_parts(c->world->encoder, &count);
+    assert_int_equal(td_net_put(c->reset, parts, count, NULL, NULL), TD_OK);
+}
+
+static bool has_departed(world *w)
+{
+    return w->report.counts.outcomes[TD_SERVER_DEPARTED] == 1;
+}
+
+static bool is_waiting_one(world *w)
+{
+    return w->report.counts.outcomes[TD_SERVER_WAITING] == 1;
+}
+
+static void a_reset_drops_what_waits_and_a_strange_one_does_not(void **state)
+{
+    world *w = *state;
+    world_open_gated(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    client_send_seq(c, 1);
+    world_until(w, is_running_one);
+    client_send_seq(c, 2);
+    world_until(w, is_waiting_one);
+    send_reset(c, 2, 9);      // another start's
+    send_reset(c, 1, 1);      // the same episode
+    client_query(c, NULL, 0); // comes after both
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_WAITING], 1);
+    send_reset(c, 1, 2);
+    world_until(w, has_departed);
+    gate_finish(&w->gate, TD_OK);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(an_observation_that_does_not_fit_is_told_and_counted),
+        WORLD_TEST(a_message_that_cannot_be_read_is_told_and_counted),
+        WORLD_TEST(random_bytes_do_not_disturb_the_others),
+        WORLD_TEST(a_reset_drops_what_waits_and_a_strange_one_does_not),
+    };
+    return cmocka_run_group_tests_name("server/server_bad", tests, NULL, NULL);
+}
