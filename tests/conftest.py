@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
-from tendon_process import House
+from tendon_process import House, run
+
+
+@pytest.fixture(scope="session")
+def swept():
+    """Some tests kill: what the dead could not remove goes with the next start."""
+    yield
+    run("doctor")
 
 
 @pytest.fixture
-def house():
+def house(swept):
     with House() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
-def module_house():
+def module_house(swept):
     with House() as made:
         yield made

@@ -24,6 +24,7 @@ def open_session(endpoint):
     config.insert_json5("mode", '"client"')
     config.insert_json5("connect/endpoints", json.dumps([endpoint]))
     config.insert_json5("scouting/multicast/enabled", "false")
+    config.insert_json5("transport/shared_memory/enabled", "false")
     return zenoh.open(config)
 
 

@@ -97,6 +97,14 @@ class Tendon:
         self.process.kill()
         self.process.wait()
 
+    def end(self):
+        """However it stands: gently if it still runs."""
+        self.process.terminate()
+        try:
+            self.process.wait(10)
+        except subprocess.TimeoutExpired:
+            self.kill()
+
     def is_running(self):
         return self.process.poll() is None
 
@@ -188,7 +196,7 @@ class House:
         self.started += 1
         log = self.folder / f"{name}-{self.started}.log"
         tendon = Tendon(log, *args, env=env)
-        self.kept.callback(tendon.kill)
+        self.kept.callback(tendon.end)
         return tendon
 
     def serve(self, endpoint=None, name="server", **changes):
