@@ -111,13 +111,19 @@ static td_err decode(td_server *server, td_server_request *request,
                               &request->obs, info);
 }
 
+static td_err check_client(const td_server_peer *peer, td_wire_text client,
+                           td_errinfo *info)
+{
+    if (td_wire_text_is(client, peer->id)) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "client_uuid: is \"%.*s\" on the key of \"%s\"",
+                   (int)client.size, client.data, peer->id);
+}
+
 static td_err check(td_server *server, const td_server_peer *peer,
                     const td_wire_obs *obs, td_errinfo *info)
 {
-    if (!td_wire_text_is(obs->client, peer->id))
-        return td_fail(info, TD_ERR_MISMATCH,
-                       "client_uuid: is \"%.*s\" on the key of \"%s\"",
-                       (int)obs->client.size, obs->client.data, peer->id);
+    TD_TRY(check_client(peer, obs->client, info));
     TD_TRY(td_server_core_fits(server->core, obs, info));
     return check_jpegs(server, obs, info);
 }
@@ -159,16 +165,22 @@ static void admit(td_server *server, td_server_peer *peer,
     offer(server, peer, request);
 }
 
-static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
+static td_err read_reset(td_server *server, const td_server_peer *peer,
+                         td_net_msg *msg, td_wire_reset *ret_reset,
+                         td_errinfo *info)
 {
     td_slice bytes;
+    TD_TRY(td_net_msg_bytes(msg, &bytes));
+    TD_TRY(td_wire_reset_decode(server->decoder, bytes.data, bytes.size,
+                                ret_reset, info));
+    return check_client(peer, ret_reset->client, info);
+}
+
+static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
+{
     td_wire_reset reset;
     td_errinfo info = {.text = "out of memory"};
-    td_err err = td_net_msg_bytes(msg, &bytes);
-    if (err == TD_OK)
-        err = td_wire_reset_decode(server->decoder, bytes.data, bytes.size,
-                                   &reset, &info);
-    if (err == TD_OK) {
+    if (read_reset(server, peer, msg, &reset, &info) == TD_OK) {
         td_sched_request dropped;
         pthread_mutex_lock(&server->lock);
         td_server_core_reset(server->core, peer->number, &reset, &dropped);

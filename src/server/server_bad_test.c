@@ -193,11 +193,12 @@ static void random_bytes_do_not_disturb_the_others(void **state)
                          counts.outcomes[TD_SERVER_SUPERSEDED]);
 }
 
-static void send_reset(client *c, uint64_t boot, uint64_t episode)
+static void send_reset(client *c, const char *id, uint64_t boot,
+                       uint64_t episode)
 {
     size_t count;
     const td_wire_reset reset = {
-        .client = td_wire_text_of(c->id), .boot = boot, .episode = episode};
+        .client = td_wire_text_of(id), .boot = boot, .episode = episode};
     assert_int_equal(td_wire_reset_encode(c->world->encoder, &reset, NULL),
                      TD_OK);
     const td_slice *parts = td_wire_encoder_parts(c->world->encoder, &count);
@@ -224,11 +225,14 @@ static void a_reset_drops_what_waits_and_a_strange_one_does_not(void **state)
     world_until(w, is_running_one);
     client_send_seq(c, 2);
     world_until(w, is_waiting_one);
-    send_reset(c, 2, 9);      // another start's
-    send_reset(c, 1, 1);      // the same episode
-    client_query(c, NULL, 0); // comes after both
+    send_reset(c, "arm-0", 2, 9); // another start's
+    client_query(c, NULL, 0);     // comes after it
+    send_reset(c, "arm-0", 1, 1); // the same episode
+    client_query(c, NULL, 0);
+    send_reset(c, "arm-1", 1, 2); // another client's
+    client_query(c, NULL, 0);
     assert_int_equal(world_counts(w).outcomes[TD_SERVER_WAITING], 1);
-    send_reset(c, 1, 2);
+    send_reset(c, "arm-0", 1, 2);
     world_until(w, has_departed);
     gate_finish(&w->gate, TD_OK);
 }
