@@ -64,6 +64,8 @@ static void shared_memory_is_used_when_both_can(void **state)
     }
 }
 
+#define POOL_BYTES ((size_t)8 << 20) // more than Zenoh's own segments
+
 // Mappings of shared-memory pools in this process, its own and its peers'.
 static size_t pools_mapped(void)
 {
@@ -75,7 +77,7 @@ static size_t pools_mapped(void)
         unsigned long start = 0, end = 0;
         if (!strstr(line, ".zenoh")) continue;
         assert_int_equal(2, sscanf(line, "%lx-%lx", &start, &end));
-        count += end - start >= 64UL << 20;
+        count += end - start >= POOL_BYTES;
     }
     fclose(maps);
     return count;
@@ -94,6 +96,7 @@ static void a_peers_pool_goes_when_the_peer_leaves(void **state)
     td_ztest_tcp(&at);
     td_net_zenoh_config config = td_ztest_listening(TD_NET_ZENOH_PEER, &at);
     config.shared_memory = true;
+    config.shm_pool_bytes = POOL_BYTES;
     TD_AUTO(td_net) *receiver = td_ztest_open(config);
     if (td_net_zenoh_shm_refusal(receiver)) skip();
     assert_int_equal(own, pools_mapped());
@@ -101,6 +104,7 @@ static void a_peers_pool_goes_when_the_peer_leaves(void **state)
     td_ztest_inbox_open(&box, receiver);
     config = td_ztest_connecting(TD_NET_ZENOH_PEER, &at);
     config.shared_memory = true;
+    config.shm_pool_bytes = POOL_BYTES;
     td_net *sender = td_ztest_open(config);
     td_net_pub *pub = td_ztest_publish(sender);
     td_ztest_send(pub, &box, 300000);
