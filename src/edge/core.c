@@ -11,7 +11,7 @@ typedef struct tick_side {
     bool commanded;
     uint32_t empty_ticks; // in a row
     bool warned;
-    bool connected; // at the tick before
+    uint64_t connection; // at the tick before
     int64_t asked_ns;
     _Atomic uint64_t asked; // the seq asked for last
     _Atomic uint64_t cursor;
@@ -137,10 +137,11 @@ static void hold(td_edge_core *core, td_edge_step *step)
 }
 
 // A server that has just been found knows nothing of what was asked before.
-static bool may_ask(const td_edge_core *core, int64_t now_ns, uint64_t ended)
+static bool may_ask(const td_edge_core *core, int64_t now_ns,
+                    uint64_t connection, uint64_t ended)
 {
     const tick_side *tick = &core->tick;
-    if (!tick->connected ||
+    if (connection != tick->connection ||
         ended >= atomic_load_explicit(&tick->asked, memory_order_relaxed))
         return true;
     return now_ns - tick->asked_ns >=
@@ -148,7 +149,7 @@ static bool may_ask(const td_edge_core *core, int64_t now_ns, uint64_t ended)
 }
 
 td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
-                               bool connected)
+                               uint64_t connection)
 {
     tick_side *tick = &core->tick;
     td_edge_step step = {0};
@@ -165,8 +166,8 @@ td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
     step.command = tick->commanded ? tick->command : NULL;
     step.left =
         td_edge_timeline_left(tick->timeline, td_edge_core_cursor(core));
-    if (connected && step.left <= core->settings.ask_below_rows &&
-        may_ask(core, now_ns, ended)) {
+    if (connection && step.left <= core->settings.ask_below_rows &&
+        may_ask(core, now_ns, connection, ended)) {
         step.ask = true;
         step.must_go = step.left == 0;
         step.seq =
@@ -174,7 +175,7 @@ td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
             1;
         tick->asked_ns = now_ns;
     }
-    tick->connected = connected;
+    tick->connection = connection;
     atomic_store_explicit(&tick->left, step.left, memory_order_relaxed);
     atomic_fetch_add_explicit(&tick->ticks, 1, memory_order_relaxed);
     return step;

@@ -88,10 +88,11 @@ TD_NODISCARD td_err td_edge_core_new(const td_edge_settings *settings,
 void td_edge_core_free(td_edge_core *core);
 TD_AUTO_FREE(td_edge_core, td_edge_core_free)
 
-// One control tick. `connected` says whether there is a server to ask. Tick
-// side; never blocks or allocates.
+// One control tick. `connection` is another number for each server that is
+// found, so that a quick change is seen; 0: there is none to ask. Tick side;
+// never blocks or allocates.
 td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
-                               bool connected);
+                               uint64_t connection);
 
 // Policy steps executed. Any thread.
 uint64_t td_edge_core_cursor(const td_edge_core *core);

@@ -347,7 +347,7 @@ static void live_at_random(uint64_t seed, td_edge_trim trim)
     uint64_t cursor = 0;
     for (int64_t i = 0; i < 10000; i++) {
         int64_t now_ns = i * PERIOD_NS;
-        td_edge_step step = td_edge_core_tick(core, now_ns, true);
+        td_edge_step step = td_edge_core_tick(core, now_ns, 1);
         if (step.ask) asked = step.seq;
         if (step.ask && td_rand_unit(&rand) < 0.9)
             robot_send(core, asked, now_ns);

@@ -58,7 +58,7 @@ static inline void robot_send(td_edge_core *core, uint64_t seq, int64_t now_ns)
 // A tick of a connected robot, which sends at once what it asks.
 static inline td_edge_step robot_tick(td_edge_core *core, int64_t now_ns)
 {
-    td_edge_step step = td_edge_core_tick(core, now_ns, true);
+    td_edge_step step = td_edge_core_tick(core, now_ns, 1);
     if (step.ask) robot_send(core, step.seq, now_ns);
     return step;
 }

@@ -300,10 +300,13 @@ static void a_server_just_found_is_asked_at_once(void **state)
     (void)state;
     const td_edge_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    assert_true(td_edge_core_tick(core, 0, true).ask);
-    assert_false(td_edge_core_tick(core, 1, true).ask);
-    assert_false(td_edge_core_tick(core, 2, false).ask);
-    assert_true(td_edge_core_tick(core, 3, true).ask);
+    assert_true(td_edge_core_tick(core, 0, 1).ask);
+    assert_false(td_edge_core_tick(core, 1, 1).ask);
+    assert_false(td_edge_core_tick(core, 2, 0).ask);
+    assert_true(td_edge_core_tick(core, 3, 2).ask);
+    assert_false(td_edge_core_tick(core, 4, 2).ask);
+    assert_true(td_edge_core_tick(core, 5, 3).ask); // found between two ticks
+    assert_false(td_edge_core_tick(core, 6, 3).ask);
 }
 
 static void nobody_asks_while_there_is_no_server(void **state)
@@ -312,10 +315,10 @@ static void nobody_asks_while_there_is_no_server(void **state)
     const td_edge_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int64_t i = 0; i < 10; i++) {
-        td_edge_step step = td_edge_core_tick(core, i * TD_NS_PER_S, false);
+        td_edge_step step = td_edge_core_tick(core, i * TD_NS_PER_S, 0);
         assert_false(step.ask || step.must_go);
     }
-    td_edge_step step = td_edge_core_tick(core, 10 * TD_NS_PER_S, true);
+    td_edge_step step = td_edge_core_tick(core, 10 * TD_NS_PER_S, 1);
     assert_true(step.ask);
     assert_int_equal(step.seq, 1);
 }
@@ -328,8 +331,8 @@ static void what_is_buffered_plays_while_there_is_no_server(void **state)
     robot_tick(core, 0);
     robot_answered(core, 0, 1, ROWS, 100);
     for (int i = 0; i < ROWS; i++)
-        assert_true(td_edge_core_tick(core, 0, false).fresh);
-    assert_true(td_edge_core_tick(core, 0, false).starved);
+        assert_true(td_edge_core_tick(core, 0, 0).fresh);
+    assert_true(td_edge_core_tick(core, 0, 0).starved);
 }
 
 static void warns_once_and_recovers_once(void **state)

@@ -32,7 +32,7 @@ struct td_edge_session {
     _Atomic bool lost;    // the attached server's token is gone
     int64_t next_metrics_ns;
     int64_t refused_since_ns;                 // 0: not refused
-    bool streamed;                            // ever
+    uint64_t connections;                     // so far
     char said[sizeof((td_errinfo *)0)->text]; // the last complaint
     td_wire_status status;
 };
@@ -256,7 +256,8 @@ static void put_metrics(td_edge_session *session)
 static void set_state(td_edge *edge, td_edge_state state)
 {
     atomic_store(&edge->state, (int)state);
-    atomic_store(&edge->connected, state == TD_EDGE_STREAMING);
+    atomic_store(&edge->connection,
+                 state == TD_EDGE_STREAMING ? ++edge->session->connections : 0);
 }
 
 static bool stalled(td_edge *edge, int64_t since_ns)
@@ -278,7 +279,6 @@ static void stream(td_edge_session *session)
     td_log_text(TD_LOG_INFO, "edge: %s attached to server %s",
                 edge->config.client, edge->server);
     set_state(edge, TD_EDGE_STREAMING);
-    session->streamed = true;
     session->refused_since_ns = 0;
     session->said[0] = 0;
     while (!stopping(session) && !atomic_load(&session->lost) &&
@@ -307,7 +307,7 @@ static void complain(td_edge_session *session, td_err err, const char *text)
 // that has moved holds and keeps trying.
 static bool give_up(td_edge_session *session, td_err err)
 {
-    if (session->streamed) return false;
+    if (session->connections > 0) return false;
     if (err == TD_ERR_MISMATCH || err == TD_ERR_VERSION) return true;
     if (err != TD_ERR_DENIED) {
         session->refused_since_ns = 0;

@@ -42,9 +42,9 @@ struct td_edge {
     td_event driver_wake, publisher_wake, merge_wake, session_wake;
     td_queue *received; // td_edge_received
     _Atomic bool stop_threads, stop_session;
-    _Atomic bool connected;
-    _Atomic int state;         // td_edge_state
-    _Atomic int64_t merged_ns; // when the last chunk was merged
+    _Atomic uint64_t connection; // another for each attach; 0: none
+    _Atomic int state;           // td_edge_state
+    _Atomic int64_t merged_ns;   // when the last chunk was merged
     td_thread *tick, *driver, *publisher_thread, *merge;
 
     // Guards the core's in-flight ring (publisher and merge), `server` and

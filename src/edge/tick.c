@@ -38,9 +38,9 @@ static void say(const td_edge *edge, const td_edge_step *step)
 
 static void tick_once(td_edge *edge, int64_t now_ns)
 {
-    bool connected =
-        atomic_load_explicit(&edge->connected, memory_order_acquire);
-    td_edge_step step = td_edge_core_tick(edge->core, now_ns, connected);
+    uint64_t connection =
+        atomic_load_explicit(&edge->connection, memory_order_acquire);
+    td_edge_step step = td_edge_core_tick(edge->core, now_ns, connection);
     if (step.command) command(edge, step.command);
     if (step.ask) ask(edge, &step);
     td_event_signal(&edge->driver_wake);
