@@ -202,7 +202,7 @@ static td_err open_body(td_sim_robot *robot, td_errinfo *info)
 {
     td_robot_config *config = calloc(1, sizeof *config);
     if (!config) return TD_ERR_NOMEM;
-    char names[TD_ROBOT_MAX_JOINTS][8];
+    char names[TD_ROBOT_MAX_JOINTS][12];
     config->joint_count = robot->world->config->joints;
     config->time_constant_s = 0.05;
     for (uint32_t i = 0; i < config->joint_count; i++) {

@@ -43,7 +43,7 @@ static td_err check(const td_sim_config *config, td_errinfo *info)
 static td_err make_model(td_sim_world *world, td_errinfo *info)
 {
     const td_sim_config *config = world->config;
-    static char names[TD_ROBOT_MAX_JOINTS][8];
+    static char names[TD_ROBOT_MAX_JOINTS][12];
     td_engine_synthetic_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
     settings->action_count = settings->state_count = config->joints;
