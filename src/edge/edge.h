@@ -69,7 +69,7 @@ typedef struct td_edge_report {
     uint64_t outbox_replaced; // observations replaced before they were sent
     uint64_t metrics_failed;  // telemetry that could not be sent
     uint64_t frame_failed;    // observations not sent for want of a frame
-    uint64_t inbox_full;      // answers dropped before they were looked at
+    uint64_t inbox_full;      // answers and replies that found no room
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
     uint64_t reconnects;

@@ -61,8 +61,12 @@ static void on_reply(void *user, const td_net_sample *sample)
 {
     td_edge_session *session = user;
     td_net_msg *msg = NULL;
-    if (sample->is_error || td_net_keep(sample, &msg) != TD_OK) return;
-    if (td_queue_push(session->replies, &msg) != TD_OK) td_net_msg_free(msg);
+    if (sample->is_error) return;
+    if (td_net_keep(sample, &msg) == TD_OK &&
+        td_queue_push(session->replies, &msg) == TD_OK)
+        return;
+    atomic_fetch_add(&session->edge->inbox_full, 1);
+    if (msg) td_net_msg_free(msg);
 }
 
 // Transport's thread. All under the lock: whoever sees the answer may free the
