@@ -39,7 +39,7 @@ TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
 int td_bench_rt_echo(int argc, char **argv);
-int td_bench_tick_flood(int argc, char **argv);
+int td_bench_flood(int argc, char **argv);
 
 // One figure.
 typedef struct td_bench_row {

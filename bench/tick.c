@@ -4,8 +4,6 @@
 #include "base/clock.h"
 #include "base/thread.h"
 #include "bench/rig.h"
-#include "cli/cli.h"
-#include "net/zenoh/zenoh.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -15,7 +13,6 @@
 #define WARM_NS (TD_NS_PER_S / 4)
 #define SETTLE_NS (TD_NS_PER_S / 2)
 #define STACK_BYTES ((size_t)64 << 10)
-#define JUNK_BYTES 2800
 #define BARE_LIMIT 1.5
 #define DISTURBED_LIMIT 1.2
 
@@ -31,6 +28,7 @@ typedef struct world {
     td_robot *robot;
     td_bench_edge *edge;
     td_bench_pairs pairs[QUANTILES];
+    td_bench_pairs bare_pairs[QUANTILES]; // beside a bare timer, both disturbed
     td_hist ours, theirs;
     td_hist now, before; // scratch
     int64_t block_ns;
@@ -125,6 +123,7 @@ static void run_bare(void *user)
     }
 }
 
+// With the priority of the edge's tick.
 static td_err watch_bare(world *w, int priority, int cpu, td_errinfo *info)
 {
     bare loop = {.period_ns = TD_NS_PER_S / w->setup.fps,
@@ -142,16 +141,18 @@ static td_err watch_bare(world *w, int priority, int cpu, td_errinfo *info)
     return err;
 }
 
-static void add_pair(world *w)
+static void add_pair(const world *w, td_bench_pairs pairs[QUANTILES])
 {
     for (int q = 0; q < QUANTILES; q++)
-        td_bench_pairs_add(&w->pairs[q],
+        td_bench_pairs_add(&pairs[q],
                            td_bench_quantile_us(&w->ours, quantiles[q]),
                            td_bench_quantile_us(&w->theirs, quantiles[q]));
 }
 
+// A limit of 0 is none.
 static void print_pairs(const td_bench_options *options, const world *w,
-                        const char *what, const char *against, double limit)
+                        const td_bench_pairs pairs[QUANTILES], const char *what,
+                        const char *against, double limit)
 {
     for (int q = 0; q < QUANTILES; q++) {
         char name[64];
@@ -160,11 +161,11 @@ static void print_pairs(const td_bench_options *options, const world *w,
         const td_bench_row row = {
             .bench = "tick",
             .name = name,
-            .value = td_bench_pairs_value(&w->pairs[q]),
+            .value = td_bench_pairs_value(&pairs[q]),
             .unit = "us",
             .against = against,
-            .ratio = td_bench_pairs_ratio(&w->pairs[q]),
-            .limited = TD_BENCH_RATIO,
+            .ratio = td_bench_pairs_ratio(&pairs[q]),
+            .limited = limit > 0 ? TD_BENCH_RATIO : TD_BENCH_NO_LIMIT,
             .limit = limit,
         };
         td_bench_print(options, &row);
@@ -196,9 +197,9 @@ static td_err run_beside_bare(const td_bench_options *options, int64_t fps,
         td_bench_progress("tick: %lld Hz beside a bare timer, pair %zu of %zu",
                           (long long)fps, i + 1, w->pair_count);
         TD_TRY(watch_both(w, i % 2 == 0, info));
-        add_pair(w);
+        add_pair(w, w->pairs);
     }
-    print_pairs(options, w, "lateness", "bare timer", BARE_LIMIT);
+    print_pairs(options, w, w->pairs, "lateness", "bare timer", BARE_LIMIT);
     return TD_OK;
 }
 
@@ -235,7 +236,7 @@ static td_err start_flood(world *w, td_errinfo *info)
     char key[TD_WIRE_MAX_KEY];
     const td_edge_config *config = td_bench_edge_config(w->edge);
     TD_TRY(td_wire_key(&config->route, config->client, "action", key, info));
-    const char *args[] = {"bench", "tick-flood", w->flood_endpoint, key, NULL};
+    const char *args[] = {"bench", "flood", w->flood_endpoint, key, NULL};
     TD_TRY(td_bench_child_start(args, &w->flood, info));
     return td_bench_child_ready(&w->flood, info);
 }
@@ -275,12 +276,18 @@ static uint64_t junk_received(const world *w)
 static td_err watch_disturbed(world *w, const struct disturbance *disturbance,
                               double *ret_junk_hz, td_errinfo *info)
 {
+    const td_edge_config *config = td_bench_edge_config(w->edge);
     TD_TRY(watch_edge(w, &w->theirs));
     TD_TRY(disturbance->begin(w, info));
     uint64_t before = junk_received(w);
     TD_TRY(watch_edge(w, &w->ours));
     *ret_junk_hz = (double)(junk_received(w) - before) * (double)TD_NS_PER_S /
                    (double)w->block_ns;
+    add_pair(w, w->pairs);
+    if (disturbance->floods) {
+        TD_TRY(watch_bare(w, config->realtime_priority, config->cpu, info));
+        add_pair(w, w->bare_pairs);
+    }
     return disturbance->end(w, info);
 }
 
@@ -314,10 +321,13 @@ static td_err run_disturbed(const td_bench_options *options,
         td_bench_progress("tick: 1000 Hz, server %s, pair %zu of %zu",
                           disturbance->name, i + 1, w->pair_count);
         TD_TRY(watch_disturbed(w, disturbance, &junk_hz[i], info));
-        add_pair(w);
     }
-    print_pairs(options, w, disturbance->name, "undisturbed", DISTURBED_LIMIT);
-    if (disturbance->floods) print_junk(options, junk_hz, w->pair_count);
+    print_pairs(options, w, w->pairs, disturbance->name, "undisturbed",
+                DISTURBED_LIMIT);
+    if (!disturbance->floods) return TD_OK;
+    print_pairs(options, w, w->bare_pairs, "flooded-bare",
+                "bare timer, flooded", 0);
+    print_junk(options, junk_hz, w->pair_count);
     return TD_OK;
 }
 
@@ -328,66 +338,4 @@ td_err td_bench_tick(const td_bench_options *options, td_errinfo *info)
     for (size_t i = 0; i < TD_COUNT_OF(disturbances); i++)
         TD_TRY(run_disturbed(options, &disturbances[i], info));
     return TD_OK;
-}
-
-static _Atomic bool flooding, flood_over;
-
-static void on_switch(int number)
-{
-    flooding = number == SIGUSR1;
-}
-
-static void end_flooding(void *unused)
-{
-    (void)unused;
-    flood_over = true;
-}
-
-static void sleep_a_little(void)
-{
-    td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + TD_NS_PER_MS);
-}
-
-// Puts junk as fast as it can between SIGUSR1 and SIGUSR2.
-static td_err flood(td_net_pub *pub)
-{
-    static const char junk[JUNK_BYTES];
-    const td_slice part = {junk, sizeof junk};
-    bool matched = false;
-    while (!matched && !flood_over) {
-        sleep_a_little();
-        TD_TRY(td_net_matched(pub, &matched));
-    }
-    (void)puts(TD_BENCH_READY);
-    (void)fflush(stdout);
-    while (!flood_over)
-        if (flooding)
-            TD_TRY(td_net_put(pub, &part, 1, NULL, NULL));
-        else
-            sleep_a_little();
-    return TD_OK;
-}
-
-static td_err run_flood(const char *endpoint, const char *key, td_errinfo *info)
-{
-    const td_net_zenoh_config config = {
-        .mode = TD_NET_ZENOH_PEER, .listen = &endpoint, .listen_count = 1};
-    const td_net_qos qos = {
-        .priority = TD_NET_INTERACTIVE_HIGH, .reliable = true, .express = true};
-    TD_AUTO(td_net) *net = NULL;
-    TD_AUTO(td_net_pub) *pub = NULL;
-    TD_TRY(td_net_zenoh_open(&config, &net, info));
-    TD_TRY(td_net_publish(net, key, &qos, &pub, info));
-    return flood(pub);
-}
-
-int td_bench_tick_flood(int argc, char **argv)
-{
-    td_errinfo info = {.text = ""};
-    if (argc != 3) return 2;
-    td_cli_on_stop(end_flooding, NULL);
-    (void)signal(SIGUSR1, on_switch);
-    (void)signal(SIGUSR2, on_switch);
-    td_err err = run_flood(argv[1], argv[2], &info);
-    return err == TD_OK ? 0 : td_cli_fail("bench tick-flood", err, &info);
 }

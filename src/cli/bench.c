@@ -27,7 +27,7 @@ static const struct {
 // The other process of a benchmark.
 static const td_cli_command partners[] = {
     {"rt-echo", NULL, td_bench_rt_echo},
-    {"tick-flood", NULL, td_bench_tick_flood},
+    {"flood", NULL, td_bench_flood},
 };
 
 static void print_help(FILE *out)
