@@ -17,7 +17,7 @@
 #define REPLIES 64
 #define QUERY_NS (1 * TD_NS_PER_S)
 #define RETRY_NS (TD_NS_PER_S / 2)
-#define STALLED_NS (2 * TD_NS_PER_S) // without a chunk, with none left
+#define STALLED_NS TD_NS_PER_S // beyond the time after which it asks again
 #define LOOK_NS (TD_NS_PER_S / 10)
 
 struct td_edge_session {
@@ -272,7 +272,8 @@ static bool stalled(td_edge *edge, int64_t since_ns)
     pthread_mutex_unlock(&edge->lock);
     int64_t merged_ns = atomic_load(&edge->merged_ns);
     int64_t last_ns = merged_ns > since_ns ? merged_ns : since_ns;
-    return counts.left == 0 && now() - last_ns > STALLED_NS;
+    int64_t patience_ns = edge->config.core.resend_max_ns + STALLED_NS;
+    return counts.left == 0 && now() - last_ns > patience_ns;
 }
 
 // Returns when the server is lost or the robot is to stop.
@@ -322,9 +323,9 @@ static bool give_up(td_edge_session *session, td_err err)
            session->edge->config.refused_for_ns;
 }
 
-td_err td_edge_run(td_edge *edge, td_errinfo *info)
+// Joins and streams until it is to stop, or gives up.
+static td_err keep_joining(td_edge_session *session, td_errinfo *info)
 {
-    td_edge_session *session = edge->session;
     while (!stopping(session)) {
         td_errinfo why = {.text = ""};
         td_err err = join_server(session, &why);
@@ -336,14 +337,20 @@ td_err td_edge_run(td_edge *edge, td_errinfo *info)
         complain(session, err, why.text);
         put_metrics(session);
         if (!stopping(session)) // its signal may have ended the query's wait
-            (void)td_event_wait_until(&edge->session_wake, now() + RETRY_NS);
-    }
-    set_state(edge, TD_EDGE_STOPPED);
-    if (session->metrics) {
-        session->next_metrics_ns = 0; // the last word
-        put_metrics(session);
+            (void)td_event_wait_until(&session->edge->session_wake,
+                                      now() + RETRY_NS);
     }
     return TD_OK;
+}
+
+td_err td_edge_run(td_edge *edge, td_errinfo *info)
+{
+    td_edge_session *session = edge->session;
+    td_err err = keep_joining(session, info);
+    set_state(edge, TD_EDGE_STOPPED);
+    session->next_metrics_ns = 0; // the last word
+    put_metrics(session);
+    return err;
 }
 
 static td_err declare_token(td_edge_session *session, td_errinfo *info)

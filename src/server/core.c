@@ -11,6 +11,7 @@ typedef struct client {
     bool attached;
     char id[TD_WIRE_MAX_NAME + 1];
     uint64_t boot;
+    uint64_t route; // of its attach
     uint64_t episode;
     uint64_t seq; // the newest that came
     uint64_t running_boot, running_episode;
@@ -167,7 +168,7 @@ static td_err take_over(td_server_core *core, uint32_t number,
                         const td_wire_attach *attach,
                         td_sched_request *ret_dropped, td_errinfo *info)
 {
-    const client *c = &core->clients[number];
+    client *c = &core->clients[number];
     if (attach->boot < c->boot)
         return td_fail(info, TD_ERR_DENIED,
                        "a newer start of client %s (boot %llu) is attached; "
@@ -176,6 +177,7 @@ static td_err take_over(td_server_core *core, uint32_t number,
                        (unsigned long long)attach->boot);
     if (attach->boot > c->boot)
         start_anew(core, number, attach->boot, 0, ret_dropped);
+    c->route = attach->route;
     return TD_OK;
 }
 
@@ -198,7 +200,8 @@ static td_err add(td_server_core *core, const td_wire_attach *attach,
                        "server %s has its %u clients and takes no more",
                        core->settings.server_id, core->settings.capacity);
     client *c = &core->clients[number];
-    *c = (client){.attached = true, .boot = attach->boot};
+    *c = (client){
+        .attached = true, .boot = attach->boot, .route = attach->route};
     memcpy(c->id, attach->client.data, attach->client.size);
     core->client_count++;
     core->counts.attached++;
@@ -360,6 +363,13 @@ td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
         *ret_displaced = dropped;
     }
     return outcome;
+}
+
+td_wire_ident td_server_core_present(const td_server_core *core,
+                                     uint32_t number)
+{
+    const client *c = &core->clients[number];
+    return (td_wire_ident){c->boot, c->route, c->episode, c->seq};
 }
 
 void td_server_core_reset(td_server_core *core, uint32_t number,

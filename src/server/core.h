@@ -106,6 +106,10 @@ td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
 void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq);
 
+// The client's present boot, route and episode, with the seq that came last.
+td_wire_ident td_server_core_present(const td_server_core *core,
+                                     uint32_t number);
+
 // A new episode: what waited is handed back.
 void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,

@@ -59,6 +59,21 @@ static void a_higher_episode_or_boot_starts_anew(void **state)
     assert_int_equal(house_run_next(h), 1);
 }
 
+static void what_is_present_follows_the_client(void **state)
+{
+    house *h = *state;
+    uint32_t number = house_attached(h, "arm-0", 5);
+    house_taken(h, number, 5, 3, 10);
+    td_wire_ident present = td_server_core_present(h->core, number);
+    assert_int_equal(present.boot, 5);
+    assert_int_equal(present.episode, 3);
+    assert_int_equal(present.seq, 10);
+    house_taken(h, number, 6, 1, 1);
+    present = td_server_core_present(h->core, number);
+    assert_int_equal(present.boot, 6);
+    assert_int_equal(present.episode, 1);
+}
+
 static void a_reset_drops_what_waited(void **state)
 {
     house *h = *state;
@@ -192,6 +207,7 @@ int main(void)
         TEST(old_observations_are_counted_and_not_taken),
         TEST(a_newer_observation_takes_the_place),
         TEST(a_higher_episode_or_boot_starts_anew),
+        TEST(what_is_present_follows_the_client),
         TEST(a_reset_drops_what_waited),
         TEST(superseded_seqs_are_told_once_with_the_next_answer),
         TEST(the_newest_superseded_seqs_are_told_when_they_are_many),

@@ -13,19 +13,19 @@ static const td_net_qos action_qos = {
     .express = true,
 };
 
-static void remember_skipped(td_server_inbox *inbox)
+static void remember_skipped(td_server_mail *mail)
 {
-    if (!inbox->has_seq) {
-        inbox->skipped_unnamed++;
+    if (!mail->has_seq) {
+        mail->skipped_unnamed++;
         return;
     }
-    if (inbox->skipped_count == TD_WIRE_MAX_SUPERSEDED) {
-        memmove(inbox->skipped, inbox->skipped + 1,
-                sizeof inbox->skipped - sizeof inbox->skipped[0]);
-        inbox->skipped_count--;
-        inbox->skipped_untold++;
+    if (mail->skipped_count == TD_WIRE_MAX_SUPERSEDED) {
+        memmove(mail->skipped, mail->skipped + 1,
+                sizeof mail->skipped - sizeof mail->skipped[0]);
+        mail->skipped_count--;
+        mail->skipped_untold++;
     }
-    inbox->skipped[inbox->skipped_count++] = inbox->seq;
+    mail->skipped[mail->skipped_count++] = mail->seq;
 }
 
 // Transport's thread.
@@ -43,12 +43,13 @@ static void on_obs(void *user, const td_net_sample *sample)
         td_wire_obs_peek(sample->head.data, sample->head.size, &seq) == TD_OK;
 
     pthread_mutex_lock(&inbox->lock);
-    td_net_msg *displaced = inbox->msg;
-    if (displaced) remember_skipped(inbox);
-    inbox->msg = msg;
-    inbox->arrived_ns = td_clock_now_ns(&td_clock_monotonic);
-    inbox->has_seq = has_seq;
-    inbox->seq = seq;
+    td_server_mail *mail = &inbox->mail;
+    td_net_msg *displaced = mail->msg;
+    if (displaced) remember_skipped(mail);
+    mail->msg = msg;
+    mail->arrived_ns = td_clock_now_ns(&td_clock_monotonic);
+    mail->has_seq = has_seq;
+    mail->seq = seq;
     pthread_mutex_unlock(&inbox->lock);
 
     if (displaced) td_net_msg_free(displaced);
@@ -60,10 +61,13 @@ static void on_reset(void *user, const td_net_sample *sample)
 {
     td_server_peer *peer = user;
     td_net_msg *msg = NULL;
-    if (td_net_keep(sample, &msg) != TD_OK) return;
+    if (td_net_keep(sample, &msg) != TD_OK) {
+        atomic_fetch_add(&peer->server->events_dropped, 1);
+        return;
+    }
     pthread_mutex_lock(&peer->inbox.lock);
-    td_net_msg *displaced = peer->inbox.reset;
-    peer->inbox.reset = msg;
+    td_net_msg *displaced = peer->inbox.mail.reset;
+    peer->inbox.mail.reset = msg;
     pthread_mutex_unlock(&peer->inbox.lock);
     if (displaced) td_net_msg_free(displaced);
     td_event_signal(&peer->server->wake);
@@ -106,8 +110,8 @@ void td_server_peer_close(td_server_peer *peer)
     if (peer->obs) (void)td_net_undeclare(peer->obs);
     if (peer->reset) (void)td_net_undeclare(peer->reset);
     if (peer->action) td_net_unpublish(peer->action);
-    if (peer->inbox.msg) td_net_msg_free(peer->inbox.msg);
-    if (peer->inbox.reset) td_net_msg_free(peer->inbox.reset);
+    if (peer->inbox.mail.msg) td_net_msg_free(peer->inbox.mail.msg);
+    if (peer->inbox.mail.reset) td_net_msg_free(peer->inbox.mail.reset);
     pthread_mutex_destroy(&peer->inbox.lock);
     free(peer);
 }

@@ -7,10 +7,10 @@ static td_server_peer *peer;
 static size_t goal;
 
 // The inbox's present content; its message stays where it is.
-static td_server_inbox look(void)
+static td_server_mail look(void)
 {
     pthread_mutex_lock(&peer->inbox.lock);
-    td_server_inbox seen = peer->inbox;
+    td_server_mail seen = peer->inbox.mail;
     pthread_mutex_unlock(&peer->inbox.lock);
     return seen;
 }
@@ -18,7 +18,7 @@ static td_server_inbox look(void)
 static bool has_taken_all(world *w)
 {
     (void)w;
-    td_server_inbox seen = look();
+    td_server_mail seen = look();
     return seen.msg && seen.skipped_count + seen.skipped_untold +
                                seen.skipped_unnamed + 1 ==
                            goal;
@@ -59,7 +59,7 @@ static void the_newest_stays_and_the_others_are_named(void **state)
         client_send_seq(at.client, seq);
     goal = 5;
     world_until(at.world, has_taken_all);
-    td_server_inbox seen = look();
+    td_server_mail seen = look();
     assert_true(seen.has_seq);
     assert_int_equal(seen.seq, 5);
     assert_int_equal(seen.skipped_count, 4);
@@ -76,7 +76,7 @@ static void of_more_than_can_be_named_the_newest_are(void **state)
     for (uint64_t seq = 1; seq <= goal; seq++)
         client_send_seq(at.client, seq);
     world_until(at.world, has_taken_all);
-    td_server_inbox seen = look();
+    td_server_mail seen = look();
     assert_int_equal(seen.seq, goal);
     assert_int_equal(seen.skipped_count, TD_WIRE_MAX_SUPERSEDED);
     assert_int_equal(seen.skipped_untold, 10);
@@ -93,7 +93,7 @@ static void what_has_no_number_is_only_counted(void **state)
     client_send_bytes(at.client->obs, "\xc1", 1);
     client_send_seq(at.client, 1);
     world_until(at.world, has_taken_all);
-    td_server_inbox seen = look();
+    td_server_mail seen = look();
     assert_int_equal(seen.seq, 1);
     assert_int_equal(seen.skipped_count, 0);
     assert_int_equal(seen.skipped_unnamed, 2);

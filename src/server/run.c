@@ -144,13 +144,24 @@ static void offer(td_server *server, td_server_peer *peer,
     pthread_mutex_unlock(&server->lock);
 }
 
+// Whose it must be when nothing but its seq can be read.
+static td_wire_ident present_ident(td_server *server,
+                                   const td_server_peer *peer, uint64_t seq)
+{
+    pthread_mutex_lock(&server->lock);
+    td_wire_ident ident = td_server_core_present(server->core, peer->number);
+    pthread_mutex_unlock(&server->lock);
+    ident.seq = seq;
+    return ident;
+}
+
 static void admit(td_server *server, td_server_peer *peer,
                   td_server_request *request, uint64_t seq)
 {
     td_errinfo info = {.text = "out of memory"};
-    td_wire_ident ident = {.seq = seq};
     td_err err = decode(server, request, &info);
     if (err != TD_OK) {
+        td_wire_ident ident = present_ident(server, peer, seq);
         refuse(server, peer, TD_SERVER_MALFORMED, &ident, err, info.text);
         td_server_run_recycle(server, request);
         return;
@@ -194,7 +205,7 @@ static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
 }
 
 static void count_skipped(td_server *server, const td_server_peer *peer,
-                          const td_server_inbox *taken)
+                          const td_server_mail *taken)
 {
     pthread_mutex_lock(&server->lock);
     // First, so that it is the named ones that are remembered.
@@ -214,12 +225,8 @@ void td_server_run_inbox(td_server *server, td_server_peer *peer)
 {
     td_server_inbox *inbox = &peer->inbox;
     pthread_mutex_lock(&inbox->lock);
-    td_server_inbox taken = *inbox;
-    inbox->msg = NULL;
-    inbox->reset = NULL;
-    inbox->skipped_count = 0;
-    inbox->skipped_untold = 0;
-    inbox->skipped_unnamed = 0;
+    td_server_mail taken = inbox->mail;
+    inbox->mail = (td_server_mail){0};
     pthread_mutex_unlock(&inbox->lock);
 
     if (taken.reset) take_reset(server, peer, taken.reset);

@@ -8,39 +8,39 @@
 #include "base/log.h"
 #include "server/shell.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EVENTS 1024
+#define QUERIES 1024
+#define SIGHTINGS 4096
 
 static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
-
-static void push_event(td_server *server, const td_server_event *event)
-{
-    if (td_queue_push(server->events, event) == TD_OK) {
-        td_event_signal(&server->wake);
-        return;
-    }
-    atomic_fetch_add(&server->events_dropped, 1);
-    if (event->query) td_net_request_free(event->query);
-}
 
 // Transport's thread.
 static void on_query(void *user, td_net_request *request)
 {
-    push_event(user, &(td_server_event){.query = request});
+    td_server *server = user;
+    if (td_queue_push(server->queries, &request) == TD_OK) {
+        td_event_signal(&server->wake);
+        return;
+    }
+    atomic_fetch_add(&server->events_dropped, 1);
+    td_net_request_free(request);
 }
 
 // Transport's thread.
 static void on_alive(void *user, const char *key, bool alive)
 {
     td_server *server = user;
-    td_server_event event = {.alive = alive};
-    if (td_server_token_parse(key, &event.token) == TD_OK)
-        push_event(server, &event);
-    else
+    td_server_sighting sighting = {.alive = alive};
+    if (td_server_token_parse(key, &sighting.token) != TD_OK)
         atomic_fetch_add(&server->bad_tokens, 1);
+    else if (td_queue_push(server->sightings, &sighting) != TD_OK)
+        atomic_fetch_add(&server->events_dropped, 1);
+    else
+        td_event_signal(&server->wake);
 }
 
 static void reply_status(td_server *server, td_net_request *query,
@@ -75,18 +75,42 @@ static void drop_peer(td_server *server, uint32_t number)
     server->peers[number] = NULL;
 }
 
+// A client that the core took and the network did not.
+static void forget(td_server *server, const td_wire_attach *attach)
+{
+    char id[TD_WIRE_MAX_NAME + 1] = {0};
+    uint32_t number;
+    td_sched_request dropped;
+    memcpy(id, attach->client.data, attach->client.size);
+    pthread_mutex_lock(&server->lock);
+    td_err err = td_server_core_detach(server->core, id, attach->boot, &number,
+                                       &dropped);
+    pthread_mutex_unlock(&server->lock);
+    assert(err == TD_OK && !dropped.payload); // it has sent nothing yet
+    (void)err;
+}
+
+static td_err open_peer(td_server *server, uint32_t number,
+                        const td_wire_attach *attach, td_errinfo *info)
+{
+    td_server_peer *peer = NULL;
+    td_err err = td_server_peer_open(server, number, attach, &peer, info);
+    if (err != TD_OK) {
+        forget(server, attach);
+        return err;
+    }
+    server->peers[number] = peer;
+    td_log_text(TD_LOG_INFO, "server: %s attached (boot %llu)", peer->id,
+                (unsigned long long)attach->boot);
+    return TD_OK;
+}
+
 // Makes the client's declarations if it is new, or remembers its newer start.
 static td_err take_client(td_server *server, uint32_t number,
                           const td_wire_attach *attach, td_errinfo *info)
 {
+    if (!server->peers[number]) TD_TRY(open_peer(server, number, attach, info));
     td_server_peer *peer = server->peers[number];
-    if (!peer) {
-        TD_TRY(td_server_peer_open(server, number, attach,
-                                   &server->peers[number], info));
-        peer = server->peers[number];
-        td_log_text(TD_LOG_INFO, "server: %s attached (boot %llu)", peer->id,
-                    (unsigned long long)attach->boot);
-    }
     peer->boot = attach->boot;
     peer->leaving = false;
     return TD_OK;
@@ -175,10 +199,10 @@ static void take_query(td_server *server, td_net_request *query)
 
 // A client's token came or went. The end of the client's present start is the
 // end of the client.
-static void take_token(td_server *server, const td_server_event *event)
+static void take_sighting(td_server *server, const td_server_sighting *seen)
 {
-    const td_server_token *token = &event->token;
-    if (event->alive) {
+    const td_server_token *token = &seen->token;
+    if (seen->alive) {
         if (td_server_tokens_add(&server->tokens, token) != TD_OK)
             atomic_fetch_add(&server->events_dropped, 1);
         return;
@@ -207,16 +231,16 @@ static void let_go(td_server *server, td_server_peer *peer)
     drop_peer(server, peer->number);
 }
 
+// Who is alive before who asks: a client's token comes before its attach.
 static void take_events(td_server *server)
 {
-    td_server_event event;
-    while (td_queue_pop(server->events, &event) == TD_OK) {
-        if (event.query) {
-            take_query(server, event.query);
-            td_net_request_free(event.query);
-        } else {
-            take_token(server, &event);
-        }
+    td_server_sighting seen;
+    while (td_queue_pop(server->sightings, &seen) == TD_OK)
+        take_sighting(server, &seen);
+    td_net_request *query;
+    while (td_queue_pop(server->queries, &query) == TD_OK) {
+        take_query(server, query);
+        td_net_request_free(query);
     }
 }
 
@@ -278,7 +302,9 @@ static td_err make(td_server *server, const td_server_config *config)
     td_event_init(&server->wake);
     td_hist_init(&server->queue_ns);
     td_hist_init(&server->service_ns);
-    TD_TRY(td_queue_new(EVENTS, sizeof(td_server_event), &server->events));
+    TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
+    TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
+                        &server->sightings));
     TD_TRY(td_wire_decoder_new(&server->decoder));
     TD_TRY(td_wire_encoder_new(&server->encoder));
     TD_TRY(td_wire_encoder_new(&server->answer_encoder));
@@ -324,16 +350,17 @@ static void free_requests(td_server_request *request)
 // Frees what was made; nothing declared is left.
 static void unmake(td_server *server)
 {
-    td_server_event event;
-    while (server->events && td_queue_pop(server->events, &event) == TD_OK)
-        if (event.query) td_net_request_free(event.query);
+    td_net_request *query;
+    while (server->queries && td_queue_pop(server->queries, &query) == TD_OK)
+        td_net_request_free(query);
     if (server->core) td_server_core_free(server->core);
     free_requests(server->free_requests);
     if (server->jpeg) td_media_jpeg_decoder_free(server->jpeg);
     if (server->answer_encoder) td_wire_encoder_free(server->answer_encoder);
     if (server->encoder) td_wire_encoder_free(server->encoder);
     if (server->decoder) td_wire_decoder_free(server->decoder);
-    if (server->events) td_queue_free(server->events);
+    if (server->sightings) td_queue_free(server->sightings);
+    if (server->queries) td_queue_free(server->queries);
     free(server->tokens.list);
     pthread_mutex_destroy(&server->lock);
     free(server->peers);

@@ -33,7 +33,8 @@ TD_AUTO_FREE(td_server, td_server_close)
 typedef struct td_server_report {
     td_server_counts counts;
     uint32_t clients;
-    uint64_t events_dropped; // queries and farewells beyond the loop's queue
+    uint64_t events_dropped; // queries, tokens and messages for which there was
+                             // no room
     uint64_t puts_failed;
 } td_server_report;
 

@@ -33,10 +33,9 @@ struct td_server_request {
     float actions[]; // [chunk_rows x action_count]
 };
 
-// What the transport's callbacks leave for the loop.
-typedef struct td_server_inbox {
-    pthread_mutex_t lock; // guards everything below
-    td_net_msg *msg;      // the newest observation
+// What came from a client since the loop looked last.
+typedef struct td_server_mail {
+    td_net_msg *msg; // the newest observation
     int64_t arrived_ns;
     bool has_seq;
     uint64_t seq;
@@ -45,6 +44,12 @@ typedef struct td_server_inbox {
     uint64_t skipped_untold;  // displaced before those
     uint64_t skipped_unnamed; // displaced, and their seq is not known
     td_net_msg *reset;
+} td_server_mail;
+
+// Where the transport's callbacks leave it.
+typedef struct td_server_inbox {
+    pthread_mutex_t lock; // guards mail
+    td_server_mail mail;
 } td_server_inbox;
 
 // A client's ends of the network.
@@ -62,11 +67,11 @@ typedef struct td_server_peer {
     td_server_inbox inbox;
 } td_server_peer;
 
-typedef struct td_server_event {
-    td_net_request *query; // a status query, or, when NULL,
-    td_server_token token; // a token that
-    bool alive;            // came or went
-} td_server_event;
+// A token that came or went.
+typedef struct td_server_sighting {
+    td_server_token token;
+    bool alive;
+} td_server_sighting;
 
 struct td_server {
     td_net *net;
@@ -81,7 +86,8 @@ struct td_server {
 
     td_net_decl *status, *watch, *token;
     td_net_pub *metrics;
-    td_queue *events; // td_server_event
+    td_queue *queries;   // td_net_request *
+    td_queue *sightings; // td_server_sighting; no flood of queries fills it
     td_event wake;
     td_thread *thread;
     _Atomic bool stop;
