@@ -38,7 +38,8 @@ TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,
 
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
-int td_bench_rt_echo(int argc, char **argv);
+int td_bench_echo(int argc, char **argv);
+int td_bench_ping(int argc, char **argv);
 int td_bench_flood(int argc, char **argv);
 
 // One figure.
@@ -108,7 +109,14 @@ TD_NODISCARD td_err td_bench_child_start(const char *const *args,
                                          td_bench_child *ret_child,
                                          td_errinfo *info);
 
-// Waits until the child has written this line. IO if it ended instead.
+// Waits for a line of the child's output, 0 the first. IO if it ended instead.
+#define TD_BENCH_LINE_BYTES 256
+TD_NODISCARD td_err td_bench_child_line(const td_bench_child *child,
+                                        size_t index,
+                                        char ret_line[TD_BENCH_LINE_BYTES],
+                                        td_errinfo *info);
+
+// Waits until the first line is this one. IO if it is another.
 #define TD_BENCH_READY "ready"
 TD_NODISCARD td_err td_bench_child_ready(const td_bench_child *child,
                                          td_errinfo *info);

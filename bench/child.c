@@ -9,7 +9,7 @@
 #include <string.h>
 
 #define PATIENCE_NS (3 * TD_NS_PER_S)
-#define LOOK_NS (5 * TD_NS_PER_MS)
+#define LOOK_NS (20 * TD_NS_PER_MS)
 
 static char folder[TD_CLI_FOLDER_MAX]; // empty: none
 static int files;
@@ -39,28 +39,39 @@ td_err td_bench_child_start(const char *const *args, td_bench_child *ret_child,
     return TD_OK;
 }
 
-static void first_line(const td_bench_child *child, char *ret, int size)
+// Whether the child has written that line whole, without its end.
+static bool read_line(const td_bench_child *child, size_t index,
+                      char ret_line[TD_BENCH_LINE_BYTES])
 {
     FILE *file = fopen(child->log, "re");
-    ret[0] = 0;
-    if (!file) return;
-    if (fgets(ret, size, file)) ret[strcspn(ret, "\n")] = 0;
+    char *line = ret_line;
+    line[0] = 0;
+    if (!file) return false;
+    for (size_t i = 0; line && i <= index; i++)
+        line = fgets(ret_line, TD_BENCH_LINE_BYTES, file);
     (void)fclose(file);
+    char *end = strchr(ret_line, '\n');
+    if (end) *end = 0;
+    return line && end;
+}
+
+td_err td_bench_child_line(const td_bench_child *child, size_t index,
+                           char ret_line[TD_BENCH_LINE_BYTES], td_errinfo *info)
+{
+    while (!td_cli_child_ended(child->pid)) {
+        if (read_line(child, index, ret_line)) return TD_OK;
+        TD_TRY(td_bench_sleep(LOOK_NS));
+    }
+    (void)read_line(child, index, ret_line);
+    return td_fail(info, TD_ERR_IO, "the other process ended: %s", ret_line);
 }
 
 td_err td_bench_child_ready(const td_bench_child *child, td_errinfo *info)
 {
-    char line[256];
-    bool ended = false;
-    for (;;) {
-        first_line(child, line, sizeof line);
-        if (strcmp(line, TD_BENCH_READY) == 0) return TD_OK;
-        if (ended)
-            return td_fail(info, TD_ERR_IO, "the other process ended: %s",
-                           line);
-        ended = td_cli_child_ended(child->pid);
-        TD_TRY(td_bench_sleep(LOOK_NS));
-    }
+    char line[TD_BENCH_LINE_BYTES];
+    TD_TRY(td_bench_child_line(child, 0, line, info));
+    if (strcmp(line, TD_BENCH_READY) == 0) return TD_OK;
+    return td_fail(info, TD_ERR_IO, "%s", line);
 }
 
 void td_bench_child_end(td_bench_child *child)

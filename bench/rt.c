@@ -5,20 +5,17 @@
 // the other is silent.
 #include "base/clock.h"
 #include "bench/rig.h"
-#include "cli/cli.h"
 #include "edge/observe.h"
 #include "server/answer.h"
-#include "tendon_rust.h"
 #include "wire/wire.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define WARM_SAMPLES 40
 #define LOOK_NS (5 * TD_NS_PER_MS)
 #define BLOCK_WAIT_NS (30 * TD_NS_PER_S)
-#define ECHO_KEY "bench/rt"
 
 typedef struct size_case {
     const char *name;
@@ -57,20 +54,22 @@ static const struct {
 typedef struct world {
     td_bench_setup setup;
     td_bench_server server;
-    td_bench_child echo;
+    td_bench_child echo, ping;
+    size_t ping_blocks;
+    size_t samples; // of a block
     td_robot *robot;
     td_net *net;
-    tdr_ping *ping;
     td_bench_pairs pairs[SPANS][QUANTILES];
-    td_hist ours[SPANS], theirs;
+    double theirs_us[QUANTILES];
+    td_hist ours[SPANS];
     td_hist now, before; // scratch
 } world;
 
 static void world_free(world *w)
 {
-    if (w->ping) tdr_ping_close(w->ping);
     if (w->net) td_net_close(w->net);
     if (w->robot) td_robot_close(w->robot);
+    td_bench_child_end(&w->ping);
     td_bench_child_end(&w->echo);
     td_bench_child_end(&w->server.child);
     free(w);
@@ -120,26 +119,31 @@ static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
 static td_err open_ping(world *w, td_errinfo *info)
 {
     char endpoint[TD_BENCH_ENDPOINT_BYTES];
-    char reply[24];
+    char numbers[4][24];
     size_t obs_bytes, action_bytes;
-    bool shared = w->setup.link == TD_BENCH_SHM;
+    const char *link = w->setup.link == TD_BENCH_SHM ? "shm" : "plain";
     TD_TRY(measure_lengths(&w->setup, &obs_bytes, &action_bytes, info));
     TD_TRY(td_bench_endpoint(w->setup.link, endpoint, info));
-    (void)snprintf(reply, sizeof reply, "%zu", action_bytes);
-    const char *args[] = {
-        "bench", "rt-echo", endpoint, shared ? "shm" : "plain", reply, NULL};
-    TD_TRY(td_bench_child_start(args, &w->echo, info));
+    (void)snprintf(numbers[0], sizeof numbers[0], "%zu", action_bytes);
+    (void)snprintf(numbers[1], sizeof numbers[1], "%zu", obs_bytes);
+    (void)snprintf(numbers[2], sizeof numbers[2], "%lld",
+                   (long long)w->setup.fps);
+    (void)snprintf(numbers[3], sizeof numbers[3], "%zu", w->samples);
+    const char *echo[] = {"bench", "echo", endpoint, link, numbers[0], NULL};
+    const char *ping[] = {"bench",    "ping",     endpoint,   link,
+                          numbers[1], numbers[2], numbers[3], NULL};
+    TD_TRY(td_bench_child_start(echo, &w->echo, info));
     TD_TRY(td_bench_child_ready(&w->echo, info));
-    int code = tdr_ping_open(endpoint, ECHO_KEY, shared, obs_bytes, &w->ping,
-                             info->text, sizeof info->text);
-    return code == TDR_OK ? TD_OK : TD_ERR_IO;
+    TD_TRY(td_bench_child_start(ping, &w->ping, info));
+    return td_bench_child_ready(&w->ping, info);
 }
 
 static td_err world_open(td_bench_link link, const size_case *size,
-                         world **ret_world, td_errinfo *info)
+                         size_t samples, world **ret_world, td_errinfo *info)
 {
     TD_AUTO(world) *w = calloc(1, sizeof *w);
     if (!w) return TD_ERR_NOMEM;
+    w->samples = samples;
     w->setup = (td_bench_setup){.link = link,
                                 .fps = size->fps,
                                 .cameras = size->cameras,
@@ -175,7 +179,7 @@ static void copy_hist(const td_hist *live, td_hist *ret_copy)
 }
 
 // A robot of its own for each block; connecting and warming up do not count.
-static td_err run_ours(world *w, size_t samples, td_errinfo *info)
+static td_err run_ours(world *w, td_errinfo *info)
 {
     TD_AUTO(td_bench_edge) *edge = NULL;
     TD_TRY(td_bench_edge_open(&w->setup, w->net, w->robot, &edge, info));
@@ -185,7 +189,7 @@ static td_err run_ours(world *w, size_t samples, td_errinfo *info)
     TD_TRY(wait_for_samples(live[CAPTURE_INSTALLED], WARM_SAMPLES, info));
     for (int i = 0; i < SPANS; i++)
         copy_hist(live[i], &w->ours[i]);
-    TD_TRY(wait_for_samples(live[CAPTURE_INSTALLED], WARM_SAMPLES + samples,
+    TD_TRY(wait_for_samples(live[CAPTURE_INSTALLED], WARM_SAMPLES + w->samples,
                             info));
     for (int i = 0; i < SPANS; i++) {
         w->before = w->ours[i];
@@ -195,34 +199,28 @@ static td_err run_ours(world *w, size_t samples, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err run_theirs(world *w, size_t samples, td_errinfo *info)
+static td_err run_theirs(world *w, td_errinfo *info)
 {
-    int64_t period_ns = TD_NS_PER_S / w->setup.fps;
-    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
-    td_hist_init(&w->theirs);
-    for (size_t i = 0; i < WARM_SAMPLES + samples; i++) {
-        int64_t took_ns;
-        due_ns += period_ns;
-        td_clock_sleep_until(due_ns);
-        if (tdr_ping_run(w->ping, 1, &took_ns) != TDR_OK)
-            return td_fail(info, TD_ERR_TIMEOUT, "a bare ping was lost");
-        if (i >= WARM_SAMPLES) td_hist_record(&w->theirs, took_ns);
-    }
-    return td_bench_sleep(0);
+    char line[TD_BENCH_LINE_BYTES];
+    (void)kill(w->ping.pid, SIGUSR1);
+    TD_TRY(td_bench_child_line(&w->ping, ++w->ping_blocks, line, info));
+    if (sscanf(line, "%lf %lf", &w->theirs_us[P50], &w->theirs_us[P99]) == 2)
+        return TD_OK;
+    return td_fail(info, TD_ERR_IO, "the bare ping: %s", line);
 }
 
 // Who goes first alternates.
-static td_err run_pair(world *w, size_t index, size_t samples, td_errinfo *info)
+static td_err run_pair(world *w, bool ours_first, td_errinfo *info)
 {
-    if (index % 2 == 0) TD_TRY(run_theirs(w, samples, info));
-    TD_TRY(run_ours(w, samples, info));
-    if (index % 2 == 1) TD_TRY(run_theirs(w, samples, info));
+    if (!ours_first) TD_TRY(run_theirs(w, info));
+    TD_TRY(run_ours(w, info));
+    if (ours_first) TD_TRY(run_theirs(w, info));
     for (int span = 0; span < SPANS; span++)
         for (int q = 0; q < QUANTILES; q++)
             td_bench_pairs_add(
                 &w->pairs[span][q],
                 td_bench_quantile_us(&w->ours[span], quantiles[q]),
-                td_bench_quantile_us(&w->theirs, quantiles[q]));
+                w->theirs_us[q]);
     return TD_OK;
 }
 
@@ -281,12 +279,12 @@ static td_err run_blocks(const td_bench_options *options, const size_case *size,
     size_t blocks = options->quick ? 3 : 15;
     size_t samples = options->quick ? 100 : (size_t)size->fps;
     for (size_t i = 0; i < LINKS; i++)
-        TD_TRY(world_open(links[i].link, size, &worlds[i], info));
+        TD_TRY(world_open(links[i].link, size, samples, &worlds[i], info));
     for (size_t block = 0; block < blocks; block++)
         for (size_t i = 0; i < LINKS; i++) {
             td_bench_progress("rt: %s over %s, block %zu of %zu", size->name,
                               links[i].name, block + 1, blocks);
-            TD_TRY(run_pair(worlds[i], block, samples, info));
+            TD_TRY(run_pair(worlds[i], block % 2 == 0, info));
         }
     return TD_OK;
 }
@@ -311,22 +309,4 @@ td_err td_bench_rt(const td_bench_options *options, td_errinfo *info)
     for (size_t i = 0; i < TD_COUNT_OF(sizes); i++)
         TD_TRY(run_size(options, &sizes[i], info));
     return TD_OK;
-}
-
-int td_bench_rt_echo(int argc, char **argv)
-{
-    td_errinfo info = {.text = ""};
-    tdr_echo *echo = NULL;
-    if (argc != 4) return 2;
-    if (tdr_echo_open(argv[1], ECHO_KEY, strcmp(argv[2], "shm") == 0,
-                      strtoul(argv[3], NULL, 10), &echo, info.text,
-                      sizeof info.text) != TDR_OK) {
-        (void)fprintf(stderr, "tendon bench rt-echo: %s\n", info.text);
-        return 1;
-    }
-    (void)puts(TD_BENCH_READY);
-    (void)fflush(stdout);
-    td_cli_wait_for_stop();
-    tdr_echo_close(echo);
-    return 0;
 }

@@ -26,7 +26,8 @@ static const struct {
 
 // The other process of a benchmark.
 static const td_cli_command partners[] = {
-    {"rt-echo", NULL, td_bench_rt_echo},
+    {"echo", NULL, td_bench_echo},
+    {"ping", NULL, td_bench_ping},
     {"flood", NULL, td_bench_flood},
 };
 
