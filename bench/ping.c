@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other processes of rt: both ends of a bare Zenoh ping, with Zenoh's own
-// defaults and nothing of ours.
+// The other processes of rt: both ends of a bare Zenoh ping, on the same
+// threads of Zenoh as ours (ZENOH_RUNTIME) and with nothing else of ours.
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "tendon_rust.h"
@@ -49,7 +49,6 @@ int td_bench_echo(int argc, char **argv)
     sigset_t signals;
     tdr_echo *echo = NULL;
     if (argc != 4) return 2;
-    (void)unsetenv("ZENOH_RUNTIME");
     block_signals(&signals);
     if (tdr_echo_open(argv[1], KEY, strcmp(argv[2], "shm") == 0,
                       strtoul(argv[3], NULL, 10), &echo, err,
@@ -85,7 +84,6 @@ int td_bench_ping(int argc, char **argv)
     sigset_t signals;
     tdr_ping *ping = NULL;
     if (argc != 6) return 2;
-    (void)unsetenv("ZENOH_RUNTIME");
     block_signals(&signals);
     if (tdr_ping_open(argv[1], KEY, strcmp(argv[2], "shm") == 0,
                       strtoul(argv[3], NULL, 10), &ping, err,
