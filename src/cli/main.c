@@ -15,7 +15,7 @@ static const td_cli_command commands[] = {
 };
 
 // Zenoh's sockets are read by the threads that call us back. By default others
-// read them and hand over, which costs a quarter of a small round trip.
+// read them and hand over, which every message pays for.
 static const char zenoh_threads[] = "(acc:(handover:rx),net:(handover:rx))";
 
 static void print_help(FILE *out)
