@@ -159,6 +159,12 @@ pub struct Hook<F> {
     pub user: *mut c_void,
 }
 
+impl<F> Hook<F> {
+    pub fn new(call: F, user: *mut c_void) -> Self {
+        Hook { call, user }
+    }
+}
+
 // SAFETY: the header says on which threads hooks run, and C keeps to it.
 unsafe impl<F> Send for Hook<F> {}
 unsafe impl<F> Sync for Hook<F> {}

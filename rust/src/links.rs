@@ -18,9 +18,9 @@ use zenoh::{
 };
 
 use crate::{
-    border::{as_code, c_string, callback, entry, give, ErrBuf, Hook, Outcome, IO},
+    border::{as_code, c_string, callback, ErrBuf, Hook, Outcome, IO},
     mappings::Mappings,
-    session::{Decl, Handle},
+    session::{declare, Decl, Handle},
 };
 
 #[repr(C)]
@@ -173,13 +173,11 @@ unsafe extern "C" fn tdr_links(
     err: *mut c_char,
     err_size: usize,
 ) -> c_int {
-    entry(ErrBuf::new(err, err_size), || {
-        let links = unsafe { &(*session).links };
-        let id = links.watch(Hook {
-            call: on_link,
-            user,
-        });
-        unsafe { give(ret_decl, Decl::Links(links.clone(), id)) };
-        Ok(())
-    })
+    let err = ErrBuf::new(err, err_size);
+    unsafe {
+        declare(session, ret_decl, err, |handle| {
+            let id = handle.links.watch(Hook::new(on_link, user));
+            Ok(Decl::Links(handle.links.clone(), id))
+        })
+    }
 }

@@ -9,9 +9,9 @@ use zenoh::{
 };
 
 use crate::{
-    border::{as_code, callback, entry, give, ErrBuf, Hook, IO},
+    border::{as_code, callback, ErrBuf, Hook, IO},
     message::with_c_key,
-    session::{key_from, keyexpr_from, Decl, Handle},
+    session::{declare, key_from, keyexpr_from, Decl, Handle},
 };
 
 type OnAlive = unsafe extern "C" fn(*mut c_void, *const c_char, bool);
@@ -34,15 +34,14 @@ unsafe extern "C" fn tdr_token(
     err: *mut c_char,
     err_size: usize,
 ) -> c_int {
-    entry(ErrBuf::new(err, err_size), || {
-        let token = unsafe { &(*session).session }
-            .liveliness()
-            .declare_token(unsafe { key_from(key) }?)
-            .wait()
-            .map_err(as_code(IO))?;
-        unsafe { give(ret_decl, Decl::Token(token)) };
-        Ok(())
-    })
+    let err = ErrBuf::new(err, err_size);
+    unsafe {
+        declare(session, ret_decl, err, |handle| {
+            let liveliness = handle.session.liveliness();
+            let token = liveliness.declare_token(key_from(key)?).wait();
+            token.map(Decl::Token).map_err(as_code(IO))
+        })
+    }
 }
 
 #[no_mangle]
@@ -55,19 +54,17 @@ unsafe extern "C" fn tdr_watch(
     err: *mut c_char,
     err_size: usize,
 ) -> c_int {
-    entry(ErrBuf::new(err, err_size), || {
-        let hook = Hook {
-            call: on_alive,
-            user,
-        };
-        let subscriber = unsafe { &(*session).session }
-            .liveliness()
-            .declare_subscriber(unsafe { keyexpr_from(keyexpr) }?)
-            .history(true)
-            .callback(move |sample: Sample| tell(hook, &sample))
-            .wait()
-            .map_err(as_code(IO))?;
-        unsafe { give(ret_decl, Decl::Subscriber(subscriber)) };
-        Ok(())
-    })
+    let err = ErrBuf::new(err, err_size);
+    let hook = Hook::new(on_alive, user);
+    unsafe {
+        declare(session, ret_decl, err, |handle| {
+            let liveliness = handle.session.liveliness();
+            let subscriber = liveliness
+                .declare_subscriber(keyexpr_from(keyexpr)?)
+                .history(true)
+                .callback(move |sample: Sample| tell(hook, &sample))
+                .wait();
+            subscriber.map(Decl::Subscriber).map_err(as_code(IO))
+        })
+    }
 }

@@ -11,7 +11,7 @@ use zenoh::{
 
 use crate::{
     border::{as_code, callback, entry, free, give, join, ErrBuf, Hook, Slice, IO},
-    session::{keyexpr_from, Decl, Handle},
+    session::{declare, keyexpr_from, Decl, Handle},
 };
 
 /// A kept sample of less is copied: it would pin a receive buffer of 64 KiB.
@@ -120,21 +120,20 @@ unsafe extern "C" fn tdr_subscribe(
     err: *mut c_char,
     err_size: usize,
 ) -> c_int {
-    entry(ErrBuf::new(err, err_size), || {
-        let hook = Hook {
-            call: on_sample,
-            user,
-        };
-        let subscriber = unsafe { &(*session).session }
-            .declare_subscriber(unsafe { keyexpr_from(keyexpr) }?)
-            .callback(move |sample: Sample| {
-                if sample.kind() == SampleKind::Put {
-                    deliver(hook, sample.key_expr(), sample.payload(), false);
-                }
-            })
-            .wait()
-            .map_err(as_code(IO))?;
-        unsafe { give(ret_decl, Decl::Subscriber(subscriber)) };
-        Ok(())
-    })
+    let err = ErrBuf::new(err, err_size);
+    let hook = Hook::new(on_sample, user);
+    unsafe {
+        declare(session, ret_decl, err, |handle| {
+            let subscriber = handle
+                .session
+                .declare_subscriber(keyexpr_from(keyexpr)?)
+                .callback(move |sample: Sample| {
+                    if sample.kind() == SampleKind::Put {
+                        deliver(hook, sample.key_expr(), sample.payload(), false);
+                    }
+                })
+                .wait();
+            subscriber.map(Decl::Subscriber).map_err(as_code(IO))
+        })
+    }
 }

@@ -18,11 +18,11 @@ use zenoh::{
 
 use crate::{
     border::{
-        as_code, c_string, callback, entry, free, give, join, parts_from, ErrBuf, Hook, Slice,
-        INVALID, IO,
+        as_code, c_string, callback, entry, free, join, parts_from, ErrBuf, Hook, Slice, INVALID,
+        IO,
     },
     message::{deliver, OnSample},
-    session::{key_from, keyexpr_from, Decl, Handle},
+    session::{declare, key_from, keyexpr_from, Decl, Handle},
 };
 
 type OnDone = unsafe extern "C" fn(*mut c_void);
@@ -84,15 +84,9 @@ unsafe extern "C" fn tdr_query(
     entry(ErrBuf::new(err, err_size), || {
         let timeout_ns = u64::try_from(timeout_ns).map_err(as_code(INVALID))?;
         let state = Arc::new(AtomicU8::new(STARTING));
-        let on_done = Hook {
-            call: on_done,
-            user,
-        };
+        let on_done = Hook::new(on_done, user);
         let asker = Asker {
-            on_reply: Hook {
-                call: on_reply,
-                user,
-            },
+            on_reply: Hook::new(on_reply, user),
             on_done,
             state: state.clone(),
         };
@@ -142,19 +136,18 @@ unsafe extern "C" fn tdr_serve(
     err: *mut c_char,
     err_size: usize,
 ) -> c_int {
-    entry(ErrBuf::new(err, err_size), || {
-        let hook = Hook {
-            call: on_request,
-            user,
-        };
-        let queryable = unsafe { &(*session).session }
-            .declare_queryable(unsafe { keyexpr_from(keyexpr) }?)
-            .callback(move |query: Query| ask(hook, query))
-            .wait()
-            .map_err(as_code(IO))?;
-        unsafe { give(ret_decl, Decl::Queryable(queryable)) };
-        Ok(())
-    })
+    let err = ErrBuf::new(err, err_size);
+    let hook = Hook::new(on_request, user);
+    unsafe {
+        declare(session, ret_decl, err, |handle| {
+            let queryable = handle
+                .session
+                .declare_queryable(keyexpr_from(keyexpr)?)
+                .callback(move |query: Query| ask(hook, query))
+                .wait();
+            queryable.map(Decl::Queryable).map_err(as_code(IO))
+        })
+    }
 }
 
 #[no_mangle]

@@ -160,6 +160,22 @@ pub unsafe fn key_from(text: *const c_char) -> Outcome<KeyExpr<'static>> {
     }
 }
 
+/// Hands C what `body` declares on the session.
+///
+/// # Safety
+/// `session` is open, and `ret_decl` is C's output.
+pub unsafe fn declare(
+    session: *const Handle,
+    ret_decl: *mut *mut Decl,
+    err: ErrBuf,
+    body: impl FnOnce(&Handle) -> Outcome<Decl>,
+) -> c_int {
+    entry(err, || unsafe {
+        give(ret_decl, body(&*session)?);
+        Ok(())
+    })
+}
+
 #[no_mangle]
 extern "C" fn tdr_zenoh_version() -> *const c_char {
     static VERSION: OnceLock<CString> = OnceLock::new();
