@@ -25,9 +25,12 @@
 #define TDR_IO (-4)
 #define TDR_TIMEOUT (-5)
 #define TDR_INTERNAL (-6)
+#define TDR_UNSUPPORTED (-7)
+#define TDR_FULL (-8)
 
 typedef struct tdr_session tdr_session;
 typedef struct tdr_pub tdr_pub;
+typedef struct tdr_loan tdr_loan;
 typedef struct tdr_decl tdr_decl;
 typedef struct tdr_msg tdr_msg;
 typedef struct tdr_request tdr_request;
@@ -112,6 +115,13 @@ void tdr_unpublish(tdr_pub *pub);
 // than blocks.
 int tdr_put(tdr_pub *pub, const td_slice *parts, size_t count,
             tdr_release release, void *user);
+
+// Lends `size` bytes of the pool, in which to write a message that a put would
+// copy there. Never blocks. UNSUPPORTED when it would take another way, FULL
+// when the pool is. A put consumes the loan, on failure too; else free it.
+int tdr_lend(tdr_pub *pub, size_t size, tdr_loan **ret_loan, void **ret_bytes);
+int tdr_loan_put(tdr_pub *pub, tdr_loan *loan);
+void tdr_loan_free(tdr_loan *loan);
 
 int tdr_matched(const tdr_pub *pub, bool *ret_matched);
 

@@ -15,6 +15,8 @@ pub const BUSY: c_int = -3;
 pub const IO: c_int = -4;
 pub const TIMEOUT: c_int = -5;
 pub const INTERNAL: c_int = -6;
+pub const UNSUPPORTED: c_int = -7;
+pub const FULL: c_int = -8;
 
 /// A failure as C will see it.
 #[derive(Debug)]

@@ -12,12 +12,14 @@ use zenoh::{
     internal::buffers::{ZBuf, ZSliceBuffer},
     pubsub::Publisher,
     qos::{CongestionControl, Priority, Reliability},
+    shm::ZShmMut,
     Wait,
 };
 
 use crate::{
     border::{
-        as_code, entry, free, give, join, parts_from, ErrBuf, Hook, Outcome, Slice, INVALID, IO,
+        as_code, entry, fail, free, give, join, parts_from, ErrBuf, Hook, Outcome, Slice, FULL,
+        INVALID, IO, UNSUPPORTED,
     },
     links::Links,
     session::{key_from, Handle},
@@ -102,6 +104,16 @@ impl Pub {
             (None, None) => join(parts, size).into(),
         }
     }
+
+    fn lend(&self, size: usize) -> Outcome<ZShmMut> {
+        let Some(pool) = self.pool_for(size) else {
+            return fail(UNSUPPORTED, "it would not travel through shared memory");
+        };
+        match pool.lend(size) {
+            Some(buffer) => Ok(buffer),
+            None => fail(FULL, "the pool is full"),
+        }
+    }
 }
 
 #[no_mangle]
@@ -149,7 +161,7 @@ unsafe extern "C" fn tdr_put(
     release: Option<OnRelease>,
     user: *mut c_void,
 ) -> c_int {
-    let release = release.map(|call| Release(Hook { call, user }));
+    let release = release.map(|call| Release(Hook::new(call, user)));
     entry(ErrBuf::NONE, || -> Outcome {
         // SAFETY: used until the put returns, or borrowed together with
         // `release`, which says when they are used no more.
@@ -158,6 +170,37 @@ unsafe extern "C" fn tdr_put(
         let payload = publisher.payload(&parts, release);
         publisher.publisher.put(payload).wait().map_err(as_code(IO))
     })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_lend(
+    publisher: *const Pub,
+    size: usize,
+    ret_loan: *mut *mut ZShmMut,
+    ret_bytes: *mut *mut c_void,
+) -> c_int {
+    entry(ErrBuf::NONE, || {
+        let mut loan = unsafe { &*publisher }.lend(size)?;
+        unsafe {
+            *ret_bytes = loan.as_mut_ptr().cast();
+            give(ret_loan, loan);
+        }
+        Ok(())
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_loan_put(publisher: *const Pub, loan: *mut ZShmMut) -> c_int {
+    entry(ErrBuf::NONE, || {
+        let payload = ZBytes::from(*unsafe { Box::from_raw(loan) });
+        let publisher = unsafe { &(*publisher).publisher };
+        publisher.put(payload).wait().map_err(as_code(IO))
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_loan_free(loan: *mut ZShmMut) {
+    unsafe { free(loan) };
 }
 
 #[no_mangle]

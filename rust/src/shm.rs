@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use zenoh::{
     bytes::ZBytes,
-    shm::{PosixShmProviderBackend, ShmProvider, ShmProviderBuilder},
+    shm::{PosixShmProviderBackend, ShmProvider, ShmProviderBuilder, ZShmMut},
     Wait,
 };
 
@@ -42,11 +42,16 @@ impl Pool {
         })
     }
 
-    /// Joins the parts in one buffer of the pool. None, and counted, when full.
-    pub fn gather(&self, parts: &[&[u8]], size: usize) -> Option<ZBytes> {
+    /// A buffer of the pool. None when full.
+    pub fn lend(&self, size: usize) -> Option<ZShmMut> {
         // Collecting first, not when full, hands out memory that is still warm.
         self.provider.garbage_collect();
-        let Ok(mut buffer) = self.provider.alloc(size).wait() else {
+        self.provider.alloc(size).wait().ok()
+    }
+
+    /// Joins the parts in one buffer of the pool. None, and counted, when full.
+    pub fn gather(&self, parts: &[&[u8]], size: usize) -> Option<ZBytes> {
+        let Some(mut buffer) = self.lend(size) else {
             self.misses.fetch_add(1, Ordering::Relaxed);
             return None;
         };

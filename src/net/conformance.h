@@ -22,6 +22,10 @@ typedef struct td_net_fixture {
     // hold. Calls the predicate on the calling thread, over and over, and gives
     // up only after a time in which a working transport cannot fail.
     bool (*until)(void *state, bool (*predicate)(void *user), void *user);
+
+    // (optional) Whether this session lends places for large messages to the
+    // other. Without it, none does.
+    bool (*lends)(const td_net *net);
 } td_net_fixture;
 
 // An `until` for transports that move by themselves: polls for ten seconds.

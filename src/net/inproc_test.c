@@ -70,16 +70,39 @@ static bool step_until(void *user, bool (*predicate)(void *user),
     return false;
 }
 
+static bool lends(const td_net *net)
+{
+    (void)net;
+    return true;
+}
+
 static hub_state state_virtual;
-static const td_net_fixture virtual_hub = {"inproc, virtual", &state_virtual,
-                                           open_virtual, close_hub, step_until};
+static const td_net_fixture virtual_hub = {
+    .name = "inproc, virtual",
+    .state = &state_virtual,
+    .open_pair = open_virtual,
+    .close_pair = close_hub,
+    .until = step_until,
+    .lends = lends,
+};
 static hub_state state_rough;
-static const td_net_fixture rough_hub = {"inproc, virtual, rough", &state_rough,
-                                         open_rough, close_hub, step_until};
+static const td_net_fixture rough_hub = {
+    .name = "inproc, virtual, rough",
+    .state = &state_rough,
+    .open_pair = open_rough,
+    .close_pair = close_hub,
+    .until = step_until,
+    .lends = lends,
+};
 static hub_state state_threaded;
-static const td_net_fixture threaded_hub = {"inproc, threaded", &state_threaded,
-                                            open_threaded, close_hub,
-                                            td_net_conformance_poll};
+static const td_net_fixture threaded_hub = {
+    .name = "inproc, threaded",
+    .state = &state_threaded,
+    .open_pair = open_threaded,
+    .close_pair = close_hub,
+    .until = td_net_conformance_poll,
+    .lends = lends,
+};
 
 static td_net_hub *hub_of(const td_conf_world *world)
 {

@@ -28,6 +28,21 @@ td_err td_net_put(td_net_pub *pub, const td_slice *parts, size_t count,
     return pub->ops->put(pub, parts, count, release, user);
 }
 
+td_err td_net_lend(td_net_pub *pub, size_t size, td_net_loan **ret_loan)
+{
+    return pub->ops->lend(pub, size, ret_loan);
+}
+
+td_err td_net_loan_put(td_net_loan *loan)
+{
+    return loan->ops->loan_put(loan);
+}
+
+void td_net_loan_free(td_net_loan *loan)
+{
+    loan->ops->loan_free(loan);
+}
+
 td_err td_net_matched(const td_net_pub *pub, bool *ret_matched)
 {
     return pub->ops->matched(pub, ret_matched);

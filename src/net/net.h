@@ -23,6 +23,7 @@
 
 typedef struct td_net td_net;           // an open session
 typedef struct td_net_pub td_net_pub;   // a publisher
+typedef struct td_net_loan td_net_loan; // a message that is being written
 typedef struct td_net_decl td_net_decl; // any other declaration
 typedef struct td_net_msg td_net_msg;   // a message kept after its callback
 typedef struct td_net_request td_net_request; // a query that waits for replies
@@ -84,6 +85,9 @@ typedef struct td_net_ops {
     void (*unpublish)(td_net_pub *pub);
     td_err (*put)(td_net_pub *pub, const td_slice *parts, size_t count,
                   td_net_release release, void *user);
+    td_err (*lend)(td_net_pub *pub, size_t size, td_net_loan **ret_loan);
+    td_err (*loan_put)(td_net_loan *loan);
+    void (*loan_free)(td_net_loan *loan);
     td_err (*matched)(const td_net_pub *pub, bool *ret_matched);
     td_err (*subscribe)(td_net *net, const char *keyexpr,
                         td_net_on_sample on_sample, void *user,
@@ -120,6 +124,10 @@ struct td_net {
 struct td_net_pub {
     const td_net_ops *ops;
 };
+struct td_net_loan {
+    const td_net_ops *ops;
+    void *bytes; // as many as were asked for, to be written
+};
 struct td_net_decl {
     const td_net_ops *ops;
 };
@@ -154,6 +162,21 @@ TD_AUTO_FREE(td_net_pub, td_net_unpublish)
 TD_NODISCARD td_err td_net_put(td_net_pub *pub, const td_slice *parts,
                                size_t count, td_net_release release,
                                void *user);
+
+// Lends a place in which to write a message of `size` bytes, so that a put need
+// not copy it there. Owned by the caller, and ended before its publisher is.
+// Any thread; never blocks. UNSUPPORTED where a put would copy no more (it is
+// small, or nobody on this machine listens), FULL: then td_net_put() it.
+TD_NODISCARD td_err td_net_lend(td_net_pub *pub, size_t size,
+                                td_net_loan **ret_loan);
+
+// Sends what was written: all of it must be. Consumes the loan, on failure too.
+// Otherwise as td_net_put().
+TD_NODISCARD td_err td_net_loan_put(td_net_loan *loan);
+
+// Ends a loan without sending anything.
+void td_net_loan_free(td_net_loan *loan);
+TD_AUTO_FREE(td_net_loan, td_net_loan_free)
 
 // Whether anybody subscribes to this publisher's key now. Any thread.
 TD_NODISCARD td_err td_net_matched(const td_net_pub *pub, bool *ret_matched);

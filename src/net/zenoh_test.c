@@ -237,6 +237,11 @@ static td_err open_tcp_pair(void *state, td_net **ret_a, td_net **ret_b)
     return TD_OK;
 }
 
+static bool shares_memory(const td_net *net)
+{
+    return !td_net_zenoh_shm_refusal(net);
+}
+
 static td_err open_unix_pair(void *state, td_net **ret_a, td_net **ret_b)
 {
     td_ztest_unix *dir = state;
@@ -274,11 +279,19 @@ int main(void)
     static td_ztest_unix dir;
     static const char shared[] = "shared memory";
     const td_net_fixture fixtures[] = {
-        {"zenoh over tcp", NULL, open_tcp_pair, NULL, td_net_conformance_poll},
-        {"zenoh over a unix socket", &dir, open_unix_pair, close_unix_pair,
-         td_net_conformance_poll},
-        {"zenoh with shared memory", (void *)(uintptr_t)shared, open_tcp_pair,
-         NULL, td_net_conformance_poll},
+        {.name = "zenoh over tcp",
+         .open_pair = open_tcp_pair,
+         .until = td_net_conformance_poll},
+        {.name = "zenoh over a unix socket",
+         .state = &dir,
+         .open_pair = open_unix_pair,
+         .close_pair = close_unix_pair,
+         .until = td_net_conformance_poll},
+        {.name = "zenoh with shared memory",
+         .state = (void *)(uintptr_t)shared,
+         .open_pair = open_tcp_pair,
+         .until = td_net_conformance_poll,
+         .lends = shares_memory},
     };
     int failed = 0;
     for (size_t i = 0; i < TD_COUNT_OF(fixtures); i++) {

@@ -3,7 +3,8 @@
 #define TD_NET_CONFORMANCE_TESTS_H
 
 // The tests of the suite, each with a world of its own. A test is written in
-// messages.c, queries.c or presence.c and named here; conformance.c runs them.
+// messages.c, loans.c, queries.c or presence.c and named here; conformance.c
+// runs them.
 
 #include "net/conformance/world.h"
 
@@ -19,6 +20,11 @@
     X(undeclare_inside_a_callback_is_busy)                                     \
     X(undeclare_waits_for_a_running_callback)                                  \
     X(publisher_knows_whether_it_is_matched)                                   \
+    X(lent_messages_arrive_as_written)                                         \
+    X(kept_messages_survive_later_loans)                                       \
+    X(loans_are_sent_in_the_order_of_their_puts)                               \
+    X(dropped_loan_sends_nothing)                                              \
+    X(small_messages_are_not_lent)                                             \
     X(query_gathers_every_reply_then_ends_once)                                \
     X(query_that_nobody_serves_ends_without_reply)                             \
     X(request_may_be_answered_from_another_thread)                             \

@@ -229,6 +229,10 @@ td_err td_inproc_pub_new(td_net *net, const char *key, const td_net_qos *qos,
 void td_inproc_pub_free(td_net_pub *base);
 td_err td_inproc_pub_put(td_net_pub *base, const td_slice *parts, size_t count,
                          td_net_release release, void *user);
+td_err td_inproc_pub_lend(td_net_pub *base, size_t size,
+                          td_net_loan **ret_loan);
+td_err td_inproc_pub_loan_put(td_net_loan *base);
+void td_inproc_pub_loan_free(td_net_loan *base);
 td_err td_inproc_pub_matched(const td_net_pub *base, bool *ret_matched);
 
 td_err td_inproc_decl_subscribe(td_net *net, const char *keyexpr,

@@ -12,11 +12,9 @@ static size_t total(const td_slice *parts, size_t count)
     return size;
 }
 
-td_err td_inproc_msg_new(const td_net_ops *ops, const char *key,
-                         const td_slice *parts, size_t count,
-                         td_inproc_msg **ret_msg)
+td_err td_inproc_msg_new_blank(const td_net_ops *ops, const char *key,
+                               size_t size, td_inproc_msg **ret_msg)
 {
-    size_t size = total(parts, count);
     size_t key_bytes = strlen(key) + 1;
     size_t bytes = sizeof(td_inproc_msg) + size + key_bytes;
     size_t align = alignof(td_inproc_msg);
@@ -27,13 +25,22 @@ td_err td_inproc_msg_new(const td_net_ops *ops, const char *key,
     msg->base.ops = ops;
     atomic_init(&msg->refs, 1);
     msg->size = size;
+    msg->key = memcpy(msg->bytes + size, key, key_bytes);
+    *ret_msg = msg;
+    return TD_OK;
+}
 
+td_err td_inproc_msg_new(const td_net_ops *ops, const char *key,
+                         const td_slice *parts, size_t count,
+                         td_inproc_msg **ret_msg)
+{
+    td_inproc_msg *msg = NULL;
+    TD_TRY(td_inproc_msg_new_blank(ops, key, total(parts, count), &msg));
     unsigned char *at = msg->bytes;
     for (size_t i = 0; i < count; i++) {
         if (parts[i].size) memcpy(at, parts[i].data, parts[i].size);
         at += parts[i].size;
     }
-    msg->key = memcpy(at, key, key_bytes);
     *ret_msg = msg;
     return TD_OK;
 }

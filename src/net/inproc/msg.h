@@ -2,8 +2,8 @@
 #ifndef TD_NET_INPROC_MSG_H
 #define TD_NET_INPROC_MSG_H
 
-// A key and its payload, copied once when sent and then shared by count between
-// all deliveries of it and all who keep it.
+// A key and its payload, written once and then shared by count between all
+// deliveries of it and all who keep it.
 
 #include "net/net.h"
 
@@ -17,6 +17,12 @@ typedef struct td_inproc_msg {
     const char *key; // behind the payload
     alignas(64) unsigned char bytes[];
 } td_inproc_msg;
+
+// A payload of `size` bytes that are still to be written. One reference, owned
+// by the caller. NOMEM.
+TD_NODISCARD td_err td_inproc_msg_new_blank(const td_net_ops *ops,
+                                            const char *key, size_t size,
+                                            td_inproc_msg **ret_msg);
 
 // Joins the parts. One reference, owned by the caller. NOMEM.
 TD_NODISCARD td_err td_inproc_msg_new(const td_net_ops *ops, const char *key,

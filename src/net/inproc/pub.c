@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Smaller messages are not lent, so that who asks meets both answers.
+#define LEND_BYTES ((size_t)16 * 1024)
+
 typedef struct publisher {
     td_net_pub base;
     td_inproc_session *session;
@@ -14,6 +17,12 @@ typedef struct publisher {
     uint64_t version;
     char key[];
 } publisher;
+
+typedef struct loan {
+    td_net_loan base;
+    publisher *pub;
+    td_inproc_msg *msg;
+} loan;
 
 static bool subscribes(const td_inproc_decl *decl, const char *key)
 {
@@ -116,6 +125,14 @@ static td_err send_to_all(publisher *pub, td_inproc_msg *msg)
     return TD_OK;
 }
 
+static td_err send(publisher *pub, td_inproc_msg *msg)
+{
+    td_inproc_hub_lock(pub->session->hub);
+    td_err err = send_to_all(pub, msg);
+    td_inproc_hub_unlock(pub->session->hub);
+    return err;
+}
+
 td_err td_inproc_pub_put(td_net_pub *base, const td_slice *parts, size_t count,
                          td_net_release release, void *user)
 {
@@ -123,12 +140,38 @@ td_err td_inproc_pub_put(td_net_pub *base, const td_slice *parts, size_t count,
     TD_AUTO(td_inproc_msg) *msg = NULL;
     td_err err = td_inproc_msg_new(base->ops, pub->key, parts, count, &msg);
     if (release) release(user);
-    if (err != TD_OK) return err;
+    return err == TD_OK ? send(pub, msg) : err;
+}
 
-    td_inproc_hub_lock(pub->session->hub);
-    err = send_to_all(pub, msg);
-    td_inproc_hub_unlock(pub->session->hub);
+td_err td_inproc_pub_lend(td_net_pub *base, size_t size, td_net_loan **ret_loan)
+{
+    publisher *pub = (publisher *)base;
+    if (size < LEND_BYTES) return TD_ERR_UNSUPPORTED;
+    loan *lent = calloc(1, sizeof *lent);
+    if (!lent) return TD_ERR_NOMEM;
+    td_err err = td_inproc_msg_new_blank(base->ops, pub->key, size, &lent->msg);
+    if (err != TD_OK) {
+        free(lent);
+        return err;
+    }
+    lent->base = (td_net_loan){base->ops, lent->msg->bytes};
+    lent->pub = pub;
+    *ret_loan = &lent->base;
+    return TD_OK;
+}
+
+td_err td_inproc_pub_loan_put(td_net_loan *base)
+{
+    const loan *lent = (const loan *)base;
+    td_err err = send(lent->pub, lent->msg);
+    td_inproc_pub_loan_free(base);
     return err;
+}
+
+void td_inproc_pub_loan_free(td_net_loan *base)
+{
+    td_inproc_msg_unref(((loan *)base)->msg);
+    free(base);
 }
 
 static td_err find_listener(const publisher *pub, bool *ret_matched)

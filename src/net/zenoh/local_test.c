@@ -20,13 +20,21 @@ static const struct {
     size_t pool_bytes;
     bool link_shares;
     bool arrives_whole;
+    td_err lent;
     uint64_t misses;
 } shm_cases[] = {
-    {"both can", true, true, 0, true, true, 0},
-    {"receiver cannot", true, false, 0, false, false, 0},
-    {"sender cannot", false, true, 0, false, false, 0},
-    {"pool too small", true, true, 65536, true, false, 1},
+    {"both can", true, true, 0, true, true, TD_OK, 0},
+    {"receiver cannot", true, false, 0, false, false, TD_ERR_UNSUPPORTED, 0},
+    {"sender cannot", false, true, 0, false, false, TD_ERR_UNSUPPORTED, 0},
+    {"pool too small", true, true, 65536, true, false, TD_ERR_FULL, 1},
 };
+
+static void assert_lent(td_net_pub *pub, size_t size, td_err expected)
+{
+    td_net_loan *loan = NULL;
+    assert_int_equal(expected, td_net_lend(pub, size, &loan));
+    if (loan) td_net_loan_free(loan);
+}
 
 static void shared_memory_is_used_when_both_can(void **state)
 {
@@ -55,6 +63,7 @@ static void shared_memory_is_used_when_both_can(void **state)
         assert_int_equal(1 + shm_cases[i].link_shares, atomic_load(&link));
 
         TD_AUTO(td_net_pub) *pub = td_ztest_publish(sender);
+        assert_lent(pub, 300000, shm_cases[i].lent);
         td_ztest_inbox box;
         td_ztest_inbox_open(&box, receiver);
         td_ztest_send(pub, &box, 300000);

@@ -19,6 +19,12 @@ typedef struct zenoh_pub {
     tdr_pub *pub;
 } zenoh_pub;
 
+typedef struct zenoh_loan {
+    td_net_loan base;
+    tdr_loan *loan;
+    tdr_pub *pub;
+} zenoh_loan;
+
 typedef struct zenoh_decl {
     td_net_decl base;
     tdr_decl *decl;
@@ -65,6 +71,10 @@ static td_err from_code(int code)
         return TD_ERR_IO;
     case TDR_TIMEOUT:
         return TD_ERR_TIMEOUT;
+    case TDR_UNSUPPORTED:
+        return TD_ERR_UNSUPPORTED;
+    case TDR_FULL:
+        return TD_ERR_FULL;
     default:
         return TD_ERR_INTERNAL;
     }
@@ -198,6 +208,36 @@ static td_err net_put(td_net_pub *pub, const td_slice *parts, size_t count,
 {
     return from_code(
         tdr_put(((zenoh_pub *)pub)->pub, parts, count, release, user));
+}
+
+static td_err net_lend(td_net_pub *pub, size_t size, td_net_loan **ret_loan)
+{
+    zenoh_loan *loan = calloc(1, sizeof *loan);
+    if (!loan) return TD_ERR_NOMEM;
+    loan->base.ops = &ops;
+    loan->pub = ((zenoh_pub *)pub)->pub;
+
+    int code = tdr_lend(loan->pub, size, &loan->loan, &loan->base.bytes);
+    if (code != TDR_OK) {
+        free(loan);
+        return from_code(code);
+    }
+    *ret_loan = &loan->base;
+    return TD_OK;
+}
+
+static td_err net_loan_put(td_net_loan *base)
+{
+    zenoh_loan *loan = (zenoh_loan *)base;
+    int code = tdr_loan_put(loan->pub, loan->loan);
+    free(loan);
+    return from_code(code);
+}
+
+static void net_loan_free(td_net_loan *loan)
+{
+    tdr_loan_free(((zenoh_loan *)loan)->loan);
+    free(loan);
 }
 
 static td_err net_matched(const td_net_pub *pub, bool *ret_matched)
@@ -423,6 +463,9 @@ static const td_net_ops ops = {
     .publish = net_publish,
     .unpublish = net_unpublish,
     .put = net_put,
+    .lend = net_lend,
+    .loan_put = net_loan_put,
+    .loan_free = net_loan_free,
     .matched = net_matched,
     .subscribe = net_subscribe,
     .serve = net_serve,
