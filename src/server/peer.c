@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's inbox keeps the newest observation only: what a newer one
-// displaces before the loop has looked at it is freed here, and its seq is
-// remembered so that the robot can be told.
+// A client's inbox is for what the loop must look at: observations in pieces,
+// which take time to join, and those that are to be refused, since a callback
+// must not put. It keeps the newest only: what a newer one displaces before the
+// loop has looked at it is freed here, and its seq is remembered so that the
+// robot can be told.
 #include "server/shell.h"
 
 #include <stdlib.h>
@@ -28,31 +30,35 @@ static void remember_skipped(td_server_mail *mail)
     mail->skipped[mail->skipped_count++] = mail->seq;
 }
 
-// Transport's thread.
-static void on_obs(void *user, const td_net_sample *sample)
+static void leave_for_loop(td_server_inbox *inbox, td_net_msg *msg,
+                           td_slice head, int64_t arrived_ns)
 {
-    td_server_peer *peer = user;
-    td_server_inbox *inbox = &peer->inbox;
-    td_net_msg *msg = NULL;
-    if (td_net_keep(sample, &msg) != TD_OK) {
-        atomic_fetch_add(&peer->server->events_dropped, 1);
-        return;
-    }
     uint64_t seq = 0;
-    bool has_seq =
-        td_wire_obs_peek(sample->head.data, sample->head.size, &seq) == TD_OK;
-
+    bool has_seq = td_wire_obs_peek(head.data, head.size, &seq) == TD_OK;
     pthread_mutex_lock(&inbox->lock);
     td_server_mail *mail = &inbox->mail;
     td_net_msg *displaced = mail->msg;
     if (displaced) remember_skipped(mail);
     mail->msg = msg;
-    mail->arrived_ns = td_clock_now_ns(&td_clock_monotonic);
+    mail->arrived_ns = arrived_ns;
     mail->has_seq = has_seq;
     mail->seq = seq;
     pthread_mutex_unlock(&inbox->lock);
-
     if (displaced) td_net_msg_free(displaced);
+}
+
+// Transport's thread.
+static void on_obs(void *user, const td_net_sample *sample)
+{
+    td_server_peer *peer = user;
+    int64_t arrived_ns = td_clock_now_ns(&td_clock_monotonic);
+    td_net_msg *msg = NULL;
+    if (td_net_keep(sample, &msg) != TD_OK) {
+        atomic_fetch_add(&peer->server->events_dropped, 1);
+        return;
+    }
+    if (sample->whole && td_server_run_arrival(peer, msg, arrived_ns)) return;
+    leave_for_loop(&peer->inbox, msg, sample->head, arrived_ns);
     td_event_signal(&peer->server->wake);
 }
 

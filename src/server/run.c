@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of an observation in the server: out of its inbox, decoded and
-// checked (loop's thread), waiting in the core, run by the engine, answered
-// (engine's thread), its request used again.
+// The life of an observation in the server: decoded and checked (transport's
+// thread, or the loop's out of the inbox), waiting in the core, run by the
+// engine, answered (engine's thread), its request used again.
 #include "base/log.h"
 #include "server/answer.h"
 #include "server/shell.h"
@@ -24,7 +24,7 @@ static td_server_request *request_new(td_server *server)
 
 static void recycle_locked(td_server *server, td_server_request *request)
 {
-    td_net_msg_free(request->msg);
+    if (request->msg) td_net_msg_free(request->msg);
     request->next_free = server->free_requests;
     server->free_requests = request;
 }
@@ -75,8 +75,8 @@ static void refuse(td_server *server, td_server_peer *peer,
 }
 
 // A JPEG's header must be one, and of the size that the model wants.
-static td_err check_jpegs(td_server *server, const td_wire_obs *obs,
-                          td_errinfo *info)
+static td_err check_jpegs(const td_server *server, td_server_reader *reader,
+                          const td_wire_obs *obs, td_errinfo *info)
 {
     for (uint32_t i = 0; i < obs->image_count; i++) {
         const td_wire_image *image = &obs->images[i];
@@ -85,7 +85,7 @@ static td_err check_jpegs(td_server *server, const td_wire_obs *obs,
         td_errinfo why;
         td_slice jpeg = {image->data, image->size};
         td_err err =
-            td_media_jpeg_size(server->jpeg, jpeg, &height, &width, &why);
+            td_media_jpeg_size(reader->jpeg, jpeg, &height, &width, &why);
         if (err != TD_OK)
             return td_fail(info, err, "images.%.*s: %s", (int)image->name.size,
                            image->name.data, why.text);
@@ -102,12 +102,12 @@ static td_err check_jpegs(td_server *server, const td_wire_obs *obs,
     return TD_OK;
 }
 
-static td_err decode(td_server *server, td_server_request *request,
+static td_err decode(td_server_reader *reader, td_server_request *request,
                      td_errinfo *info)
 {
     td_slice bytes;
     TD_TRY(td_net_msg_bytes(request->msg, &bytes));
-    return td_wire_obs_decode(server->decoder, bytes.data, bytes.size,
+    return td_wire_obs_decode(reader->decoder, bytes.data, bytes.size,
                               &request->obs, info);
 }
 
@@ -120,27 +120,40 @@ static td_err check_client(const td_server_peer *peer, td_wire_text client,
                    (int)client.size, client.data, peer->id);
 }
 
-static td_err check(td_server *server, const td_server_peer *peer,
+static td_err check(const td_server_peer *peer, td_server_reader *reader,
                     const td_wire_obs *obs, td_errinfo *info)
 {
+    const td_server *server = peer->server;
     TD_TRY(check_client(peer, obs->client, info));
     TD_TRY(td_server_core_fits(server->core, obs, info));
-    return check_jpegs(server, obs, info);
+    return check_jpegs(server, reader, obs, info);
 }
 
 // Into the core, which may hand an older one back.
-static void offer(td_server *server, td_server_peer *peer,
-                  td_server_request *request)
+static td_server_outcome offer_locked(td_server_request *request)
 {
+    td_server_peer *peer = request->peer;
+    td_server_core *core = peer->server->core;
+    const td_wire_ident *ident = &request->obs.ident;
+    if (peer->gone) {
+        td_server_core_ended(core, peer->number, TD_SERVER_DEPARTED,
+                             ident->seq);
+        return TD_SERVER_DEPARTED;
+    }
     td_sched_request displaced;
-    uint64_t boot = request->obs.ident.boot;
-    if (boot > peer->boot) peer->boot = boot; // as the core does
+    if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
+    td_server_outcome outcome = td_server_core_observe(
+        core, peer->number, request->arrived_ns, ident, request, &displaced);
+    if (displaced.payload) recycle_locked(peer->server, displaced.payload);
+    return outcome;
+}
+
+static void offer(td_server_request *request)
+{
+    td_server *server = request->peer->server;
     pthread_mutex_lock(&server->lock);
-    td_server_outcome outcome =
-        td_server_core_observe(server->core, peer->number, request->arrived_ns,
-                               &request->obs.ident, request, &displaced);
-    if (displaced.payload) recycle_locked(server, displaced.payload);
-    if (outcome != TD_SERVER_WAITING) recycle_locked(server, request);
+    if (offer_locked(request) != TD_SERVER_WAITING)
+        recycle_locked(server, request);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -155,25 +168,26 @@ static td_wire_ident present_ident(td_server *server,
     return ident;
 }
 
-static void admit(td_server *server, td_server_peer *peer,
-                  td_server_request *request, uint64_t seq)
+static void admit(td_server_request *request, uint64_t seq)
 {
+    td_server_peer *peer = request->peer;
+    td_server *server = peer->server;
     td_errinfo info = {.text = "out of memory"};
-    td_err err = decode(server, request, &info);
+    td_err err = decode(&server->reader, request, &info);
     if (err != TD_OK) {
         td_wire_ident ident = present_ident(server, peer, seq);
         refuse(server, peer, TD_SERVER_MALFORMED, &ident, err, info.text);
         td_server_run_recycle(server, request);
         return;
     }
-    err = check(server, peer, &request->obs, &info);
+    err = check(peer, &server->reader, &request->obs, &info);
     if (err != TD_OK) {
         refuse(server, peer, TD_SERVER_REFUSED, &request->obs.ident, err,
                info.text);
         td_server_run_recycle(server, request);
         return;
     }
-    offer(server, peer, request);
+    offer(request);
 }
 
 static td_err read_reset(td_server *server, const td_server_peer *peer,
@@ -182,7 +196,7 @@ static td_err read_reset(td_server *server, const td_server_peer *peer,
 {
     td_slice bytes;
     TD_TRY(td_net_msg_bytes(msg, &bytes));
-    TD_TRY(td_wire_reset_decode(server->decoder, bytes.data, bytes.size,
+    TD_TRY(td_wire_reset_decode(server->reader.decoder, bytes.data, bytes.size,
                                 ret_reset, info));
     return check_client(peer, ret_reset->client, info);
 }
@@ -240,15 +254,15 @@ void td_server_run_inbox(td_server *server, td_server_peer *peer)
         return;
     }
     request->msg = taken.msg;
-    request->client = peer->number;
+    request->peer = peer;
     request->arrived_ns = taken.arrived_ns;
-    admit(server, peer, request, taken.has_seq ? taken.seq : 0);
+    admit(request, taken.has_seq ? taken.seq : 0);
 }
 
 // The peer stays while its request runs, so it is put before it is done.
 static void answer(td_server *server, td_server_request *request)
 {
-    td_server_peer *peer = server->peers[request->client];
+    td_server_peer *peer = request->peer;
     td_server_timing timing = {
         .queue_ns = request->started_ns - request->arrived_ns,
         .service_ns = server->batch.service_ns,
@@ -258,12 +272,12 @@ static void answer(td_server *server, td_server_request *request)
                      &timing, ++server->chunk_id, &action);
     pthread_mutex_lock(&server->lock);
     action.superseded_count = td_server_core_superseded(
-        server->core, request->client, action.superseded);
+        server->core, peer->number, action.superseded);
     pthread_mutex_unlock(&server->lock);
     put(server, peer, server->answer_encoder, &action);
 
     pthread_mutex_lock(&server->lock);
-    td_server_core_done(server->core, request->client,
+    td_server_core_done(server->core, peer->number,
                         request->item.status == TD_OK ? TD_SERVER_ANSWERED
                                                       : TD_SERVER_FAILED);
     recycle_locked(server, request);
@@ -333,17 +347,24 @@ static bool form_next(td_server *server)
 
 static void on_done(void *user, td_engine_batch *batch);
 
-static void submit(td_server *server)
+static td_err submit(td_server *server)
 {
-    do {
-        td_err err = server->engine->ops->submit(server->engine, &server->batch,
-                                                 on_done, server);
-        if (err == TD_OK) return;
+    td_err err = server->engine->ops->submit(server->engine, &server->batch,
+                                             on_done, server);
+    if (err != TD_OK)
         td_log_text(TD_LOG_ERROR, "server: engine %s refused a batch of %u: %s",
                     server->engine->ops->name, server->batch.count,
                     td_err_text(err));
+    return err;
+}
+
+// Until the engine has one, or nothing waits.
+static void run(td_server *server)
+{
+    while (submit(server) != TD_OK) {
         answer_batch(server);
-    } while (form_next(server));
+        if (!form_next(server)) return;
+    }
 }
 
 // Engine's thread.
@@ -352,13 +373,57 @@ static void on_done(void *user, td_engine_batch *batch)
     td_server *server = user;
     td_hist_record(&server->service_ns, batch->service_ns);
     answer_batch(server);
-    if (form_next(server)) submit(server);
+    if (form_next(server)) run(server);
 }
 
-void td_server_run_next(td_server *server)
+static bool form_if_idle(td_server *server)
 {
     pthread_mutex_lock(&server->lock);
     bool formed = !server->running && form_batch_locked(server);
     pthread_mutex_unlock(&server->lock);
-    if (formed) submit(server);
+    return formed;
+}
+
+void td_server_run_next(td_server *server)
+{
+    if (form_if_idle(server)) run(server);
+}
+
+void td_server_run_refused(td_server *server)
+{
+    if (!atomic_exchange(&server->refused, false)) return;
+    answer_batch(server);
+    if (form_next(server)) run(server);
+}
+
+static td_err read_arrival(td_server *server, td_server_request *request)
+{
+    td_server_reader *reader = &server->arrival_reader;
+    pthread_mutex_lock(&server->arrival_lock);
+    td_err err = decode(reader, request, NULL);
+    if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
+    pthread_mutex_unlock(&server->arrival_lock);
+    return err;
+}
+
+bool td_server_run_arrival(td_server_peer *peer, td_net_msg *msg,
+                           int64_t arrived_ns)
+{
+    td_server *server = peer->server;
+    td_server_request *request = request_new(server);
+    if (!request) return false;
+    request->msg = msg;
+    request->peer = peer;
+    request->arrived_ns = arrived_ns;
+    if (read_arrival(server, request) != TD_OK) {
+        request->msg = NULL; // stays the caller's
+        td_server_run_recycle(server, request);
+        return false;
+    }
+    offer(request);
+    if (form_if_idle(server) && submit(server) != TD_OK) {
+        atomic_store(&server->refused, true);
+        td_event_signal(&server->wake);
+    }
+    return true;
 }

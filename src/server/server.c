@@ -111,7 +111,9 @@ static td_err take_client(td_server *server, uint32_t number,
 {
     if (!server->peers[number]) TD_TRY(open_peer(server, number, attach, info));
     td_server_peer *peer = server->peers[number];
-    peer->boot = attach->boot;
+    pthread_mutex_lock(&server->lock);
+    if (attach->boot > peer->boot) peer->boot = attach->boot;
+    pthread_mutex_unlock(&server->lock);
     peer->leaving = false;
     return TD_OK;
 }
@@ -184,7 +186,7 @@ static void take_query(td_server *server, td_net_request *query)
         return;
     }
     td_wire_attach attach;
-    td_err err = td_wire_attach_decode(server->decoder, payload.data,
+    td_err err = td_wire_attach_decode(server->reader.decoder, payload.data,
                                        payload.size, &attach, &info);
     if (err != TD_OK) {
         atomic_fetch_add(&server->bad_queries, 1);
@@ -195,6 +197,14 @@ static void take_query(td_server *server, td_net_request *query)
         err = attach_client(server, &attach, &info);
     }
     reply_status(server, query, err, info.text, true);
+}
+
+static uint64_t boot_of(td_server_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    uint64_t boot = peer->boot;
+    pthread_mutex_unlock(&peer->server->lock);
+    return boot;
 }
 
 // A client's token came or went. The end of the client's present start is the
@@ -211,7 +221,7 @@ static void take_sighting(td_server *server, const td_server_sighting *seen)
     for (uint32_t i = 0; i < server->capacity; i++) {
         td_server_peer *peer = server->peers[i];
         if (peer && strcmp(peer->id, token->client) == 0 &&
-            !td_server_tokens_has(&server->tokens, peer->id, peer->boot))
+            !td_server_tokens_has(&server->tokens, peer->id, boot_of(peer)))
             peer->leaving = true;
     }
 }
@@ -223,7 +233,10 @@ static void let_go(td_server *server, td_server_peer *peer)
     pthread_mutex_lock(&server->lock);
     td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
                                        &number, &dropped);
-    if (err == TD_ERR_BUSY) server->awaited = true;
+    if (err == TD_ERR_BUSY)
+        server->awaited = true;
+    else
+        peer->gone = true; // its callbacks may still come
     pthread_mutex_unlock(&server->lock);
     if (err == TD_ERR_BUSY) return; // the engine's thread wakes us when done
     if (dropped.payload) td_server_run_recycle(server, dropped.payload);
@@ -271,8 +284,10 @@ static void shut_down(td_server *server)
     (void)td_net_undeclare(server->watch);
     (void)td_net_undeclare(server->token);
     take_events(server); // whoever still asks is told that it drains
-    while (is_running(server))
+    while (is_running(server)) {
+        td_server_run_refused(server);
         (void)td_event_wait_until(&server->wake, INT64_MAX);
+    }
     for (uint32_t i = 0; i < server->capacity; i++)
         if (server->peers[i]) let_go(server, server->peers[i]);
     if (server->metrics) td_net_unpublish(server->metrics);
@@ -288,6 +303,7 @@ static void loop(void *user)
         (void)td_event_wait_until(&server->wake, next_ns);
         take_events(server);
         look_after_peers(server);
+        td_server_run_refused(server);
         td_server_run_next(server);
         int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
         if (now_ns < next_ns) continue;
@@ -295,6 +311,18 @@ static void loop(void *user)
         next_ns = now_ns + server->metrics_period_ns;
     }
     shut_down(server);
+}
+
+static td_err make_reader(td_server_reader *reader)
+{
+    TD_TRY(td_wire_decoder_new(&reader->decoder));
+    return td_media_jpeg_decoder_new(&reader->jpeg);
+}
+
+static void free_reader(td_server_reader *reader)
+{
+    if (reader->decoder) td_wire_decoder_free(reader->decoder);
+    if (reader->jpeg) td_media_jpeg_decoder_free(reader->jpeg);
 }
 
 static td_err make(td_server *server, const td_server_config *config)
@@ -305,10 +333,10 @@ static td_err make(td_server *server, const td_server_config *config)
     TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
     TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
                         &server->sightings));
-    TD_TRY(td_wire_decoder_new(&server->decoder));
+    TD_TRY(make_reader(&server->reader));
+    TD_TRY(make_reader(&server->arrival_reader));
     TD_TRY(td_wire_encoder_new(&server->encoder));
     TD_TRY(td_wire_encoder_new(&server->answer_encoder));
-    TD_TRY(td_media_jpeg_decoder_new(&server->jpeg));
     server->peers = calloc(server->capacity, sizeof *server->peers);
     if (!server->peers) return TD_ERR_NOMEM;
     TD_TRY(td_server_core_new(&config->settings, server->spec, &server->core));
@@ -355,13 +383,14 @@ static void unmake(td_server *server)
         td_net_request_free(query);
     if (server->core) td_server_core_free(server->core);
     free_requests(server->free_requests);
-    if (server->jpeg) td_media_jpeg_decoder_free(server->jpeg);
     if (server->answer_encoder) td_wire_encoder_free(server->answer_encoder);
     if (server->encoder) td_wire_encoder_free(server->encoder);
-    if (server->decoder) td_wire_decoder_free(server->decoder);
+    free_reader(&server->arrival_reader);
+    free_reader(&server->reader);
     if (server->sightings) td_queue_free(server->sightings);
     if (server->queries) td_queue_free(server->queries);
     free(server->tokens.list);
+    pthread_mutex_destroy(&server->arrival_lock);
     pthread_mutex_destroy(&server->lock);
     free(server->peers);
     free(server);
@@ -400,6 +429,7 @@ td_err td_server_open(td_net *net, td_engine *engine,
     server->metrics_period_ns = config->metrics_period_ns;
     server->opened_ns = td_clock_now_ns(&td_clock_monotonic);
     pthread_mutex_init(&server->lock, NULL);
+    pthread_mutex_init(&server->arrival_lock, NULL);
     td_err err = start(server, config, info);
     if (err != TD_OK) {
         undeclare(server);

@@ -4,11 +4,12 @@
 
 // What the files of the server's shell share. Private to server/.
 //
-// Threads: the transport's callbacks fill inboxes and the event queue and
-// signal `wake`. The loop's thread does everything else but run the model. The
-// engine's thread answers, and starts the next batch. `lock` guards the core,
-// the requests, `running` and `awaited`; nobody holds it while waiting for the
-// network.
+// Threads: a transport's callback takes an observation that is good all the way
+// to the engine, which saves a hand-over; all else it leaves in an inbox or in
+// the event queues, and signals `wake`. The loop's thread does everything else
+// but run the model. The engine's thread answers, and starts the next batch.
+// `lock` guards the core, the requests, peers' boots, `running` and `awaited`;
+// nobody holds it while waiting for the network.
 
 #include "base/clock.h"
 #include "base/event.h"
@@ -26,14 +27,20 @@ struct td_server_request {
     td_net_msg *msg; // owns the bytes that obs looks into
     td_wire_obs obs;
     td_engine_item item;
-    uint32_t client;
+    struct td_server_peer *peer;
     int64_t arrived_ns;
     int64_t started_ns;
     td_server_request *next_free;
     float actions[]; // [chunk_rows x action_count]
 };
 
-// What came from a client since the loop looked last.
+// What decoding and checking an observation needs.
+typedef struct td_server_reader {
+    td_wire_decoder *decoder;
+    td_media_jpeg_decoder *jpeg;
+} td_server_reader;
+
+// What came from a client for the loop since it looked last.
 typedef struct td_server_mail {
     td_net_msg *msg; // the newest observation
     int64_t arrived_ns;
@@ -57,8 +64,9 @@ typedef struct td_server_peer {
     td_server *server;
     uint32_t number;
     char id[TD_WIRE_MAX_NAME + 1];
-    uint64_t boot;
-    bool leaving; // gone, but its last request still runs
+    uint64_t boot; // guarded by the server's lock
+    bool gone;     // from the core; guarded by the server's lock
+    bool leaving;  // gone, but its last request still runs
     uint64_t told[TD_SERVER_OUTCOME_COUNT]; // errors sent to it
     uint64_t bad_resets;
     td_net_pub *action;
@@ -100,9 +108,11 @@ struct td_server {
     // The loop's own.
     td_server_peer **peers; // [capacity], by the core's numbers
     td_server_tokens tokens;
-    td_wire_decoder *decoder;
+    td_server_reader reader;
     td_wire_encoder *encoder;
-    td_media_jpeg_decoder *jpeg;
+
+    pthread_mutex_t arrival_lock;
+    td_server_reader arrival_reader; // guarded by arrival_lock
 
     // The engine's thread's own, while a batch runs.
     td_wire_encoder *answer_encoder;
@@ -113,8 +123,9 @@ struct td_server {
     pthread_mutex_t lock;
     td_server_core *core;
     td_server_request *free_requests;
-    bool running; // a batch; while it does the server is not freed
-    bool awaited; // the loop waits for the running batch to end
+    bool running;         // a batch; while it does the server is not freed
+    bool awaited;         // the loop waits for the running batch to end
+    _Atomic bool refused; // the engine did not take the running batch
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
@@ -124,10 +135,18 @@ TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
                                         td_errinfo *info);
 void td_server_peer_close(td_server_peer *peer);
 
-// run.c: from the inbox through the engine to the answer. Loop's thread only.
+// run.c: from the network through the engine to the answer.
+
+// Takes a good observation to the engine and consumes it. False: it is not one,
+// and the loop's to refuse. Transport's thread.
+bool td_server_run_arrival(td_server_peer *peer, td_net_msg *msg,
+                           int64_t arrived_ns);
+// What the callbacks left. Loop's thread.
 void td_server_run_inbox(td_server *server, td_server_peer *peer);
-// Starts a batch if none runs and something waits.
+// Starts a batch if none runs and something waits. Loop's thread.
 void td_server_run_next(td_server *server);
+// Answers the batch that the engine refused in a callback. Loop's thread.
+void td_server_run_refused(td_server *server);
 void td_server_run_recycle(td_server *server, td_server_request *request);
 
 // telemetry.c
