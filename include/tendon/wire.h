@@ -310,8 +310,8 @@ TD_NODISCARD td_err td_wire_encoder_new(td_wire_encoder **ret_encoder);
 void td_wire_encoder_free(td_wire_encoder *encoder);
 
 // Each encoder replaces what `encoder` held. The message's images and tensors
-// must live as long as the parts are used. NOMEM, or what its decoder would
-// refuse.
+// must live as long as the parts are used. Each image is a part of its own, and
+// may be written after the encoding. NOMEM, or what its decoder would refuse.
 #define TD_WIRE_ENCODE(name)                                                   \
     TD_NODISCARD td_err td_wire_##name##_encode(td_wire_encoder *encoder,      \
                                                 const td_wire_##name *name,    \

@@ -121,3 +121,14 @@ static void bytes_write(td_wire_encoder *encoder, const td_wire_field *field,
 
 const td_wire_type td_wire_type_bytes = {bytes_read, NULL, bytes_is_absent,
                                          bytes_write};
+
+static void borrowed_write(td_wire_encoder *encoder, const td_wire_field *field,
+                           const void *value)
+{
+    (void)field;
+    td_slice bytes = bytes_of(value);
+    td_wire_encoder_borrow(encoder, bytes.data, bytes.size);
+}
+
+const td_wire_type td_wire_type_borrowed = {bytes_read, NULL, bytes_is_absent,
+                                            borrowed_write};

@@ -87,11 +87,19 @@ void td_wire_encoder_bytes(td_wire_encoder *encoder, const void *data,
                            size_t size)
 {
     assert(data || size == 0);
-    msgpack_pack_bin(&encoder->packer, size);
-    if (size < GATHER_BYTES) {
-        append(encoder, data, size);
+    if (size >= GATHER_BYTES) {
+        td_wire_encoder_borrow(encoder, data, size);
         return;
     }
+    msgpack_pack_bin(&encoder->packer, size);
+    append(encoder, data, size);
+}
+
+void td_wire_encoder_borrow(td_wire_encoder *encoder, const void *data,
+                            size_t size)
+{
+    assert(data && size > 0);
+    msgpack_pack_bin(&encoder->packer, size);
     assert(encoder->part_count < TD_WIRE_MAX_PARTS);
     encoder->parts[encoder->part_count++] = (td_slice){data, size};
     encoder->size += size;

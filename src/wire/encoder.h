@@ -33,6 +33,10 @@ void td_wire_encoder_text(td_wire_encoder *encoder, td_wire_text text);
 void td_wire_encoder_bytes(td_wire_encoder *encoder, const void *data,
                            size_t size);
 
+// Borrows `data` and does not look at it. `size` is not 0.
+void td_wire_encoder_borrow(td_wire_encoder *encoder, const void *data,
+                            size_t size);
+
 // NOMEM if the head could not grow.
 TD_NODISCARD td_err td_wire_encoder_end(td_wire_encoder *encoder);
 

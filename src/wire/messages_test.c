@@ -538,6 +538,35 @@ static void every_large_tensor_is_a_part_of_its_own(void **state)
     free(joined);
 }
 
+static void an_image_may_be_written_after_the_encoding(void **state)
+{
+    (void)state;
+    char raw[3] = "no", jpeg[4] = "not";
+    td_wire_obs obs = some_obs();
+    obs.image_count = 2;
+    obs.images[0] = (td_wire_image){.name = {"a", 1},
+                                    .codec = TD_WIRE_RAW,
+                                    .shape = {1, 1, 3},
+                                    .data = raw,
+                                    .size = sizeof raw};
+    obs.images[1] =
+        (td_wire_image){.name = {"b", 1}, .data = jpeg, .size = sizeof jpeg};
+    assert_int_equal(td_wire_obs_encode(encoder, &obs, NULL), TD_OK);
+    memcpy(raw, "RGB", sizeof raw);
+    memcpy(jpeg, "JFIF", sizeof jpeg);
+
+    char joined[1024];
+    assert_true(td_wire_encoder_size(encoder) <= sizeof joined);
+    td_wire_encoder_join(encoder, joined);
+    td_wire_obs got;
+    assert_int_equal(td_wire_obs_decode(decoder, joined,
+                                        td_wire_encoder_size(encoder), &got,
+                                        NULL),
+                     TD_OK);
+    assert_memory_equal(got.images[0].data, "RGB", sizeof raw);
+    assert_memory_equal(got.images[1].data, "JFIF", sizeof jpeg);
+}
+
 static void a_cut_message_is_refused_at_every_length(void **state)
 {
     (void)state;
@@ -570,6 +599,7 @@ int main(void)
         cmocka_unit_test(a_failed_decode_leaves_the_output_untouched),
         cmocka_unit_test(missing_fields_have_their_defaults),
         cmocka_unit_test(every_large_tensor_is_a_part_of_its_own),
+        cmocka_unit_test(an_image_may_be_written_after_the_encoding),
         cmocka_unit_test(a_cut_message_is_refused_at_every_length),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -10,12 +10,12 @@ static const td_wire_field image_fields[] = {
     TD_WIRE_FIELD("codec", enum, IMAGE(codec), .required = true,
                   .names = td_wire_codec_names),
     TD_WIRE_FIELD("shape", extent, IMAGE(shape), .extent = 3),
-    TD_WIRE_FIELD("data", bytes, IMAGE(data), .required = true),
+    TD_WIRE_FIELD("data", borrowed, IMAGE(data), .required = true),
 };
 static const td_wire_table image_table = TD_WIRE_TABLE(image_fields);
 
 _Static_assert(IMAGE(size) - IMAGE(data) == offsetof(td_slice, size),
-               "td_wire_type_bytes needs the layout of td_slice");
+               "td_wire_type_borrowed needs the layout of td_slice");
 
 static td_err check_image(const td_wire_at *at, const td_wire_image *image)
 {
@@ -60,7 +60,7 @@ static void image_write(td_wire_encoder *encoder, const td_wire_field *field,
     (void)field;
     const td_wire_image *image = value;
     if (image->codec == TD_WIRE_JPEG && image->shape[0] == 0)
-        td_wire_encoder_bytes(encoder, image->data, image->size);
+        td_wire_encoder_borrow(encoder, image->data, image->size);
     else
         td_wire_table_write(encoder, &image_table, image);
 }

@@ -100,8 +100,10 @@ extern const td_wire_type td_wire_type_text;
 extern const td_wire_type td_wire_type_name;
 extern const td_wire_type td_wire_type_id;
 
-// A pointer followed by a size_t, as binary.
+// A pointer followed by a size_t, as binary; and the same, not empty, of which
+// nothing is read before the encoded parts are.
 extern const td_wire_type td_wire_type_bytes;
+extern const td_wire_type td_wire_type_borrowed;
 
 // `extent` times a uint32_t of at least 1; absent when all are 0.
 extern const td_wire_type td_wire_type_extent;
