@@ -16,12 +16,18 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
-// A synthetic robot that remembers each command that differs from the last.
+#define FRAMES 256
+
+// A synthetic robot that remembers each command that differs from the last, and
+// where its last frames went.
 typedef struct spy {
     td_robot base;
     td_robot *inner;
     size_t count;
     float commands[MAX_COMMANDS][CHANNELS];
+    _Atomic(const uint8_t *) frames[FRAMES];
+    atomic_size_t frame_count;
+    atomic_int broken; // a camera; -1: none
 } spy;
 
 static void spy_close(td_robot *robot)
@@ -50,7 +56,11 @@ static td_err spy_write(td_robot *robot, int64_t now_ns, const float *command)
 static td_err spy_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
                         uint8_t *ret_rgb)
 {
-    return td_robot_frame(((spy *)robot)->inner, camera, now_ns, ret_rgb);
+    spy *self = (spy *)robot;
+    if (atomic_load(&self->broken) == (int)camera) return TD_ERR_IO;
+    size_t number = atomic_fetch_add(&self->frame_count, 1);
+    atomic_store(&self->frames[number % FRAMES], ret_rgb);
+    return td_robot_frame(self->inner, camera, now_ns, ret_rgb);
 }
 
 static const td_robot_ops spy_ops = {
@@ -75,6 +85,7 @@ static td_robot *spy_new(void)
     spy *self = calloc(1, sizeof *self);
     assert_non_null(self);
     self->base.ops = &spy_ops;
+    atomic_init(&self->broken, -1);
     assert_int_equal(td_robot_open("synthetic", &config, &self->inner, NULL),
                      TD_OK);
     return &self->base;
@@ -85,6 +96,19 @@ const float *world_commands(world *w, size_t *ret_count)
     const spy *self = (const spy *)w->robot;
     *ret_count = self->count;
     return &self->commands[0][0];
+}
+
+bool world_has_frame_at(world *w, const void *rgb)
+{
+    spy *self = (spy *)w->robot;
+    for (size_t i = 0; i < FRAMES; i++)
+        if (atomic_load(&self->frames[i]) == rgb) return true;
+    return false;
+}
+
+void world_break_camera(world *w, int camera)
+{
+    atomic_store(&((spy *)w->robot)->broken, camera);
 }
 
 static void fill_profile(td_edge_profile *profile)

@@ -3,8 +3,9 @@
 #define TD_EDGE_EDGE_FIXTURE_H
 
 // For tests of the edge's shell: a network in this process, a robot that
-// remembers its commands, and servers that are puppets: the test's own thread
-// works them while it waits. td_edge_run() has a thread of its own.
+// remembers its commands and where its frames went, and servers that are
+// puppets: the test's own thread works them while it waits. td_edge_run() has a
+// thread of its own.
 //
 // Everything here is for the test's thread, and asserts.
 
@@ -36,16 +37,17 @@ typedef struct puppet {
     uint64_t boot;
     float load;
     td_wire_server_state state;
-    bool newer_schema;                           // of its status
-    bool mute;                                   // leaves queries alone
-    const char *denies;                          // why; NULL: it attaches
-    void (*edit_status)(td_wire_status *status); // NULL: it fits
-    void (*edit_answer)(td_wire_action *action); // NULL: a good chunk
-    uint64_t answers_left;                       // then it is silent
-    uint64_t queries, attached, observations;    // that came
-    uint32_t images;                             // of the newest one
-    char task[16];                               // likewise
-    uint64_t promised;                           // steps, by the newest answer
+    bool newer_schema;                             // of its status
+    bool mute;                                     // leaves queries alone
+    const char *denies;                            // why; NULL: it attaches
+    void (*edit_status)(td_wire_status *status);   // NULL: it fits
+    void (*edit_answer)(td_wire_action *action);   // NULL: a good chunk
+    void (*see)(world *w, const td_wire_obs *obs); // NULL: it only counts
+    uint64_t answers_left;                         // then it is silent
+    uint64_t queries, attached, observations;      // that came
+    uint32_t images;                               // of the newest one
+    char task[16];                                 // likewise
+    uint64_t promised; // steps, by the newest answer
     td_net *net;
     td_net_decl *status, *token, *obs;
     td_net_pub *action;
@@ -113,6 +115,12 @@ void world_shout_bytes(world *w, const void *bytes, size_t size);
 // What the robot was commanded, each change once: [*ret_count][CHANNELS].
 // Borrowed; the edge must be closed, or be holding.
 const float *world_commands(world *w, size_t *ret_count);
+
+// Whether one of the robot's last frames was taken to exactly this place.
+bool world_has_frame_at(world *w, const void *rgb);
+
+// Makes this camera fail from now on; -1: none does.
+void world_break_camera(world *w, int camera);
 
 // A server that fits, ready and willing. Row k of a chunk that answers cursor c
 // is {c + k, -(c + k)}.

@@ -110,6 +110,7 @@ static void look_at(puppet *p, const td_wire_obs *obs)
     p->images = obs->image_count;
     (void)snprintf(p->task, sizeof p->task, "%.*s", (int)obs->task.size,
                    obs->task.data);
+    if (p->see) p->see(p->world, obs);
 }
 
 static void answer(puppet *p, const td_wire_obs *obs)

@@ -11,7 +11,6 @@
 #include "base/thread.h"
 #include "edge/edge.h"
 #include "edge/observe.h"
-#include "media/jpeg.h"
 
 #include <pthread.h>
 
