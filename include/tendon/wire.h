@@ -212,13 +212,15 @@ typedef struct td_wire_status {
     td_wire_text attach_reason; // why not
 } td_wire_status;
 
-// The payload of a `status` query that asks one server to take a client.
+// The payload of a `status` query that asks one server to take a client, or
+// tells it that the client has left.
 typedef struct td_wire_attach {
     td_wire_text client;
     td_wire_text server;  // only this server answers
     uint64_t server_boot; // only this start of it; 0: any
     uint64_t boot;
     uint64_t route;
+    bool leave; // this start of the client has another server
 } td_wire_attach;
 
 // Robot to server: a new episode has begun.

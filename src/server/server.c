@@ -168,6 +168,25 @@ static td_err attach_client(td_server *server, const td_wire_attach *attach,
     return err;
 }
 
+static uint64_t boot_of(td_server_peer *peer)
+{
+    pthread_mutex_lock(&peer->server->lock);
+    uint64_t boot = peer->boot;
+    pthread_mutex_unlock(&peer->server->lock);
+    return boot;
+}
+
+// Whoever is not here, or came again with a newer start, has nothing to leave.
+static void leave_client(td_server *server, const td_wire_attach *attach)
+{
+    for (uint32_t i = 0; i < server->capacity; i++) {
+        td_server_peer *peer = server->peers[i];
+        if (peer && td_wire_text_is(attach->client, peer->id) &&
+            boot_of(peer) == attach->boot)
+            peer->leaving = true;
+    }
+}
+
 // An id may be given twice by mistake; a start is only one.
 static bool is_asked(const td_server *server, const td_wire_attach *attach)
 {
@@ -176,7 +195,8 @@ static bool is_asked(const td_server *server, const td_wire_attach *attach)
 }
 
 // A query without a payload asks for the status; one with a payload asks one
-// server, by its id, to take a client, and the others keep quiet.
+// server, by its id, to take a client or to let it go, and the others keep
+// quiet.
 static void take_query(td_server *server, td_net_request *query)
 {
     td_slice payload = td_net_request_payload(query);
@@ -193,18 +213,12 @@ static void take_query(td_server *server, td_net_request *query)
         td_log_text(TD_LOG_WARN, "server: bad attach: %s", info.text);
     } else if (!is_asked(server, &attach)) {
         return;
+    } else if (attach.leave) {
+        leave_client(server, &attach);
     } else {
         err = attach_client(server, &attach, &info);
     }
     reply_status(server, query, err, info.text, true);
-}
-
-static uint64_t boot_of(td_server_peer *peer)
-{
-    pthread_mutex_lock(&peer->server->lock);
-    uint64_t boot = peer->boot;
-    pthread_mutex_unlock(&peer->server->lock);
-    return boot;
 }
 
 // A client's token came or went. The end of the client's present start is the

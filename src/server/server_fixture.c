@@ -316,13 +316,14 @@ void client_query(client *c, const void *bytes, size_t size)
     take_replies(w);
 }
 
-bool client_attach(client *c, const char *server)
+static bool ask_server(client *c, const char *server, bool leave)
 {
     world *w = c->world;
     size_t count;
     const td_wire_attach attach = {.client = td_wire_text_of(c->id),
                                    .server = td_wire_text_of(server),
-                                   .boot = c->boot};
+                                   .boot = c->boot,
+                                   .leave = leave};
     assert_int_equal(td_wire_attach_encode(w->encoder, &attach, NULL), TD_OK);
     const td_slice *parts = td_wire_encoder_parts(w->encoder, &count);
     assert_int_equal(count, 1);
@@ -331,6 +332,16 @@ bool client_attach(client *c, const char *server)
     assert_true(w->status.has_attach);
     assert_true(td_wire_text_is(w->status.server, server));
     return w->status.attached;
+}
+
+bool client_attach(client *c, const char *server)
+{
+    return ask_server(c, server, false);
+}
+
+bool client_leave(client *c, const char *server)
+{
+    return ask_server(c, server, true);
 }
 
 bool client_matched(client *c)

@@ -107,6 +107,7 @@ void client_query(client *c, const void *bytes, size_t size);
 
 // Whether `server` took the client; why not is in world.status.
 bool client_attach(client *c, const char *server);
+bool client_leave(client *c, const char *server); // likewise
 bool client_matched(client *c);
 
 // An observation that fits, with a picture; borrows from the client.

@@ -213,6 +213,37 @@ static void a_client_that_runs_leaves_when_it_is_answered(void **state)
     assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 1);
 }
 
+static void a_client_that_leaves_may_come_back(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    assert_true(client_leave(c, "gpu-1"));
+    world_until(w, is_without_clients);
+    assert_true(client_leave(c, "gpu-1"));
+    assert_true(client_attach(c, "gpu-1"));
+    client_send_seq(c, 1);
+    (void)client_hear(c);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.departed, 1);
+    assert_int_equal(counts.refused_attach, 0);
+}
+
+static void an_older_start_takes_no_newer_one_away(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *newer = client_open(w, 0, "arm-0", 2);
+    assert_true(client_attach(newer, "gpu-1"));
+    client *older = client_open(w, 1, "arm-0", 1);
+    assert_true(client_leave(older, "gpu-1"));
+    client_query(newer, NULL, 0); // the loop has looked after its peers since
+    assert_int_equal(w->status.clients, 1);
+    client_send_seq(newer, 1);
+    (void)client_hear(newer);
+}
+
 static void a_second_start_waits_for_the_first_to_go(void **state)
 {
     world *w = *state;
@@ -317,6 +348,8 @@ int main(void)
         WORLD_TEST(what_the_engine_does_not_take_is_told),
         WORLD_TEST(a_client_whose_token_goes_leaves),
         WORLD_TEST(a_client_that_runs_leaves_when_it_is_answered),
+        WORLD_TEST(a_client_that_leaves_may_come_back),
+        WORLD_TEST(an_older_start_takes_no_newer_one_away),
         WORLD_TEST(a_second_start_waits_for_the_first_to_go),
         WORLD_TEST(a_client_that_sends_a_newer_boot_still_leaves),
         WORLD_TEST(only_the_server_that_was_named_subscribes),

@@ -10,6 +10,7 @@ static const td_wire_field fields[] = {
     TD_WIRE_FIELD("server_boot", u64, ATTACH(server_boot)),
     TD_WIRE_FIELD("boot", u64, ATTACH(boot)),
     TD_WIRE_FIELD("route", u64, ATTACH(route)),
+    TD_WIRE_FIELD("leave", bool, ATTACH(leave)),
 };
 
 static const td_wire_message message = {"attach", sizeof(td_wire_attach),

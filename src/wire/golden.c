@@ -157,6 +157,7 @@ const td_wire_attach td_wire_golden_attach_full = {
     .server_boot = 12,
     .boot = 3,
     .route = 2,
+    .leave = true,
 };
 
 const td_wire_attach td_wire_golden_attach_least = {

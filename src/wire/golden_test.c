@@ -206,8 +206,10 @@ static void same_attach(const td_wire_attach *got, const td_wire_attach *want)
 {
     SAME_TEXT(client);
     SAME_TEXT(server);
+    SAME(server_boot);
     SAME(boot);
     SAME(route);
+    SAME(leave);
 }
 
 static void same_reset(const td_wire_reset *got, const td_wire_reset *want)

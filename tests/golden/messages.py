@@ -150,6 +150,7 @@ ATTACH = {
         "server_boot": 12,
         "boot": 3,
         "route": 2,
+        "leave": True,
     },
     "least": {"schema": 1, "client_uuid": "r", "server_id": "s"},
 }
