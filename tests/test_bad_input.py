@@ -209,7 +209,7 @@ def test_one_of_two_servers_of_one_name_takes_a_robot(house):
     (other,) = set(servers) - set(attached)
     other.kill()
     watch.wait_moving("robot-1")
-    assert watch.count("robot-1", "reconnects") == 0
+    assert watch.count("robot-1", "entered_reconnecting") == 0
     attached[0].kill()
     robot.wait_line("server gpu-1 is gone: holding, looking for one")
     house.serve(mode="client")

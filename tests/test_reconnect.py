@@ -24,7 +24,7 @@ def test_robot_moves_on_when_its_server_is_killed_and_comes_back(house):
     house.serve(endpoint)
     watch = house.watch(endpoint)
     watch.wait_moving("robot-1")
-    assert watch.count("robot-1", "reconnects") == 1
+    assert watch.count("robot-1", "entered_reconnecting") == 1
     assert robot.is_running()
 
 

@@ -12,17 +12,6 @@
 
 #define RECEIVED 256
 
-const char *td_edge_state_name(td_edge_state state)
-{
-    static const char *const names[] = {
-        [TD_EDGE_CONNECTING] = "CONNECTING",
-        [TD_EDGE_STREAMING] = "STREAMING",
-        [TD_EDGE_RECONNECTING] = "RECONNECTING",
-        [TD_EDGE_STOPPED] = "STOPPED",
-    };
-    return names[state];
-}
-
 static void init_values(td_edge *edge)
 {
     pthread_mutex_init(&edge->lock, NULL);
@@ -148,8 +137,9 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
         .inbox_full = atomic_load(&edge->inbox_full),
         .missed_ticks = atomic_load(&edge->missed_ticks),
         .driver_failed = atomic_load(&edge->driver_failed),
-        .reconnects = atomic_load(&edge->reconnects),
     };
+    for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
+        ret_report->entered[i] = atomic_load(&edge->entered[i]);
     pthread_mutex_lock(&edge->lock);
     td_edge_core_counts(edge->core, &ret_report->counts);
     memcpy(ret_report->server, edge->server, sizeof ret_report->server);

@@ -16,6 +16,7 @@
 #include "base/hist.h"
 #include "edge/check.h"
 #include "edge/core.h"
+#include "edge/state.h"
 #include "net/net.h"
 #include "robot/robot.h"
 
@@ -31,16 +32,9 @@ typedef struct td_edge_config {
     int cpu;               // of the tick; -1: any
     int64_t metrics_period_ns; // 0: no metrics
     int64_t refused_for_ns;    // by a server, before a start is given up
+    int64_t watchdog_ns;       // without a chunk, before the server is asked
+                               // again; 0: a second beyond resend_max_ns
 } td_edge_config;
-
-typedef enum td_edge_state {
-    TD_EDGE_CONNECTING,
-    TD_EDGE_STREAMING,
-    TD_EDGE_RECONNECTING,
-    TD_EDGE_STOPPED,
-} td_edge_state;
-
-const char *td_edge_state_name(td_edge_state state);
 
 typedef struct td_edge td_edge;
 
@@ -72,8 +66,8 @@ typedef struct td_edge_report {
     uint64_t inbox_full;      // answers and replies that found no room
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
-    uint64_t reconnects;
-    char server[TD_WIRE_MAX_NAME + 1]; // empty: none
+    uint64_t entered[TD_EDGE_STATE_COUNT]; // each state, how often
+    char server[TD_WIRE_MAX_NAME + 1];     // empty: none
 } td_edge_report;
 
 void td_edge_report_get(td_edge *edge, td_edge_report *ret_report);

@@ -44,7 +44,10 @@ typedef struct puppet {
     void (*edit_answer)(td_wire_action *action);   // NULL: a good chunk
     void (*see)(world *w, const td_wire_obs *obs); // NULL: it only counts
     uint64_t answers_left;                         // then it is silent
+    bool wakes;                                    // when asked to attach
     uint64_t queries, attached, observations;      // that came
+    uint64_t left;                                 // how often the robot did
+    td_edge_state attached_in;                     // the robot's, the last time
     uint32_t images;                               // of the newest one
     char task[16];                                 // likewise
     uint64_t promised; // steps, by the newest answer

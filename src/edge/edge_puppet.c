@@ -27,6 +27,23 @@ static void on_obs(void *user, const td_net_sample *sample)
     td_event_signal(&p->world->wake);
 }
 
+static void leave(puppet *p, td_wire_status *status)
+{
+    p->left++;
+    status->attached = true;
+    if (p->obs) (void)td_net_undeclare(TD_TAKE(p->obs));
+}
+
+// The session waits for the reply: its state is what it is.
+static void note_attach(puppet *p)
+{
+    td_edge_report report;
+    td_edge_report_get(p->world->edge, &report);
+    p->attached++;
+    p->attached_in = report.state;
+    if (p->wakes) p->answers_left = UINT64_MAX;
+}
+
 static void attach(puppet *p, td_slice payload, td_wire_status *status)
 {
     char key[TD_WIRE_MAX_KEY];
@@ -38,12 +55,16 @@ static void attach(puppet *p, td_slice payload, td_wire_status *status)
     assert_true(td_wire_text_is(asked.client, p->world->config.client));
     assert_int_equal(asked.boot, p->world->config.core.boot);
     status->has_attach = true;
+    if (asked.leave) {
+        leave(p, status);
+        return;
+    }
     status->attached = !p->denies;
     if (p->denies) {
         status->attach_reason = td_wire_text_of(p->denies);
         return;
     }
-    p->attached++;
+    note_attach(p);
     if (p->obs) return;
     world_key(p->world, p->world->config.client, "obs", key);
     assert_int_equal(td_net_subscribe(p->net, key, on_obs, p, &p->obs, NULL),

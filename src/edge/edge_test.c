@@ -207,7 +207,7 @@ static void a_robot_holds_until_a_server_is_back(void **state)
     world_until(w, holds);
     puppet_reopen(p);
     world_until(w, plays_again);
-    assert_true(w->report.reconnects >= 1);
+    assert_true(w->report.entered[TD_EDGE_RECONNECTING] >= 1);
     world_stop(w);
     td_edge_report_get(w->edge, &w->report);
     world_close(w);

@@ -1,50 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
-// Finding a server and watching over it. One attempt is: ask everybody for
-// their status, keep those that are ready and fit, take the least loaded, ask
-// it to attach. All on the thread that called td_edge_run(); the transport's
-// callbacks only leave replies in a queue.
+// The shell around the states: each has one thing to do, which waits or asks
+// and tells what came of it; state.c says where that leads. All on the thread
+// that called td_edge_run().
 //
-// Shutdown: declarations go first; a query still under way is waited for, at
-// most its own timeout, because its callbacks know this session.
+// Shutdown: declarations go first, and with the last callback the rest is
+// freed.
 #include "base/log.h"
 #include "edge/shell.h"
-#include "wire/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define REPLIES 64
-#define QUERY_NS (1 * TD_NS_PER_S)
-#define RETRY_NS (TD_NS_PER_S / 2)
-#define STALLED_NS TD_NS_PER_S // beyond the time after which it asks again
 #define LOOK_NS (TD_NS_PER_S / 10)
+#define WATCHDOG_NS TD_NS_PER_S // beyond the time after which it asks again
 
 struct td_edge_session {
     td_edge *edge;
+    td_edge_finder *finder;
     td_net_decl *actions, *servers, *token;
     td_net_pub *metrics;
-    td_wire_encoder *encoder;
-    td_wire_decoder *decoder;
-    td_queue *replies;    // td_net_msg *
-    bool answered;        // the query is done; guarded by the edge's lock
-    uint64_t server_boot; // of the edge's server; guarded by the edge's lock
-    _Atomic bool lost;    // the attached server's token is gone
+    td_wire_encoder *encoder; // of metrics
     int64_t next_metrics_ns;
-    int64_t refused_since_ns;                 // 0: not refused
-    uint64_t connections;                     // so far
-    char said[sizeof((td_errinfo *)0)->text]; // the last complaint
-    td_wire_status status;
-};
+    td_rand rand;
 
-// What one attempt chose.
-typedef struct choice {
-    bool found;
-    char server[TD_WIRE_MAX_NAME + 1];
-    uint64_t boot;
-    float load;
-    bool wanted[TD_WIRE_MAX_IMAGES];
-} choice;
+    td_edge_server server; // the present one; guarded by the edge's lock
+    td_edge_server left;   // alive, but not to be taken first; "": none
+    _Atomic bool lost;     // the present server's token is gone
+    _Atomic bool appeared; // some server's token has come
+    uint64_t connections;  // so far
+    int64_t attached_ns;
+    bool asked_again;   // the present server, and it answered
+    int64_t refused_ns; // since when; 0: not refused
+    uint32_t attempts;  // in a row
+    char said[sizeof((td_errinfo *)0)->text]; // the last complaint
+
+    // As of the last look.
+    int64_t merged_ns;
+    uint64_t fresh, starved_at_fresh, driver_failed;
+};
 
 static bool stopping(const td_edge_session *session)
 {
@@ -56,49 +50,22 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
-// Transport's thread.
-static void on_reply(void *user, const td_net_sample *sample)
+static td_edge_state state_of(const td_edge_session *session)
 {
-    td_edge_session *session = user;
-    td_net_msg *msg = NULL;
-    if (sample->is_error) return;
-    if (td_net_keep(sample, &msg) == TD_OK &&
-        td_queue_push(session->replies, &msg) == TD_OK)
-        return;
-    atomic_fetch_add(&session->edge->inbox_full, 1);
-    if (msg) td_net_msg_free(msg);
-}
-
-// Transport's thread. All under the lock: whoever sees the answer may free the
-// session.
-static void on_done(void *user)
-{
-    td_edge_session *session = user;
-    td_edge *edge = session->edge;
-    pthread_mutex_lock(&edge->lock);
-    session->answered = true;
-    td_event_signal(&edge->session_wake);
-    pthread_mutex_unlock(&edge->lock);
-}
-
-static bool is_answered(td_edge_session *session)
-{
-    pthread_mutex_lock(&session->edge->lock);
-    bool answered = session->answered;
-    pthread_mutex_unlock(&session->edge->lock);
-    return answered;
+    return (td_edge_state)atomic_load(&session->edge->state);
 }
 
 // Whether ".../status/alive/SERVER/BOOT" is that start's. Boot 0: any.
-static bool is_token_of(const char *key, const char *server, uint64_t boot)
+static bool is_token_of(const char *key, const td_edge_server *server)
 {
     static const char before[] = "/status/alive/";
     const char *found = strstr(key, before);
-    size_t size = strlen(server);
+    size_t size = strlen(server->id);
     if (!found || size == 0) return false;
     const char *id = found + strlen(before);
-    if (strncmp(id, server, size) != 0 || id[size] != '/') return false;
-    return boot == 0 || strtoull(id + size + 1, NULL, 10) == boot;
+    if (strncmp(id, server->id, size) != 0 || id[size] != '/') return false;
+    return server->boot == 0 ||
+           strtoull(id + size + 1, NULL, 10) == server->boot;
 }
 
 // Transport's thread.
@@ -107,145 +74,16 @@ static void on_server(void *user, const char *key, bool alive)
     td_edge_session *session = user;
     td_edge *edge = session->edge;
     if (alive) {
-        td_event_signal(&edge->session_wake); // perhaps the one we wait for
+        atomic_store(&session->appeared, true);
+        td_event_signal(&edge->session_wake);
         return;
     }
     pthread_mutex_lock(&edge->lock);
-    bool ours = is_token_of(key, edge->server, session->server_boot);
+    bool ours = is_token_of(key, &session->server);
     pthread_mutex_unlock(&edge->lock);
     if (!ours) return;
     atomic_store(&session->lost, true);
     td_event_signal(&edge->session_wake);
-}
-
-static td_err ask(td_edge_session *session, td_slice payload, td_errinfo *info)
-{
-    td_edge *edge = session->edge;
-    char key[TD_WIRE_MAX_KEY];
-    TD_TRY(td_wire_key(&edge->config.route, NULL, "status", key, info));
-    session->answered = false; // no query is under way
-    TD_TRY(td_net_query(edge->net, key, payload, QUERY_NS, on_reply, on_done,
-                        session, info));
-    while (!is_answered(session))
-        (void)td_event_wait_until(&edge->session_wake, INT64_MAX);
-    return TD_OK;
-}
-
-static void choose(const td_edge_session *session, choice *best)
-{
-    const td_wire_status *status = &session->status;
-    const td_edge_profile *profile = &session->edge->config.profile;
-    if (best->found && best->load <= status->load) return;
-    *best = (choice){
-        .found = true,
-        .boot = status->server_boot,
-        .load = status->load,
-    };
-    memcpy(best->server, status->server.data, status->server.size);
-    for (uint32_t i = 0; i < profile->camera_count; i++)
-        for (uint32_t j = 0; j < status->camera_count; j++)
-            if (td_wire_text_same(profile->cameras[i].name,
-                                  status->cameras[j].name))
-                best->wanted[i] = true;
-}
-
-// Looks at one reply. The first reason not to choose it stays in `why`.
-static td_err consider(td_edge_session *session, td_net_msg *msg, choice *best,
-                       td_errinfo *why)
-{
-    td_slice bytes;
-    td_wire_status *status = &session->status;
-    TD_TRY(td_net_msg_bytes(msg, &bytes));
-    TD_TRY(td_wire_status_decode(session->decoder, bytes.data, bytes.size,
-                                 status, why));
-    TD_TRY(td_edge_check(&session->edge->config.profile, status, why));
-    if (status->state == TD_WIRE_WARMING || status->state == TD_WIRE_DRAINING)
-        return td_fail(why, TD_ERR_NOTFOUND, "server %.*s is %s",
-                       (int)status->server.size, status->server.data,
-                       td_wire_server_state_name(status->state));
-    choose(session, best);
-    return TD_OK;
-}
-
-static td_err find_server(td_edge_session *session, choice *ret_choice,
-                          td_errinfo *info)
-{
-    td_err first = td_fail(
-        info, TD_ERR_NOTFOUND, "no server answers for %s/%s/%s",
-        session->edge->config.route.model, session->edge->config.route.version,
-        session->edge->config.route.application);
-    bool any = false;
-    TD_TRY(ask(session, (td_slice){0}, info));
-    td_net_msg *msg;
-    while (td_queue_pop(session->replies, &msg) == TD_OK) {
-        td_errinfo why = {.text = ""};
-        td_err err = consider(session, msg, ret_choice, &why);
-        if (err != TD_OK && !any) {
-            first = err;
-            *info = why;
-            any = true;
-        }
-        td_net_msg_free(msg);
-    }
-    return ret_choice->found ? TD_OK : first;
-}
-
-static td_err read_attach_reply(td_edge_session *session, const char *server,
-                                td_net_msg *msg, td_errinfo *info)
-{
-    td_slice bytes;
-    const td_wire_status *status = &session->status;
-    TD_TRY(td_net_msg_bytes(msg, &bytes));
-    TD_TRY(td_wire_status_decode(session->decoder, bytes.data, bytes.size,
-                                 &session->status, info));
-    if (!status->has_attach || !td_wire_text_is(status->server, server))
-        return td_fail(info, TD_ERR_NOTFOUND,
-                       "server %s did not answer the attach", server);
-    if (status->attached) return TD_OK;
-    return td_fail(info, TD_ERR_DENIED, "%.*s", (int)status->attach_reason.size,
-                   status->attach_reason.data);
-}
-
-static td_err attach(td_edge_session *session, const choice *chosen,
-                     td_errinfo *info)
-{
-    const td_edge_config *config = &session->edge->config;
-    td_wire_attach message = {
-        .client = td_wire_text_of(config->client),
-        .server = td_wire_text_of(chosen->server),
-        .server_boot = chosen->boot,
-        .boot = config->core.boot,
-        .route = config->core.route,
-    };
-    TD_TRY(td_wire_attach_encode(session->encoder, &message, info));
-    size_t count;
-    const td_slice *parts = td_wire_encoder_parts(session->encoder, &count);
-    TD_TRY(ask(session, parts[0], info)); // an attach is one small part
-    td_err err =
-        td_fail(info, TD_ERR_NOTFOUND, "server %s is gone", chosen->server);
-    td_net_msg *msg;
-    while (td_queue_pop(session->replies, &msg) == TD_OK) {
-        if (err == TD_ERR_NOTFOUND)
-            err = read_attach_reply(session, chosen->server, msg, info);
-        td_net_msg_free(msg);
-    }
-    return err;
-}
-
-// The server's name is known before it is asked, so that its first answer is
-// not a stranger's.
-static td_err join_server(td_edge_session *session, td_errinfo *info)
-{
-    td_edge *edge = session->edge;
-    choice chosen = {0};
-    TD_TRY(find_server(session, &chosen, info));
-    atomic_store(&session->lost, false);
-    pthread_mutex_lock(&edge->lock);
-    memcpy(edge->server, chosen.server, sizeof edge->server);
-    session->server_boot = chosen.boot;
-    memcpy(edge->wanted, chosen.wanted, sizeof edge->wanted);
-    pthread_mutex_unlock(&edge->lock);
-    return attach(session, &chosen, info);
 }
 
 static void put_metrics(td_edge_session *session)
@@ -257,46 +95,98 @@ static void put_metrics(td_edge_session *session)
     session->next_metrics_ns = now_ns + edge->config.metrics_period_ns;
 }
 
-static void set_state(td_edge *edge, td_edge_state state)
+static void say(const td_edge_session *session, const td_edge_transition *step)
 {
-    atomic_store(&edge->state, (int)state);
-    atomic_store(&edge->connection,
-                 state == TD_EDGE_STREAMING ? ++edge->session->connections : 0);
+    char text[TD_WIRE_MAX_NAME + sizeof((td_errinfo *)0)->text];
+    bool bad = step->to == TD_EDGE_STALLED ||
+               step->to == TD_EDGE_RECONNECTING ||
+               step->event == TD_EDGE_EVENT_STARVED ||
+               step->event == TD_EDGE_EVENT_FAIL_SAFE;
+    td_edge_state_say(step, session->server.id, text, sizeof text);
+    td_log_text(bad ? TD_LOG_WARN : TD_LOG_INFO, "edge: %s %s: %s",
+                session->edge->config.client, td_edge_state_name(step->to),
+                text);
 }
 
-static bool stalled(td_edge *edge, int64_t since_ns)
+// A server has the robot: another number makes the tick ask it at once.
+static void begin(td_edge_session *session, td_edge_event event)
 {
-    td_edge_counts counts;
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_counts(edge->core, &counts);
-    pthread_mutex_unlock(&edge->lock);
-    int64_t merged_ns = atomic_load(&edge->merged_ns);
-    int64_t last_ns = merged_ns > since_ns ? merged_ns : since_ns;
-    int64_t patience_ns = edge->config.core.resend_max_ns + STALLED_NS;
-    return counts.left == 0 && now() - last_ns > patience_ns;
+    session->attached_ns = now();
+    session->asked_again = event == TD_EDGE_EVENT_STILL_THERE;
+    session->refused_ns = 0;
+    session->attempts = 0;
+    session->said[0] = 0;
+    atomic_store(&session->edge->connection, ++session->connections);
 }
 
-// Returns when the server is lost or the robot is to stop.
-static void stream(td_edge_session *session)
+static void end(td_edge_session *session)
+{
+    atomic_store(&session->edge->connection, 0);
+    session->left =
+        atomic_load(&session->lost) ? (td_edge_server){0} : session->server;
+}
+
+// The one place where the state changes.
+static void tell(td_edge_session *session, td_edge_event event)
 {
     td_edge *edge = session->edge;
-    int64_t since_ns = now();
-    td_log_text(TD_LOG_INFO, "edge: %s attached to server %s",
-                edge->config.client, edge->server);
-    set_state(edge, TD_EDGE_STREAMING);
-    session->refused_since_ns = 0;
-    session->said[0] = 0;
-    while (!stopping(session) && !atomic_load(&session->lost) &&
-           !stalled(edge, since_ns)) {
-        put_metrics(session);
-        (void)td_event_wait_until(&edge->session_wake, now() + LOOK_NS);
+    const td_edge_transition *step =
+        td_edge_state_next(state_of(session), event);
+    if (!step) return;
+    bool attached = td_edge_state_is_attached(step->to);
+    if (attached &&
+        (event == TD_EDGE_EVENT_ATTACHED || event == TD_EDGE_EVENT_STILL_THERE))
+        begin(session, event);
+    if (!attached && td_edge_state_is_attached(step->from)) end(session);
+    atomic_store(&edge->state, (int)step->to);
+    atomic_fetch_add(&edge->entered[step->to], 1);
+    say(session, step);
+}
+
+// What came of asking a server to take the robot.
+static void tell_result(td_edge_session *session, td_err err,
+                        td_edge_event success)
+{
+    if (err != TD_ERR_DENIED) session->refused_ns = 0;
+    if (err == TD_OK) {
+        tell(session, success);
+    } else if (err == TD_ERR_MISMATCH || err == TD_ERR_VERSION) {
+        tell(session, TD_EDGE_EVENT_MISMATCH);
+    } else if (err == TD_ERR_DENIED) {
+        tell(session, TD_EDGE_EVENT_REFUSED);
+        if (session->refused_ns == 0) session->refused_ns = now();
+        if (now() - session->refused_ns >= session->edge->config.refused_for_ns)
+            tell(session, TD_EDGE_EVENT_TURNED_AWAY);
+    } else {
+        tell(session, TD_EDGE_EVENT_GONE);
     }
-    if (stopping(session)) return;
-    set_state(edge, TD_EDGE_RECONNECTING);
-    atomic_fetch_add(&edge->reconnects, 1);
-    td_log_text(TD_LOG_WARN, "edge: server %s %s: holding, looking for one",
-                edge->server,
-                atomic_load(&session->lost) ? "is gone" : "sends no chunks");
+}
+
+// The server's name is known before it is asked, so that its first answer is
+// not a stranger's.
+static td_err join(td_edge_session *session, const td_edge_server *only,
+                   td_errinfo *info)
+{
+    td_edge *edge = session->edge;
+    const td_edge_server *last = session->left.id[0] ? &session->left : NULL;
+    td_edge_server server;
+    TD_TRY(td_edge_finder_find(session->finder, only, last, &server, info));
+    atomic_store(&session->lost, false);
+    pthread_mutex_lock(&edge->lock);
+    session->server = server;
+    memcpy(edge->server, server.id, sizeof edge->server);
+    memcpy(edge->wanted, server.wanted, sizeof edge->wanted);
+    pthread_mutex_unlock(&edge->lock);
+    return td_edge_finder_attach(session->finder, &server, info);
+}
+
+// Whoever was left alive still listens to this robot.
+static void leave_last(td_edge_session *session)
+{
+    if (session->left.id[0] &&
+        !td_edge_finder_same(&session->left, &session->server))
+        td_edge_finder_leave(session->finder, &session->left);
+    session->left = (td_edge_server){0};
 }
 
 // The same complaint is said once.
@@ -308,49 +198,146 @@ static void complain(td_edge_session *session, td_err err, const char *text)
                 "edge: waiting: %s", text);
 }
 
-// A robot that has never moved gives up on a server that will not have it; one
-// that has moved holds and keeps trying.
-static bool give_up(td_edge_session *session, td_err err)
+// Waits before the next attempt; less when a server appears, but not so that
+// all who waited for it ask at once.
+static void rest(td_edge_session *session)
 {
-    if (session->connections > 0) return false;
-    if (err == TD_ERR_MISMATCH || err == TD_ERR_VERSION) return true;
-    if (err != TD_ERR_DENIED) {
-        session->refused_since_ns = 0;
-        return false;
+    int64_t due_ns =
+        now() + td_edge_state_retry_ns(session->attempts++, &session->rand);
+    for (;;) {
+        int64_t now_ns = now();
+        if (atomic_exchange(&session->appeared, false)) {
+            int64_t soon_ns = now_ns + (int64_t)(td_rand_unit(&session->rand) *
+                                                 (double)TD_EDGE_RETRY_MIN_NS);
+            if (soon_ns < due_ns) due_ns = soon_ns;
+        }
+        put_metrics(session);
+        if (stopping(session) || now_ns >= due_ns) return;
+        int64_t look_ns = now_ns + LOOK_NS;
+        (void)td_event_wait_until(&session->edge->session_wake,
+                                  due_ns < look_ns ? due_ns : look_ns);
     }
-    if (session->refused_since_ns == 0) session->refused_since_ns = now();
-    return now() - session->refused_since_ns >=
-           session->edge->config.refused_for_ns;
 }
 
-// Joins and streams until it is to stop, or gives up.
-static td_err keep_joining(td_edge_session *session, td_errinfo *info)
+static td_err search(td_edge_session *session, td_errinfo *info)
 {
-    while (!stopping(session)) {
-        td_errinfo why = {.text = ""};
-        td_err err = join_server(session, &why);
-        if (err == TD_OK) {
-            stream(session);
-            continue;
-        }
-        if (give_up(session, err)) return td_fail(info, err, "%s", why.text);
-        complain(session, err, why.text);
-        put_metrics(session);
-        if (!stopping(session)) // its signal may have ended the query's wait
-            (void)td_event_wait_until(&session->edge->session_wake,
-                                      now() + RETRY_NS);
+    atomic_store(&session->appeared, false); // whoever is there is asked now
+    td_err err = join(session, NULL, info);
+    tell_result(session, err, TD_EDGE_EVENT_ATTACHED);
+    if (err == TD_OK) {
+        leave_last(session);
+    } else if (state_of(session) != TD_EDGE_STOPPED) {
+        complain(session, err, info->text);
+        rest(session);
     }
+    return err;
+}
+
+// Whether it has held for as many ticks in a row as call for a warning.
+static bool is_starved(td_edge_session *session, const td_edge_counts *counts)
+{
+    uint32_t limit = session->edge->config.core.warn_after_empty_ticks;
+    if (counts->fresh != session->fresh) {
+        session->fresh = counts->fresh;
+        session->starved_at_fresh = counts->starved;
+    }
+    return limit > 0 && counts->starved - session->starved_at_fresh >= limit;
+}
+
+// Whether the driver has failed since the last look.
+static bool is_fail_safe(td_edge_session *session)
+{
+    uint64_t failed = atomic_load(&session->edge->driver_failed);
+    bool more = failed != session->driver_failed;
+    session->driver_failed = failed;
+    return more;
+}
+
+// How the robot does, as the tick and the driver count it.
+static void tell_condition(td_edge_session *session,
+                           const td_edge_counts *counts)
+{
+    bool starved = is_starved(session, counts);
+    bool fail_safe = is_fail_safe(session);
+    bool served = counts->left > 0 || session->merged_ns > session->attached_ns;
+    if (starved) tell(session, TD_EDGE_EVENT_STARVED);
+    if (fail_safe) tell(session, TD_EDGE_EVENT_FAIL_SAFE);
+    if (!starved && !fail_safe && served)
+        tell(session, TD_EDGE_EVENT_RECOVERED);
+}
+
+static void tell_watchdog(td_edge_session *session,
+                          const td_edge_counts *counts)
+{
+    const td_edge_config *config = &session->edge->config;
+    int64_t watchdog_ns = config->watchdog_ns
+                              ? config->watchdog_ns
+                              : config->core.resend_max_ns + WATCHDOG_NS;
+    bool served = session->merged_ns > session->attached_ns;
+    int64_t since_ns = served ? session->merged_ns : session->attached_ns;
+    if (!td_edge_state_overdue(now(), since_ns, counts->left, watchdog_ns))
+        return;
+    tell(session, session->asked_again && !served ? TD_EDGE_EVENT_SILENT
+                                                  : TD_EDGE_EVENT_OVERDUE);
+}
+
+static bool has_merged(td_edge_session *session)
+{
+    int64_t merged_ns = atomic_load(&session->edge->merged_ns);
+    bool more = merged_ns != session->merged_ns;
+    session->merged_ns = merged_ns;
+    return more;
+}
+
+static td_err watch(td_edge_session *session, td_errinfo *info)
+{
+    td_edge *edge = session->edge;
+    td_edge_counts counts;
+    (void)info;
+    put_metrics(session);
+    if (!atomic_load(&session->lost))
+        (void)td_event_wait_until(&edge->session_wake, now() + LOOK_NS);
+    pthread_mutex_lock(&edge->lock);
+    td_edge_core_counts(edge->core, &counts);
+    pthread_mutex_unlock(&edge->lock);
+    if (has_merged(session)) tell(session, TD_EDGE_EVENT_CHUNK);
+    if (atomic_load(&session->lost)) tell(session, TD_EDGE_EVENT_GONE);
+    tell_condition(session, &counts);
+    tell_watchdog(session, &counts);
+    return TD_OK;
+}
+
+static td_err ask_again(td_edge_session *session, td_errinfo *info)
+{
+    td_edge_server same = session->server;
+    td_err err = join(session, &same, info);
+    if (has_merged(session)) // whatever it says of itself
+        tell(session, TD_EDGE_EVENT_CHUNK);
+    else
+        tell_result(session, err, TD_EDGE_EVENT_STILL_THERE);
     return TD_OK;
 }
 
 td_err td_edge_run(td_edge *edge, td_errinfo *info)
 {
+    static td_err (*const doing[])(td_edge_session *, td_errinfo *) = {
+        [TD_EDGE_CONNECTING] = search,   [TD_EDGE_STREAMING] = watch,
+        [TD_EDGE_DEGRADED] = watch,      [TD_EDGE_STALLED] = ask_again,
+        [TD_EDGE_RECONNECTING] = search,
+    };
     td_edge_session *session = edge->session;
-    td_err err = keep_joining(session, info);
-    set_state(edge, TD_EDGE_STOPPED);
+    td_err err = TD_OK; // of what was done last
+    td_errinfo why = {.text = ""};
+    while (state_of(session) != TD_EDGE_STOPPED) {
+        err = TD_OK;
+        if (stopping(session))
+            tell(session, TD_EDGE_EVENT_STOP);
+        else
+            err = doing[state_of(session)](session, &why);
+    }
     session->next_metrics_ns = 0; // the last word
     put_metrics(session);
-    return err;
+    return err == TD_OK ? TD_OK : td_fail(info, err, "%s", why.text);
 }
 
 static td_err declare_token(td_edge_session *session, td_errinfo *info)
@@ -368,15 +355,28 @@ static td_err declare_token(td_edge_session *session, td_errinfo *info)
                         &session->servers, info);
 }
 
+// By the name too: robots that start together may have equal boots.
+static void seed(td_edge_session *session)
+{
+    const td_edge_config *config = &session->edge->config;
+    uint64_t name = 0;
+    for (const char *c = config->client; *c; c++)
+        name = name * 31 + (unsigned char)*c;
+    td_rand of_boot;
+    td_rand_init(&of_boot, config->core.boot);
+    td_rand_fork(&of_boot, name, &session->rand);
+}
+
 static td_err session_init(td_edge_session *session, td_errinfo *info)
 {
     static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
     td_edge *edge = session->edge;
     const td_edge_config *config = &edge->config;
     char key[TD_WIRE_MAX_KEY];
+    seed(session);
+    atomic_store(&edge->entered[TD_EDGE_CONNECTING], 1);
     TD_TRY(td_wire_encoder_new(&session->encoder));
-    TD_TRY(td_wire_decoder_new(&session->decoder));
-    TD_TRY(td_queue_new(REPLIES, sizeof(td_net_msg *), &session->replies));
+    TD_TRY(td_edge_finder_new(edge, &session->finder));
     TD_TRY(td_wire_key(&config->route, config->client, "action", key, info));
     TD_TRY(td_net_subscribe(edge->net, key, td_edge_merger_on_action, edge,
                             &session->actions, info));
@@ -410,11 +410,7 @@ void td_edge_session_free(td_edge_session *session)
     if (session->servers) (void)td_net_undeclare(session->servers);
     if (session->actions) (void)td_net_undeclare(session->actions);
     if (session->metrics) td_net_unpublish(session->metrics);
-    td_net_msg *msg;
-    while (session->replies && td_queue_pop(session->replies, &msg) == TD_OK)
-        td_net_msg_free(msg);
-    if (session->replies) td_queue_free(session->replies);
-    if (session->decoder) td_wire_decoder_free(session->decoder);
+    if (session->finder) td_edge_finder_free(session->finder);
     if (session->encoder) td_wire_encoder_free(session->encoder);
     free(session);
 }

@@ -24,7 +24,9 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     td_wire_tally_counter(metrics, "inbox_full", report->inbox_full);
     td_wire_tally_counter(metrics, "missed_ticks", report->missed_ticks);
     td_wire_tally_counter(metrics, "driver_failed", report->driver_failed);
-    td_wire_tally_counter(metrics, "reconnects", report->reconnects);
+    for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
+        td_wire_tally_counter(metrics, td_edge_state_counter((td_edge_state)i),
+                              report->entered[i]);
 }
 
 static void fill(td_edge *edge, int64_t now_ns, const td_edge_report *report,

@@ -314,7 +314,7 @@ static void a_server_that_comes_back_is_found_again(void **state)
     house_until(h, has_merged_some);
     assert_edges_are_even(h);
     for (size_t i = 0; i < EDGES; i++)
-        assert_true(h->arms[i].report.reconnects >= 3);
+        assert_true(h->arms[i].report.entered[TD_EDGE_RECONNECTING] >= 3);
 }
 
 #define HOUSE_TEST(test)                                                       \

@@ -1,0 +1,237 @@
+// SPDX-License-Identifier: Apache-2.0
+// Asking servers: who is there, and whether one takes the robot. The
+// transport's callbacks only leave replies in a queue.
+//
+// Shutdown: a query that was begun is waited for, at most its own timeout,
+// because its callbacks know this finder; so there is none when it is freed.
+#include "edge/shell.h"
+#include "wire/text.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define REPLIES 64
+#define QUERY_NS (1 * TD_NS_PER_S)
+
+struct td_edge_finder {
+    td_edge *edge;
+    td_wire_encoder *encoder;
+    td_wire_decoder *decoder;
+    td_queue *replies; // td_net_msg *
+    bool answered;     // the query is done; guarded by the edge's lock
+    td_wire_status status;
+};
+
+// What one search looks for, and the best so far.
+typedef struct search {
+    const td_edge_server *only, *last;
+    bool found;
+    td_edge_server best;
+} search;
+
+bool td_edge_finder_same(const td_edge_server *a, const td_edge_server *b)
+{
+    return a->boot == b->boot && strcmp(a->id, b->id) == 0;
+}
+
+// Transport's thread.
+static void on_reply(void *user, const td_net_sample *sample)
+{
+    td_edge_finder *finder = user;
+    td_net_msg *msg = NULL;
+    if (sample->is_error) return;
+    if (td_net_keep(sample, &msg) == TD_OK &&
+        td_queue_push(finder->replies, &msg) == TD_OK)
+        return;
+    atomic_fetch_add(&finder->edge->inbox_full, 1);
+    if (msg) td_net_msg_free(msg);
+}
+
+// Transport's thread. All under the lock: whoever sees the answer may free the
+// finder.
+static void on_done(void *user)
+{
+    td_edge_finder *finder = user;
+    td_edge *edge = finder->edge;
+    pthread_mutex_lock(&edge->lock);
+    finder->answered = true;
+    td_event_signal(&edge->session_wake);
+    pthread_mutex_unlock(&edge->lock);
+}
+
+static bool is_answered(td_edge_finder *finder)
+{
+    pthread_mutex_lock(&finder->edge->lock);
+    bool answered = finder->answered;
+    pthread_mutex_unlock(&finder->edge->lock);
+    return answered;
+}
+
+static td_err ask(td_edge_finder *finder, td_slice payload, td_errinfo *info)
+{
+    td_edge *edge = finder->edge;
+    char key[TD_WIRE_MAX_KEY];
+    TD_TRY(td_wire_key(&edge->config.route, NULL, "status", key, info));
+    finder->answered = false; // no query is under way
+    TD_TRY(td_net_query(edge->net, key, payload, QUERY_NS, on_reply, on_done,
+                        finder, info));
+    while (!is_answered(finder))
+        (void)td_event_wait_until(&edge->session_wake, INT64_MAX);
+    return TD_OK;
+}
+
+static td_err read_reply(td_edge_finder *finder, td_net_msg *msg,
+                         td_errinfo *info)
+{
+    td_slice bytes;
+    TD_TRY(td_net_msg_bytes(msg, &bytes));
+    return td_wire_status_decode(finder->decoder, bytes.data, bytes.size,
+                                 &finder->status, info);
+}
+
+static td_edge_server server_of(const td_edge_finder *finder)
+{
+    const td_wire_status *status = &finder->status;
+    const td_edge_profile *profile = &finder->edge->config.profile;
+    td_edge_server server = {
+        .boot = status->server_boot,
+        .load = status->load,
+    };
+    memcpy(server.id, status->server.data, status->server.size);
+    for (uint32_t i = 0; i < profile->camera_count; i++)
+        for (uint32_t j = 0; j < status->camera_count; j++)
+            if (td_wire_text_same(profile->cameras[i].name,
+                                  status->cameras[j].name))
+                server.wanted[i] = true;
+    return server;
+}
+
+static bool is_better(const search *wish, const td_edge_server *server)
+{
+    if (!wish->found) return true;
+    if (wish->last) {
+        if (td_edge_finder_same(server, wish->last)) return false;
+        if (td_edge_finder_same(&wish->best, wish->last)) return true;
+    }
+    return server->load < wish->best.load;
+}
+
+// Looks at one reply. The reason not to choose it is in `why`.
+static td_err consider(td_edge_finder *finder, td_net_msg *msg, search *wish,
+                       td_errinfo *why)
+{
+    const td_wire_status *status = &finder->status;
+    TD_TRY(read_reply(finder, msg, why));
+    td_edge_server server = server_of(finder);
+    if (wish->only && !td_edge_finder_same(&server, wish->only)) return TD_OK;
+    TD_TRY(td_edge_check(&finder->edge->config.profile, status, why));
+    if (status->state == TD_WIRE_WARMING || status->state == TD_WIRE_DRAINING)
+        return td_fail(why, TD_ERR_NOTFOUND, "server %s is %s", server.id,
+                       td_wire_server_state_name(status->state));
+    if (is_better(wish, &server)) wish->best = server;
+    wish->found = true;
+    return TD_OK;
+}
+
+static td_err nobody(const td_wire_route *route, td_errinfo *info)
+{
+    return td_fail(info, TD_ERR_NOTFOUND, "no server answers for %s/%s/%s",
+                   route->model, route->version, route->application);
+}
+
+td_err td_edge_finder_find(td_edge_finder *finder, const td_edge_server *only,
+                           const td_edge_server *last,
+                           td_edge_server *ret_server, td_errinfo *info)
+{
+    search wish = {.only = only, .last = last};
+    td_err first = TD_OK;
+    td_net_msg *msg;
+    TD_TRY(ask(finder, (td_slice){0}, info));
+    while (td_queue_pop(finder->replies, &msg) == TD_OK) {
+        td_errinfo why = {.text = ""};
+        td_err err = consider(finder, msg, &wish, &why);
+        if (err != TD_OK && first == TD_OK)
+            first = td_fail(info, err, "%s", why.text);
+        td_net_msg_free(msg);
+    }
+    if (!wish.found)
+        return first != TD_OK ? first
+                              : nobody(&finder->edge->config.route, info);
+    *ret_server = wish.best;
+    return TD_OK;
+}
+
+static td_err read_attach_reply(td_edge_finder *finder,
+                                const td_edge_server *server, td_net_msg *msg,
+                                td_errinfo *info)
+{
+    const td_wire_status *status = &finder->status;
+    TD_TRY(read_reply(finder, msg, info));
+    if (!status->has_attach || !td_wire_text_is(status->server, server->id))
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "server %s did not answer the attach", server->id);
+    if (status->attached) return TD_OK;
+    return td_fail(info, TD_ERR_DENIED, "%.*s", (int)status->attach_reason.size,
+                   status->attach_reason.data);
+}
+
+static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
+                         bool leave, td_errinfo *info)
+{
+    const td_edge_config *config = &finder->edge->config;
+    td_wire_attach message = {
+        .client = td_wire_text_of(config->client),
+        .server = td_wire_text_of(server->id),
+        .server_boot = server->boot,
+        .boot = config->core.boot,
+        .route = config->core.route,
+        .leave = leave,
+    };
+    TD_TRY(td_wire_attach_encode(finder->encoder, &message, info));
+    size_t count;
+    const td_slice *parts = td_wire_encoder_parts(finder->encoder, &count);
+    TD_TRY(ask(finder, parts[0], info)); // an attach is one small part
+    td_err err =
+        td_fail(info, TD_ERR_NOTFOUND, "server %s is gone", server->id);
+    td_net_msg *msg;
+    while (td_queue_pop(finder->replies, &msg) == TD_OK) {
+        if (err == TD_ERR_NOTFOUND)
+            err = read_attach_reply(finder, server, msg, info);
+        td_net_msg_free(msg);
+    }
+    return err;
+}
+
+td_err td_edge_finder_attach(td_edge_finder *finder,
+                             const td_edge_server *server, td_errinfo *info)
+{
+    return ask_server(finder, server, false, info);
+}
+
+void td_edge_finder_leave(td_edge_finder *finder, const td_edge_server *server)
+{
+    (void)ask_server(finder, server, true, NULL);
+}
+
+td_err td_edge_finder_new(td_edge *edge, td_edge_finder **ret_finder)
+{
+    TD_AUTO(td_edge_finder) *finder = calloc(1, sizeof *finder);
+    if (!finder) return TD_ERR_NOMEM;
+    finder->edge = edge;
+    TD_TRY(td_wire_encoder_new(&finder->encoder));
+    TD_TRY(td_wire_decoder_new(&finder->decoder));
+    TD_TRY(td_queue_new(REPLIES, sizeof(td_net_msg *), &finder->replies));
+    *ret_finder = TD_TAKE(finder);
+    return TD_OK;
+}
+
+void td_edge_finder_free(td_edge_finder *finder)
+{
+    td_net_msg *msg;
+    while (finder->replies && td_queue_pop(finder->replies, &msg) == TD_OK)
+        td_net_msg_free(msg);
+    if (finder->replies) td_queue_free(finder->replies);
+    if (finder->decoder) td_wire_decoder_free(finder->decoder);
+    if (finder->encoder) td_wire_encoder_free(finder->encoder);
+    free(finder);
+}
