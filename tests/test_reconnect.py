@@ -70,5 +70,6 @@ def test_robot_leaves_a_server_that_stops_answering(house):
     robot.wait_line("attached to server second")
     watch.wait_moving("robot-1")
     first.process.send_signal(signal.SIGCONT)
+    first.wait_line("robot-1 left")
     watch.wait_moving("robot-1")
     assert len(robot.lines("attached to server")) == 2
