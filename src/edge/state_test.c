@@ -41,7 +41,8 @@ static const struct {
 
 static char letter_of(const td_edge_transition *transition)
 {
-    return transition ? letters[transition->to] : '.';
+    if (!transition) return '.';
+    return letters[transition->to];
 }
 
 static void every_event_in_every_state_is_defined(void **state)
