@@ -137,9 +137,24 @@ int64_t td_hist_quantile(const td_hist *hist, double quantile)
     return value_in(bucket_at_rank(hist, (uint64_t)rank), td_hist_max(hist));
 }
 
+uint64_t td_hist_count_to(const td_hist *hist, int64_t value)
+{
+    if (value < 0) return 0;
+    uint64_t count = 0;
+    size_t last = bucket_of((uint64_t)value);
+    for (size_t i = 0; i <= last; i++)
+        count += atomic_load_explicit(&hist->buckets[i], memory_order_relaxed);
+    return count;
+}
+
 uint64_t td_hist_count(const td_hist *hist)
 {
     return atomic_load_explicit(&hist->count, memory_order_acquire);
+}
+
+uint64_t td_hist_sum(const td_hist *hist)
+{
+    return atomic_load_explicit(&hist->sum, memory_order_relaxed);
 }
 
 int64_t td_hist_min(const td_hist *hist)
@@ -158,6 +173,5 @@ double td_hist_mean(const td_hist *hist)
 {
     uint64_t count = td_hist_count(hist);
     if (count == 0) return 0;
-    uint64_t sum = atomic_load_explicit(&hist->sum, memory_order_relaxed);
-    return (double)sum / (double)count;
+    return (double)td_hist_sum(hist) / (double)count;
 }

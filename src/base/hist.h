@@ -43,7 +43,12 @@ void td_hist_since(const td_hist *now, const td_hist *before,
 // thread.
 int64_t td_hist_quantile(const td_hist *hist, double quantile);
 
+// How many values are `value` or less, or above it by less than one bucket's
+// width. At INT64_MAX all that the buckets hold. Any thread.
+uint64_t td_hist_count_to(const td_hist *hist, int64_t value);
+
 uint64_t td_hist_count(const td_hist *hist);
+uint64_t td_hist_sum(const td_hist *hist);
 int64_t td_hist_min(const td_hist *hist); // 0 when empty
 int64_t td_hist_max(const td_hist *hist); // 0 when empty
 double td_hist_mean(const td_hist *hist); // 0 when empty

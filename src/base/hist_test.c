@@ -155,6 +155,30 @@ static void mean_is_exact(void **state)
     assert_true(td_hist_mean(&hist) == 1500001.5);
 }
 
+static void the_count_to_a_value_is_within_a_bucket(void **state)
+{
+    (void)state;
+    static const int64_t values[] = {0, 127, 1000000, 1000001, 2000000};
+    uint64_t sum = 0;
+    for (size_t i = 0; i < TD_COUNT_OF(values); i++) {
+        td_hist_record(&hist, values[i]);
+        sum += (uint64_t)values[i];
+    }
+    td_hist_record(&hist, INT64_MAX);
+    assert_int_equal(td_hist_sum(&hist), sum + INT64_MAX);
+
+    assert_int_equal(td_hist_count_to(&hist, -1), 0);
+    assert_int_equal(td_hist_count_to(&hist, 0), 1);
+    assert_int_equal(td_hist_count_to(&hist, 126), 1);
+    assert_int_equal(td_hist_count_to(&hist, 127), 2);
+    assert_int_equal(td_hist_count_to(&hist, 990000), 2);
+    assert_int_equal(td_hist_count_to(&hist, 1000000), 4);
+    assert_int_equal(td_hist_count_to(&hist, 1980000), 4);
+    assert_int_equal(td_hist_count_to(&hist, 2000000), 5);
+    assert_int_equal(td_hist_count_to(&hist, (INT64_C(1) << 39) - 1), 5);
+    assert_int_equal(td_hist_count_to(&hist, INT64_MAX), 6);
+}
+
 static void merging_equals_recording_all(void **state)
 {
     (void)state;
@@ -255,6 +279,7 @@ int main(void)
         cmocka_unit_test_setup(values_beyond_the_range_are_not_made_smaller,
                                setup),
         cmocka_unit_test_setup(mean_is_exact, setup),
+        cmocka_unit_test_setup(the_count_to_a_value_is_within_a_bucket, setup),
         cmocka_unit_test_setup(merging_equals_recording_all, setup),
         cmocka_unit_test_setup(merging_an_empty_one_changes_nothing, setup),
         cmocka_unit_test_setup(since_holds_what_came_after_the_copy, setup),
