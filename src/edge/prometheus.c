@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/prometheus.h"
+
+#include <string.h>
+
+static const struct {
+    const char *name;
+    const char *help;
+    size_t offset; // of the uint64_t in td_edge_report
+} counters[] = {
+#define COUNTER(name, field, help)                                             \
+    {"tendon_edge_" name "_total", help, offsetof(td_edge_report, field)}
+    COUNTER("ticks", counts.ticks, "Control ticks."),
+    COUNTER("fresh_ticks", counts.fresh, "Ticks that played a new action."),
+    COUNTER("starved_ticks", counts.starved,
+            "Ticks that held for want of an action."),
+    COUNTER("missed_ticks", missed_ticks,
+            "Periods that went by while the tick was late."),
+    COUNTER("observations_asked", counts.asked,
+            "Observations that the tick asked for."),
+    COUNTER("observations_replaced", outbox_replaced,
+            "Observations replaced by a newer one before they were sent."),
+    COUNTER("observations_frameless", frame_failed,
+            "Observations not sent for want of a camera's frame."),
+    COUNTER("observations_sent", counts.sent,
+            "Observations handed to the transport."),
+    COUNTER("inbox_full", inbox_full, "Answers that found no room."),
+    COUNTER("driver_failed", driver_failed, "Failures of the robot's driver."),
+    COUNTER("metrics_failed", metrics_failed,
+            "Reports on the metrics topic that could not be sent."),
+#undef COUNTER
+};
+
+static void write_counters(td_prom *prom, const td_edge_report *report)
+{
+    for (size_t i = 0; i < TD_COUNT_OF(counters); i++) {
+        uint64_t value;
+        memcpy(&value, (const char *)report + counters[i].offset, sizeof value);
+        td_prom_counter(prom, counters[i].name, counters[i].help, NULL, value);
+    }
+}
+
+// PENDING is no end: an observation leaves it again.
+static void write_outcomes(td_prom *prom, const td_edge_counts *counts)
+{
+    td_prom_gauge(prom, "tendon_edge_observations_pending",
+                  "Observations on their way.", NULL,
+                  (double)counts->outcomes[TD_EDGE_PENDING]);
+    for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++) {
+        if (i == TD_EDGE_PENDING) continue;
+        const char *outcome = td_edge_outcome_name((td_edge_outcome)i);
+        td_prom_counter(prom, "tendon_edge_observations_ended_total",
+                        "Observations sent, by what came of them.",
+                        (td_prom_label[]){{"outcome", outcome}, {0}},
+                        counts->outcomes[i]);
+    }
+}
+
+static void write_strays(td_prom *prom, const td_edge_counts *counts)
+{
+    for (int i = 0; i < TD_EDGE_STRAY_COUNT; i++) {
+        const char *why = td_edge_stray_name((td_edge_stray)i);
+        td_prom_counter(prom, "tendon_edge_answers_dropped_total",
+                        "Answers to nothing on its way, by why they were "
+                        "dropped.",
+                        (td_prom_label[]){{"why", why}, {0}},
+                        counts->strays[i]);
+    }
+}
+
+static void write_states(td_prom *prom, const td_edge_report *report)
+{
+    for (int i = 0; i < TD_EDGE_STATE_COUNT; i++) {
+        const char *state = td_edge_state_name((td_edge_state)i);
+        td_prom_gauge(prom, "tendon_edge_state",
+                      "1 for the state of the session, 0 for the others.",
+                      (td_prom_label[]){{"state", state}, {0}},
+                      (int)report->state == i);
+    }
+    for (int i = 0; i < TD_EDGE_STATE_COUNT; i++) {
+        const char *state = td_edge_state_name((td_edge_state)i);
+        td_prom_counter(prom, "tendon_edge_state_entered_total",
+                        "How often each state was entered.",
+                        (td_prom_label[]){{"state", state}, {0}},
+                        report->entered[i]);
+    }
+}
+
+static void write_times(td_prom *prom, const td_edge_times *times)
+{
+    td_prom_histogram(prom, "tendon_edge_lateness_seconds",
+                      "Wake-up of the tick after its due time.", NULL,
+                      times->lateness_ns);
+    td_prom_histogram(prom, "tendon_edge_transport_seconds",
+                      "From an observation's put to its answer's callback.",
+                      NULL, times->transport_ns);
+    td_prom_histogram(prom, "tendon_edge_installed_seconds",
+                      "From an observation's capture to its chunk's "
+                      "installation.",
+                      NULL, times->installed_ns);
+}
+
+void td_edge_prometheus_write(td_prom *prom, const char *client,
+                              const td_edge_report *report,
+                              const td_edge_times *times)
+{
+    td_prom_gauge(
+        prom, "tendon_edge_info", "Which robot this is, and its server.",
+        (td_prom_label[]){{"client", client}, {"server", report->server}, {0}},
+        1);
+    write_states(prom, report);
+    write_counters(prom, report);
+    write_outcomes(prom, &report->counts);
+    write_strays(prom, &report->counts);
+    td_prom_gauge(prom, "tendon_edge_buffer_rows", "Actions left to play.",
+                  NULL, report->counts.left);
+    write_times(prom, times);
+}
