@@ -10,21 +10,7 @@
 // next timeline out of the present one and a chunk; where both know a step, the
 // two are blended, each channel by its kind.
 
-#include "base/err.h"
-#include "tendon/wire.h"
-
-typedef enum td_edge_aggregate {
-    TD_EDGE_WEIGHTED_AVERAGE, // 0.3 old + 0.7 new
-    TD_EDGE_LATEST_ONLY,      // new
-    TD_EDGE_AVERAGE,          // 0.5 old + 0.5 new
-    TD_EDGE_CONSERVATIVE,     // 0.7 old + 0.3 new
-} td_edge_aggregate;
-
-typedef struct td_edge_blend {
-    td_edge_aggregate aggregate;
-    uint32_t channels;
-    const td_wire_channel_kind *kinds; // [channels], borrowed
-} td_edge_blend;
+#include "edge/blend.h"
 
 typedef struct td_edge_chunk {
     uint64_t first; // the step of row 0
@@ -39,12 +25,14 @@ struct td_edge_timeline {
     uint64_t first;            // the step of row 0
     uint32_t rows;
     uint32_t channels;
+    int64_t captured_ns; // the observation of its newest chunk; the core's
+    uint32_t refused;    // rows whose user's function was refused
     float data[];
 };
 
-// Builds what follows `old` (NULL: nothing yet) from step `cursor` on, at or
-// after the chunk's first. Owned by the caller; free with free(). EMPTY if
-// nothing of the chunk lies ahead.
+// Builds what follows `old` (NULL: nothing yet) from step `cursor` on, which
+// neither starts after. Runs the user's function, if there is one. Owned by the
+// caller; free with free(). EMPTY if nothing of the chunk lies ahead.
 TD_NODISCARD td_err td_edge_timeline_merge(const td_edge_timeline *old,
                                            const td_edge_chunk *chunk,
                                            uint64_t cursor,
@@ -58,8 +46,5 @@ const float *td_edge_timeline_row(const td_edge_timeline *timeline,
 // How many rows are left from step `cursor` on.
 uint32_t td_edge_timeline_left(const td_edge_timeline *timeline,
                                uint64_t cursor);
-
-// The share of the new value in a blend, 0 to 1.
-float td_edge_aggregate_share(td_edge_aggregate aggregate);
 
 #endif

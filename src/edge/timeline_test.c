@@ -6,7 +6,6 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include <cmocka.h>
 
@@ -14,19 +13,17 @@
 
 static const td_wire_channel_kind linear[] = {TD_WIRE_LINEAR};
 static const td_wire_channel_kind angle[] = {TD_WIRE_ANGLE};
-static const td_wire_channel_kind quaternion[] = {
-    TD_WIRE_QUATERNION,
-    TD_WIRE_QUATERNION,
-    TD_WIRE_QUATERNION,
-    TD_WIRE_QUATERNION,
+
+static const td_edge_blend latest = {
+    .aggregate = TD_EDGE_LATEST_ONLY,
+    .channels = 1,
+    .kinds = linear,
 };
-
-static const td_edge_blend latest = {TD_EDGE_LATEST_ONLY, 1, linear};
-
-static bool is_near(float a, float b)
-{
-    return fabsf(a - b) < 1e-5F;
-}
+static const td_edge_blend average = {
+    .aggregate = TD_EDGE_AVERAGE,
+    .channels = 1,
+    .kinds = linear,
+};
 
 static td_edge_timeline *merge(const td_edge_timeline *old, uint64_t first,
                                uint32_t rows, const float *data,
@@ -37,17 +34,6 @@ static td_edge_timeline *merge(const td_edge_timeline *old, uint64_t first,
     assert_int_equal(td_edge_timeline_merge(old, &chunk, cursor, blend, &next),
                      TD_OK);
     return next;
-}
-
-// One row of `before`, then one of `after` for the same step.
-static void blend_rows(const td_edge_blend *blend, const float *before,
-                       const float *after, float *ret_row)
-{
-    td_edge_timeline *old = merge(NULL, 0, 1, before, 0, blend);
-    td_edge_timeline *new = merge(old, 0, 1, after, 0, blend);
-    memcpy(ret_row, new->data, blend->channels * sizeof(float));
-    free(old);
-    free(new);
 }
 
 static void no_timeline_has_no_rows(void **state)
@@ -95,33 +81,9 @@ static void a_chunk_all_past_is_empty(void **state)
     assert_ptr_equal(next, &untouched);
 }
 
-static void each_aggregate_takes_its_share_of_the_new(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        td_edge_aggregate aggregate;
-        float share;
-    } cases[] = {
-        {"weighted_average", TD_EDGE_WEIGHTED_AVERAGE, 0.7F},
-        {"latest_only", TD_EDGE_LATEST_ONLY, 1.0F},
-        {"average", TD_EDGE_AVERAGE, 0.5F},
-        {"conservative", TD_EDGE_CONSERVATIVE, 0.3F},
-    };
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_edge_blend blend = {cases[i].aggregate, 1, linear};
-        float row;
-        blend_rows(&blend, (float[]){10}, (float[]){20}, &row);
-        if (!is_near(row, 10 + 10 * cases[i].share) ||
-            td_edge_aggregate_share(cases[i].aggregate) != cases[i].share)
-            fail_msg("%s: %g", cases[i].name, (double)row);
-    }
-}
-
 static void only_steps_that_both_know_are_blended(void **state)
 {
     (void)state;
-    const td_edge_blend average = {TD_EDGE_AVERAGE, 1, linear};
     td_edge_timeline *old =
         merge(NULL, 0, 3, (float[]){0, 10, 20}, 0, &average);
     td_edge_timeline *new =
@@ -159,139 +121,167 @@ static void generations_count_up(void **state)
     free(second);
 }
 
-static void angles_blend_the_short_way(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        td_edge_aggregate aggregate;
-        float old, new, expected; // expected up to whole turns
-    } cases[] = {
-        {"no seam", TD_EDGE_AVERAGE, 1.0F, 2.0F, 1.5F},
-        {"over pi", TD_EDGE_AVERAGE, 3.0F, 3.0F - TURN + 0.4F, 3.2F},
-        {"under -pi", TD_EDGE_AVERAGE, -3.0F, TURN - 3.4F, -3.2F},
-        {"mostly new", TD_EDGE_WEIGHTED_AVERAGE, 3.1F, -3.1F,
-         3.1F + 0.7F * (TURN - 6.2F)},
-        {"mostly old", TD_EDGE_CONSERVATIVE, 3.1F, -3.1F,
-         3.1F + 0.3F * (TURN - 6.2F)},
-        {"turns apart", TD_EDGE_AVERAGE, 0.2F, 0.4F + 3 * TURN, 0.3F},
-        {"the same place", TD_EDGE_AVERAGE, 1.0F, 1.0F - TURN, 1.0F},
-    };
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_edge_blend blend = {cases[i].aggregate, 1, angle};
-        float row;
-        blend_rows(&blend, &cases[i].old, &cases[i].new, &row);
-        if (!is_near(remainderf(row - cases[i].expected, TURN), 0))
-            fail_msg("%s: %g", cases[i].name, (double)row);
-    }
-}
-
 // Row 1 is blended and row 2 is the chunk's alone; both say 4 radians.
 static void blended_angles_join_their_chunk_without_a_turn(void **state)
 {
     (void)state;
-    const td_edge_blend average = {TD_EDGE_AVERAGE, 1, angle};
+    const td_edge_blend halves = {
+        .aggregate = TD_EDGE_AVERAGE,
+        .channels = 1,
+        .kinds = angle,
+    };
     td_edge_timeline *old =
-        merge(NULL, 0, 2, (float[]){4.0F, 4.0F - TURN}, 0, &average);
-    td_edge_timeline *new = merge(old, 1, 2, (float[]){4, 4}, 1, &average);
+        merge(NULL, 0, 2, (float[]){4.0f, 4.0f - TURN}, 0, &halves);
+    td_edge_timeline *new = merge(old, 1, 2, (float[]){4, 4}, 1, &halves);
     assert_float_equal(new->data[0], 4, 1e-5);
     assert_float_equal(new->data[1], 4, 0);
     free(old);
     free(new);
 }
 
-// A turn about z, as x, y, z, w.
-static void turn_about_z(double degrees, double sign, float ret[4])
-{
-    double half = degrees * M_PI / 360.0;
-    ret[0] = ret[1] = 0;
-    ret[2] = (float)(sign * sin(half));
-    ret[3] = (float)(sign * cos(half));
-}
-
-static void quaternions_turn_along_the_short_arc(void **state)
+// Old says 0 and new says 1; the row played before was 0.
+static void a_temporal_merge_has_no_jump_at_either_end(void **state)
 {
     (void)state;
+    static const float zeros[12];
+    static const float ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1};
+    const td_edge_blend temporal = {
+        .aggregate = TD_EDGE_TEMPORAL,
+        .channels = 1,
+        .kinds = linear,
+    };
+    for (uint32_t played = 0; played < 12; played++) {
+        td_edge_timeline *old = merge(NULL, 0, 12, zeros, 0, &latest);
+        td_edge_timeline *new = merge(old, played, 12, ones, played, &temporal);
+        float stride = 1.0f / (float)(12 - played + 1);
+        float before = 0;
+        for (uint32_t i = 0; i < new->rows; i++) {
+            assert_true(new->data[i] >= before);
+            assert_true(new->data[i] - before <= stride + 1e-6f);
+            before = new->data[i];
+        }
+        assert_true(1 - before <= stride + 1e-6f);
+        free(old);
+        free(new);
+    }
+}
+
+static void the_overlap_counts_from_the_cursor(void **state)
+{
+    (void)state;
+    const td_edge_blend temporal = {
+        .aggregate = TD_EDGE_TEMPORAL,
+        .channels = 1,
+        .kinds = linear,
+    };
+    td_edge_timeline *old =
+        merge(NULL, 0, 6, (float[]){0, 0, 0, 0, 0, 0}, 0, &temporal);
+    td_edge_timeline *new =
+        merge(old, 1, 7, (float[]){8, 8, 8, 8, 8, 8, 8}, 3, &temporal);
+    const float expected[] = {2, 4, 6, 8, 8};
+    assert_int_equal(new->rows, 5);
+    assert_memory_equal(new->data, expected, sizeof expected);
+    free(old);
+    free(new);
+}
+
+// Refuses odd steps.
+static void keep_old_on_even_steps(void *user, uint64_t step,
+                                   const float *old_row, const float *new_row,
+                                   uint32_t channels, float *ret_row)
+{
+    (void)new_row, (void)channels;
+    ++*(int *)user;
+    ret_row[0] = step % 2 == 0 ? old_row[0] : NAN;
+}
+
+static void refused_rows_are_new_and_counted(void **state)
+{
+    (void)state;
+    int calls = 0;
+    const td_edge_blend custom = {
+        .aggregate = TD_EDGE_CUSTOM,
+        .channels = 1,
+        .kinds = linear,
+        .fn = keep_old_on_even_steps,
+        .user = &calls,
+    };
+    td_edge_timeline *old =
+        merge(NULL, 0, 4, (float[]){0, 1, 2, 3}, 0, &custom);
+    assert_int_equal(calls, 0);
+    assert_int_equal(old->refused, 0);
+    td_edge_timeline *new =
+        merge(old, 1, 5, (float[]){11, 12, 13, 14, 15}, 1, &custom);
+    const float expected[] = {11, 2, 13, 14, 15};
+    assert_memory_equal(new->data, expected, sizeof expected);
+    assert_int_equal(calls, 3);
+    assert_int_equal(new->refused, 2);
+    free(old);
+    free(new);
+}
+
+static void every_quaternion_of_a_timeline_has_length_one(void **state)
+{
+    (void)state;
+    static const td_wire_channel_kind quaternion[] = {
+        TD_WIRE_QUATERNION,
+        TD_WIRE_QUATERNION,
+        TD_WIRE_QUATERNION,
+        TD_WIRE_QUATERNION,
+    };
+    td_edge_blend blend = {.channels = 4, .kinds = quaternion};
+    const float data[] = {0, 0, 0, 2, 0, 3, 0, 3, 0.1f, 0, 0, 0};
+    for (int i = TD_EDGE_WEIGHTED_AVERAGE; i <= TD_EDGE_TEMPORAL; i++) {
+        blend.aggregate = (td_edge_aggregate)i;
+        td_edge_timeline *old = merge(NULL, 0, 3, data, 0, &blend);
+        td_edge_timeline *new = merge(old, 1, 3, data, 1, &blend);
+        for (uint32_t row = 0; row < new->rows; row++) {
+            const float *q = &new->data[(size_t)row * 4];
+            assert_float_equal(
+                q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3], 1, 1e-6);
+        }
+        free(old);
+        free(new);
+    }
+}
+
+static void the_example_of_the_docs_holds(void **state)
+{
+    (void)state;
+    static const td_wire_channel_kind kinds[] = {TD_WIRE_LINEAR, TD_WIRE_HOLD};
     static const struct {
         const char *name;
         td_edge_aggregate aggregate;
-        double from, from_sign, to, to_sign, expected; // degrees about z
+        float step_4, step_5;
     } cases[] = {
-        {"half way", TD_EDGE_AVERAGE, 0, 1, 90, 1, 45},
-        {"constant speed", TD_EDGE_CONSERVATIVE, 0, 1, 100, 1, 30},
-        {"mostly new", TD_EDGE_WEIGHTED_AVERAGE, 0, 1, 100, 1, 70},
-        {"old by its other name", TD_EDGE_AVERAGE, 0, -1, 90, 1, 45},
-        {"new by its other name", TD_EDGE_AVERAGE, 0, 1, 90, -1, 45},
-        {"back over the seam", TD_EDGE_AVERAGE, 170, 1, -170, 1, -180},
-        {"the same", TD_EDGE_AVERAGE, 33, 1, 33, 1, 33},
-        {"the same, other name", TD_EDGE_AVERAGE, 33, -1, 33, 1, 33},
-        {"almost the same", TD_EDGE_AVERAGE, 33, 1, 33.00001, 1, 33},
-        {"latest only", TD_EDGE_LATEST_ONLY, 0, 1, 90, -1, 90},
+        {"weighted_average", TD_EDGE_WEIGHTED_AVERAGE, 11, 12},
+        {"latest_only", TD_EDGE_LATEST_ONLY, 14, 15},
+        {"average", TD_EDGE_AVERAGE, 9, 10},
+        {"conservative", TD_EDGE_CONSERVATIVE, 7, 8},
+        {"temporal", TD_EDGE_TEMPORAL, 7.3333335f, 11.666667f},
     };
+    const float a[] = {0, 0, 1, 0, 2, 0, 3, 0, 4, 0, 5, 0};
+    const float b[] = {12, 0, 13, 0, 14, 0, 15, 1, 16, 1, 17, 1};
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_edge_blend blend = {cases[i].aggregate, 4, quaternion};
-        float old[4], new[4], expected[4], row[4];
-        turn_about_z(cases[i].from, cases[i].from_sign, old);
-        turn_about_z(cases[i].to, cases[i].to_sign, new);
-        turn_about_z(cases[i].expected, cases[i].to_sign, expected);
-        blend_rows(&blend, old, new, row);
-        for (int k = 0; k < 4; k++)
-            if (!is_near(row[k], expected[k]))
-                fail_msg("%s: [%d] is %g", cases[i].name, k, (double)row[k]);
+        const td_edge_blend blend = {
+            .aggregate = cases[i].aggregate,
+            .channels = 2,
+            .kinds = kinds,
+        };
+        td_edge_timeline *old = merge(NULL, 0, 6, a, 0, &blend);
+        td_edge_timeline *new = merge(old, 2, 6, b, 4, &blend);
+        const float expected[] = {
+            cases[i].step_4, 0, cases[i].step_5, 1, 16, 1, 17, 1,
+        };
+        assert_int_equal(new->first, 4);
+        assert_int_equal(new->rows, 4);
+        for (int k = 0; k < 8; k++)
+            if (new->data[k] != expected[k])
+                fail_msg("%s: [%d] is %a", cases[i].name, k,
+                         (double)new->data[k]);
+        free(old);
+        free(new);
     }
-}
-
-static void quaternions_come_out_with_length_one(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *name;
-        float old[4], new[4];
-    } cases[] = {
-        {"both long", {0, 0, 0, 3}, {0, 2, 0, 2}},
-        {"both short", {0.1F, 0, 0, 0}, {0, 0, 0.2F, 0}},
-        {"opposite", {1, 0, 0, 0}, {-1, 0, 0, 0}},
-        {"no old one", {0, 0, 0, 0}, {0, 0.6F, 0, 0.8F}},
-    };
-    const td_edge_blend blend = {TD_EDGE_WEIGHTED_AVERAGE, 4, quaternion};
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        float row[4];
-        blend_rows(&blend, cases[i].old, cases[i].new, row);
-        float length = 0;
-        for (int k = 0; k < 4; k++)
-            length += row[k] * row[k];
-        if (!is_near(length, 1))
-            fail_msg("%s: %g", cases[i].name, (double)length);
-    }
-}
-
-static void a_gripper_takes_the_new_value(void **state)
-{
-    (void)state;
-    const td_wire_channel_kind kinds[] = {TD_WIRE_HOLD};
-    const td_edge_blend blend = {TD_EDGE_CONSERVATIVE, 1, kinds};
-    float row;
-    blend_rows(&blend, (float[]){0}, (float[]){1}, &row);
-    assert_float_equal(row, 1, 0);
-}
-
-static void each_channel_blends_by_its_own_kind(void **state)
-{
-    (void)state;
-    const td_wire_channel_kind kinds[] = {
-        TD_WIRE_HOLD,       TD_WIRE_QUATERNION, TD_WIRE_QUATERNION,
-        TD_WIRE_QUATERNION, TD_WIRE_QUATERNION, TD_WIRE_LINEAR,
-        TD_WIRE_ANGLE,
-    };
-    const td_edge_blend blend = {TD_EDGE_AVERAGE, 7, kinds};
-    float old[7] = {0, 0, 0, 0, 1, 10, 3.0F};
-    float new[7] = {1, 0, 0, 1, 0, 20, 3.4F - TURN};
-    float half = sqrtf(0.5F);
-    float expected[7] = {1, 0, 0, half, half, 15, 3.2F - TURN};
-    float row[7];
-    blend_rows(&blend, old, new, row);
-    for (int i = 0; i < 7; i++)
-        assert_float_equal(row[i], expected[i], 1e-5);
 }
 
 int main(void)
@@ -301,16 +291,15 @@ int main(void)
         cmocka_unit_test(rows_below_the_cursor_are_past),
         cmocka_unit_test(left_counts_down_to_nothing),
         cmocka_unit_test(a_chunk_all_past_is_empty),
-        cmocka_unit_test(each_aggregate_takes_its_share_of_the_new),
         cmocka_unit_test(only_steps_that_both_know_are_blended),
         cmocka_unit_test(steps_beyond_the_newer_chunk_are_dropped),
         cmocka_unit_test(generations_count_up),
-        cmocka_unit_test(angles_blend_the_short_way),
         cmocka_unit_test(blended_angles_join_their_chunk_without_a_turn),
-        cmocka_unit_test(quaternions_turn_along_the_short_arc),
-        cmocka_unit_test(quaternions_come_out_with_length_one),
-        cmocka_unit_test(a_gripper_takes_the_new_value),
-        cmocka_unit_test(each_channel_blends_by_its_own_kind),
+        cmocka_unit_test(a_temporal_merge_has_no_jump_at_either_end),
+        cmocka_unit_test(the_overlap_counts_from_the_cursor),
+        cmocka_unit_test(refused_rows_are_new_and_counted),
+        cmocka_unit_test(every_quaternion_of_a_timeline_has_length_one),
+        cmocka_unit_test(the_example_of_the_docs_holds),
     };
     return cmocka_run_group_tests_name("edge/timeline", tests, NULL, NULL);
 }
