@@ -67,13 +67,27 @@ static void limits_that_make_no_sense_are_named(void **state)
     }
 }
 
+// Neither 0.1 nor -0.1 is a float32, and both round away from 0.
 static void position_limits_round_inward(void **state)
 {
     (void)state;
-    td_edge_gate gate = gate_of(-0.1, 0.7, NONE, NONE);
-    assert_true((double)gate_pass_one(&gate, 5) <= 0.7);
-    assert_true((double)gate_pass_one(&gate, -5) >= -0.1);
-    assert_float_equal(gate_pass_one(&gate, 5), 0.7, 1e-7);
+    td_edge_gate gate = gate_of(-0.1, 0.1, NONE, NONE);
+    float high = gate_pass_one(&gate, 5), low = gate_pass_one(&gate, -5);
+    assert_true((double)high <= 0.1 && high > 0.0999999F);
+    assert_true((double)low >= -0.1 && low < -0.0999999F);
+}
+
+// Too fast to stop short of what a float32 can hold, if that were no limit.
+static void a_channel_without_limits_stays_finite(void **state)
+{
+    (void)state;
+    const td_edge_gate_channel channel = {TD_WIRE_LINEAR, -NONE, NONE, NONE,
+                                          1e36};
+    static const float rows[] = {3.21e38F, 3.23e38F,  3.26e38F,  3.30e38F,
+                                 3.35e38F, 3.402e38F, 3.402e38F, 3.402e38F};
+    td_edge_gate gate = gate_new(&channel, 1, (float[]){3.2e38F});
+    for (size_t i = 0; i < TD_COUNT_OF(rows); i++)
+        assert_true(isfinite(gate_pass_one(&gate, rows[i])));
 }
 
 static void each_limit_is_hit_under_its_name(void **state)
@@ -253,6 +267,15 @@ static void a_free_angle_goes_the_shorter_way_and_does_not_wrap(void **state)
     assert_float_equal(command, M_PI + 0.25, 1e-6);
 }
 
+static void a_free_angle_less_than_half_a_turn_away_is_not_touched(void **state)
+{
+    (void)state;
+    const td_edge_gate_channel channel = {TD_WIRE_ANGLE, -NONE, NONE, NONE,
+                                          NONE};
+    td_edge_gate gate = gate_new(&channel, 1, (float[]){3});
+    assert_true(signbit(gate_pass_one(&gate, -0.0F)));
+}
+
 static void an_angle_with_limits_is_a_line(void **state)
 {
     (void)state;
@@ -367,6 +390,7 @@ int main(void)
         cmocka_unit_test(a_reading_that_is_no_place_does_not_start_it),
         cmocka_unit_test(limits_that_make_no_sense_are_named),
         cmocka_unit_test(position_limits_round_inward),
+        cmocka_unit_test(a_channel_without_limits_stays_finite),
         cmocka_unit_test(each_limit_is_hit_under_its_name),
         cmocka_unit_test(hits_in_a_row_are_counted_until_a_clean_tick),
         cmocka_unit_test(the_first_command_starts_from_where_the_robot_is),
@@ -378,6 +402,8 @@ int main(void)
         cmocka_unit_test(a_target_that_jumps_onto_the_command_only_brakes),
         cmocka_unit_test(a_value_that_is_not_finite_brakes_its_channel_alone),
         cmocka_unit_test(a_free_angle_goes_the_shorter_way_and_does_not_wrap),
+        cmocka_unit_test(
+            a_free_angle_less_than_half_a_turn_away_is_not_touched),
         cmocka_unit_test(an_angle_with_limits_is_a_line),
         cmocka_unit_test(a_hold_channel_has_no_acceleration),
         cmocka_unit_test(a_quaternion_turns_by_its_step_at_most),
