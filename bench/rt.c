@@ -97,7 +97,7 @@ static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
     static const td_edge_outgoing outgoing = {.asking = {.seq = 1000}};
     static const td_server_timing timing = {12345, 12345};
     const td_edge_settings settings = {
-        .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1, .episode = 1};
+        .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1};
     float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS] = {0};
     td_wire_obs obs;
     td_wire_action action;

@@ -81,12 +81,14 @@ bool td_cli_wants_help(int argc, char **argv)
 }
 
 bool td_cli_parse_file(int argc, char **argv, const char *help,
-                       void (*fields)(FILE *out), td_cli_file *ret_file,
-                       int *ret_code)
+                       void (*fields)(FILE *out), const td_cli_option *more,
+                       td_cli_file *ret_file, int *ret_code)
 {
     td_cli_file file = {0};
-    const td_cli_option options[] = {
-        {"check", NULL, &file.check}, {"log", &file.level, NULL}, {0}};
+    const td_cli_option options[] = {{"check", NULL, &file.check},
+                                     {"log", &file.level, NULL},
+                                     more ? *more : (td_cli_option){0},
+                                     {0}};
     if (td_cli_wants_help(argc, argv)) {
         (void)printf("%s\nThe file's fields:\n", help);
         fields(stdout);

@@ -47,11 +47,12 @@ typedef struct td_cli_file {
     bool check;        // only look at the file
 } td_cli_file;
 
-// Reads them, or prints `help` and what `fields` prints. True to go on;
-// otherwise the exit code is in `ret_code`.
+// Reads them and one option `more` of the command's own (NULL: none), or prints
+// `help` and what `fields` prints. True to go on; otherwise the exit code is in
+// `ret_code`.
 bool td_cli_parse_file(int argc, char **argv, const char *help,
-                       void (*fields)(FILE *out), td_cli_file *ret_file,
-                       int *ret_code);
+                       void (*fields)(FILE *out), const td_cli_option *more,
+                       td_cli_file *ret_file, int *ret_code);
 
 // Whether any argument is --help or -h.
 bool td_cli_wants_help(int argc, char **argv);

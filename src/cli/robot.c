@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/robot.h"
+#include "base/expose.h"
 #include "cli/cli.h"
 #include "cli/link.h"
 #include "edge/boot.h"
+#include "edge/plot.h"
+#include "edge/prometheus.h"
 #include "edge/settings.h"
 #include "net/zenoh/zenoh.h"
 
@@ -13,25 +16,30 @@
 #include <time.h>
 
 static const char help[] =
-    "usage: tendon robot ROBOT.yaml [--check] [--log LEVEL]\n"
+    "usage: tendon robot ROBOT.yaml [--check] [--plot DIR] [--log LEVEL]\n"
     "\n"
     "Runs a robot: finds its server, checks that the two fit, and plays the\n"
     "chunks that come back, until Ctrl-C. It may be started before its "
     "server.\n"
     "\n"
     "  --check      only read the file and say whether it is right\n"
+    "  --plot DIR   at the end, write charts of the run into DIR (SVG)\n"
     "  --log LEVEL  debug, info (default), warn or error\n"
     "\n"
     "examples:\n"
     "  tendon robot examples/robot.yaml\n"
-    "  tendon robot examples/robot.yaml --check\n";
+    "  tendon robot examples/robot.yaml --check\n"
+    "  tendon robot examples/robot.yaml --plot charts\n";
 
 // Closed in reverse.
 struct parts {
     td_net *net;
     td_net_decl *links;
     td_robot *robot;
+    td_edge_trace *trace; // NULL: not asked for
     td_edge *edge;
+    td_expose *expose; // NULL: not asked for
+    const char *client;
 };
 
 static td_err open_net(const td_config_robot *config, struct parts *parts,
@@ -71,12 +79,45 @@ static uint64_t boot_number(const td_config_robot *config)
     return boot;
 }
 
+static td_err open_trace(const td_config_robot *config, struct parts *parts)
+{
+    const char *names[TD_EDGE_TRACE_CHANNELS] = {NULL};
+    td_edge_trace_config trace = td_edge_trace_defaults;
+    trace.channels = (uint32_t)config->robot.joint_count;
+    trace.names = names;
+    for (uint32_t i = 0; i < TD_EDGE_TRACE_CHANNELS && i < trace.channels; i++)
+        names[i] = config->robot.joints[i].name;
+    return td_edge_trace_new(&trace, &parts->trace);
+}
+
+// td-expose's thread.
+static void render(td_prom *prom, void *user)
+{
+    struct parts *parts = user;
+    td_edge_report report;
+    td_edge_report_get(parts->edge, &report);
+    td_edge_times times = td_edge_times_get(parts->edge);
+    td_edge_prometheus_write(prom, parts->client, &report, &times);
+}
+
+static td_err open_expose(const td_config_robot *config, struct parts *parts,
+                          td_errinfo *info)
+{
+    const td_expose_config expose = {
+        .port = (uint16_t)config->prometheus_port,
+        .render = render,
+        .user = parts,
+    };
+    return td_expose_open(&expose, &parts->expose, info);
+}
+
 static td_err open_edge(const td_config_robot *config, struct parts *parts,
                         td_errinfo *info)
 {
     td_edge_config *edge = malloc(sizeof *edge);
     if (!edge) return TD_ERR_NOMEM;
     td_edge_settings_from(config, boot_number(config), edge);
+    edge->trace = parts->trace;
     td_err err =
         td_edge_open(parts->net, parts->robot, edge, &parts->edge, info);
     free(edge);
@@ -92,7 +133,8 @@ static td_err open_all(const td_config_robot *config, struct parts *parts,
         td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
     TD_TRY(open_net(config, parts, info));
     TD_TRY(open_robot(config, parts, info));
-    return open_edge(config, parts, info);
+    TD_TRY(open_edge(config, parts, info));
+    return config->prometheus_port ? open_expose(config, parts, info) : TD_OK;
 }
 
 static void say_goodbye(td_edge *edge)
@@ -111,7 +153,9 @@ static void say_goodbye(td_edge *edge)
 
 static void close_all(struct parts *parts)
 {
+    if (parts->expose) td_expose_close(parts->expose);
     if (parts->edge) td_edge_close(parts->edge);
+    if (parts->trace) td_edge_trace_free(parts->trace);
     if (parts->robot) td_robot_close(parts->robot);
     if (parts->links) (void)td_net_undeclare(parts->links);
     if (parts->net) td_net_close(parts->net);
@@ -127,18 +171,29 @@ static void ignore_stop(void *user)
     (void)user;
 }
 
-static int run(const td_config_robot *config, const char *level)
+static td_err draw(td_edge_trace *trace, const char *dir, td_errinfo *info)
 {
-    struct parts parts = {0};
+    td_edge_trace_drain(trace);
+    TD_TRY(td_edge_plot(trace, dir, info));
+    td_log_text(TD_LOG_INFO, "robot: five charts of this run are in %s", dir);
+    return TD_OK;
+}
+
+static int run(const td_config_robot *config, const char *level,
+               const char *plot_dir)
+{
+    struct parts parts = {.client = config->client_uuid};
     td_errinfo info = {.text = ""};
     if (!td_cli_start_log("robot", level)) return 2;
     td_cli_keep_stop();
-    td_err err = open_all(config, &parts, &info);
+    td_err err = plot_dir ? open_trace(config, &parts) : TD_OK;
+    if (err == TD_OK) err = open_all(config, &parts, &info);
     if (err == TD_OK) {
         td_cli_on_stop(stop_edge, parts.edge);
         err = td_edge_run(parts.edge, &info);
         td_cli_on_stop(ignore_stop, NULL);
         say_goodbye(parts.edge);
+        if (plot_dir && err == TD_OK) err = draw(parts.trace, plot_dir, &info);
     }
     close_all(&parts);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
@@ -149,15 +204,17 @@ static int run(const td_config_robot *config, const char *level)
 int td_cli_robot(int argc, char **argv)
 {
     td_cli_file file;
+    const char *plot_dir = NULL;
+    const td_cli_option plot = {"plot", &plot_dir, NULL};
     int code;
-    if (!td_cli_parse_file(argc, argv, help, td_config_robot_help, &file,
+    if (!td_cli_parse_file(argc, argv, help, td_config_robot_help, &plot, &file,
                            &code))
         return code;
     td_errinfo info = {.text = ""};
     TD_AUTO(td_config_robot) *config = NULL;
     td_err err = td_config_robot_load(file.path, &config, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
-    if (!file.check) return run(config, file.level);
+    if (!file.check) return run(config, file.level, plot_dir);
     (void)printf("%s: robot %s, fine\n", file.path, config->client_uuid);
     return 0;
 }

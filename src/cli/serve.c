@@ -176,8 +176,8 @@ int td_cli_serve(int argc, char **argv)
 {
     td_cli_file file;
     int code;
-    if (!td_cli_parse_file(argc, argv, help, td_config_manifest_help, &file,
-                           &code))
+    if (!td_cli_parse_file(argc, argv, help, td_config_manifest_help, NULL,
+                           &file, &code))
         return code;
     td_errinfo info = {.text = ""};
     TD_AUTO(td_config_manifest) *manifest = NULL;

@@ -8,10 +8,19 @@
 static const char *const modes[] = {"client", "peer", NULL};
 static const char *const devices[] = {"synthetic", NULL};
 static const char *const aggregates[] = {"weighted_average", "latest_only",
-                                         "average", "conservative", NULL};
-static const char *const codecs[] = {"jpeg", "raw", NULL};
+                                         "average",          "conservative",
+                                         "temporal",         NULL};
+static const char *const observes[] = {"threshold", "time", "auto", NULL};
+static const char *const failsafes[] = {"hold", "zero_velocity", "safe_pose",
+                                        "repeat", NULL};
+static const char *const joint_failsafes[] = {
+    "hold", "zero_velocity", "safe_pose", "repeat", "as_robot", NULL};
+static const char *const codecs[] = {"jpeg", "raw", "auto", NULL};
+static const char *const chromas[] = {"4:2:0", "4:2:2", "4:4:4", NULL};
 static const char *const trims[] = {"steps", "time", NULL};
 
+static td_err check_joint(const td_config_place *place,
+                          const td_config_node *node, void *value);
 static td_err check_device(const td_config_place *place,
                            const td_config_node *node, void *value);
 static td_err check_robot(const td_config_place *place,
@@ -23,10 +32,32 @@ static const td_config_field joint_rows[] = {
     TD_ROW_NUMBER(td_config_joint, initial, "0", -10000, 10000,
                   "where it stands at the start"),
     TD_ROW_NUMBER(td_config_joint, speed_limit, "10", 0.001, 10000,
-                  "units a second"),
+                  "how fast the synthetic joint can move, units a second"),
+    TD_ROW_NUMBER(td_config_joint, min, "-10000", -10000, 10000,
+                  "no command goes below"),
+    TD_ROW_NUMBER(td_config_joint, max, "10000", -10000, 10000,
+                  "no command goes above"),
+    TD_ROW_NUMBER(td_config_joint, max_speed, "0", 0, 100000,
+                  "of the commands, units a second; 0: no limit"),
+    TD_ROW_NUMBER(td_config_joint, max_acceleration, "0", 0, 10000000,
+                  "of the commands, units a second squared; 0: no limit"),
+    TD_ROW_ENUM(td_config_joint, failsafe, "as_robot", joint_failsafes,
+                "what it does when there is no action"),
+    TD_ROW_NUMBER(td_config_joint, safe, "0", -10000, 10000,
+                  "its place in the safe pose"),
 };
-static const td_config_table joint_table = {joint_rows, TD_COUNT_OF(joint_rows),
-                                            sizeof(td_config_joint), NULL};
+static const td_config_table joint_table = {
+    joint_rows, TD_COUNT_OF(joint_rows), sizeof(td_config_joint), check_joint};
+
+static const td_config_field camera_rows[] = {
+    TD_ROW_INTEGER(td_config_robot_camera, height, "480", 32, 8192, "pixels"),
+    TD_ROW_INTEGER(td_config_robot_camera, width, "640", 64, 8192, "pixels"),
+    TD_ROW_INTEGER(td_config_robot_camera, fps, "30", 1, 1000,
+                   "frames a second"),
+};
+static const td_config_table camera_table = {
+    camera_rows, TD_COUNT_OF(camera_rows), sizeof(td_config_robot_camera),
+    NULL};
 
 static const td_config_field device_rows[] = {
     TD_ROW_ENUM(td_config_robot_device, kind, NULL, devices,
@@ -34,9 +65,9 @@ static const td_config_field device_rows[] = {
     TD_ROW_MAP(td_config_robot_device, joints, joint_count, td_config_joint,
                "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
                joint_table, 1, TD_CONFIG_MAX_CHANNELS, "joints in order"),
-    TD_ROW_MAP(td_config_robot_device, cameras, camera_count, td_config_camera,
-               "[]", td_config_camera_table, 0, TD_CONFIG_MAX_CAMERAS,
-               "cameras and the size of their pictures"),
+    TD_ROW_MAP(td_config_robot_device, cameras, camera_count,
+               td_config_robot_camera, "[]", camera_table, 0,
+               TD_CONFIG_MAX_CAMERAS, "cameras and the size of their pictures"),
     TD_ROW_NUMBER(td_config_robot_device, time_constant_s, "0.05", 0.001, 100,
                   "how fast a joint follows its command"),
 };
@@ -56,6 +87,27 @@ static const td_config_table realtime_table = {
     realtime_rows, TD_COUNT_OF(realtime_rows), sizeof(td_config_realtime),
     NULL};
 
+static const td_config_field rate_rows[] = {
+    TD_ROW_NUMBER(td_config_rate, hz, "0", 0, 10000,
+                  "observations a second, on average; 0: no limit"),
+    TD_ROW_NUMBER(td_config_rate, phase, "0", 0, 1,
+                  "when in its period this robot asks, 0 to 1"),
+};
+static const td_config_table rate_table = {rate_rows, TD_COUNT_OF(rate_rows),
+                                           sizeof(td_config_rate), NULL};
+
+static const td_config_field similarity_rows[] = {
+    TD_ROW_BOOL(td_config_similarity, enabled, "false",
+                "do not send what is much like the last one sent"),
+    TD_ROW_NUMBER(td_config_similarity, state, "0.05", 0, 10000,
+                  "the joints' distance below which it is"),
+    TD_ROW_NUMBER(td_config_similarity, image, "2", 0, 255,
+                  "and the pixels' mean difference, of 255"),
+};
+static const td_config_table similarity_table = {
+    similarity_rows, TD_COUNT_OF(similarity_rows), sizeof(td_config_similarity),
+    NULL};
+
 static const td_config_field robot_rows[] = {
     TD_ROW_CHUNK(td_config_robot, cluster_uuid, NULL, "the cluster"),
     TD_ROW_CHUNK(td_config_robot, experiment_tag, NULL, "the experiment"),
@@ -72,7 +124,9 @@ static const td_config_field robot_rows[] = {
     TD_ROW_STRUCT(td_config_robot, robot, td_config_robot_device, NULL,
                   device_table, "the robot itself"),
     TD_ROW_INTEGER(td_config_robot, fps, "30", 1, 1000,
-                   "control steps a second"),
+                   "policy steps a second"),
+    TD_ROW_INTEGER(td_config_robot, control_hz, "0", 0, 1000,
+                   "commands a second, a multiple of fps; 0: as fps"),
     TD_ROW_INTEGER(td_config_robot, actions_per_chunk, "50", 1,
                    TD_CONFIG_MAX_ROWS, "actions of a chunk that are played"),
     TD_ROW_ENUM(td_config_robot, aggregate_fn_name, "weighted_average",
@@ -81,16 +135,41 @@ static const td_config_field robot_rows[] = {
                   "ask for the next chunk below this part of a full buffer"),
     TD_ROW_NUMBER(td_config_robot, buffer_time_s, "0", 0, 3600,
                   "ask below this much time instead; 0: not used"),
+    TD_ROW_ENUM(td_config_robot, observe, "threshold", observes,
+                "when to ask: below chunk_size_threshold, below buffer_time_s, "
+                "or as late as the measured round trips allow"),
+    TD_ROW_NUMBER(td_config_robot, starve_target, "0.001", 0.000001, 0.5,
+                  "with auto: how often a chunk may come too late"),
+    TD_ROW_INTEGER(td_config_robot, max_unanswered, "1", 1, 64,
+                   "observations on their way at a time"),
+    TD_ROW_STRUCT(td_config_robot, rate, td_config_rate, "{}", rate_table,
+                  "how often to ask at most"),
+    TD_ROW_STRUCT(td_config_robot, similarity, td_config_similarity, "{}",
+                  similarity_table, "which observations to leave out"),
     TD_ROW_ENUM(td_config_robot, trim, "steps", trims,
                 "what is past in a chunk: steps executed, or time gone by"),
     TD_ROW_NUMBER(td_config_robot, max_action_age_s, "3", 0.001, 3600,
                   "a chunk whose observation is older is refused"),
     TD_ROW_ENUM(td_config_robot, image_codec, "jpeg", codecs,
-                "how pictures travel"),
+                "how pictures travel; auto: raw through shared memory, "
+                "else jpeg"),
     TD_ROW_INTEGER(td_config_robot, jpeg_quality, "90", 1, 100,
                    "of the pictures sent"),
+    TD_ROW_ENUM(td_config_robot, jpeg_chroma, "4:2:0", chromas,
+                "how finely their colour is kept"),
     TD_ROW_INTEGER(td_config_robot, max_empty_cycles_before_warning, "10", 1,
                    1000000, "control steps without an action"),
+    TD_ROW_ENUM(td_config_robot, failsafe, "hold", failsafes,
+                "what the joints do when there is no action"),
+    TD_ROW_NUMBER(td_config_robot, safe_pose_speed, "0.5", 0.001, 10000,
+                  "of the way to the safe pose, units a second"),
+    TD_ROW_INTEGER(td_config_robot, max_limit_hits, "30", 1, 1000000,
+                   "commands in a row that limits had to change before the "
+                   "fail-safe acts"),
+    TD_ROW_NUMBER(td_config_robot, watchdog_s, "4", 0.01, 3600,
+                  "without a chunk before the server is asked again"),
+    TD_ROW_NUMBER(td_config_robot, driver_limit_s, "0.5", 0.001, 3600,
+                  "a robot that blocks longer makes the fail-safe act"),
     TD_ROW_TEXT(td_config_robot, task, "\"\"", 0, 8192,
                 "what the robot is told to do"),
     TD_ROW_STRUCT(td_config_robot, realtime, td_config_realtime, "{}",
@@ -100,11 +179,28 @@ static const td_config_field robot_rows[] = {
                 "$XDG_STATE_HOME/tendon/CLIENT_UUID.boot"),
     TD_ROW_NUMBER(td_config_robot, metrics_hz, "2", 0, 100,
                   "telemetry messages a second; 0: none"),
+    TD_ROW_INTEGER(td_config_robot, prometheus_port, "0", 0, 65535,
+                   "where Prometheus finds them on this machine; 0: nowhere"),
     TD_ROW_REFUSED("dataset_repo_id",
                    "recording is not in this version, leave the field out"),
 };
 static const td_config_table robot_table = {
     robot_rows, TD_COUNT_OF(robot_rows), sizeof(td_config_robot), check_robot};
+
+static td_err check_joint(const td_config_place *place,
+                          const td_config_node *node, void *value)
+{
+    const td_config_joint *joint = value;
+    if (joint->min > joint->max)
+        return td_config_bad(place, td_config_node_get(node, "min"), "min",
+                             "must be at most max, %g, got %g", joint->max,
+                             joint->min);
+    if (joint->safe < joint->min || joint->safe > joint->max)
+        return td_config_bad(place, td_config_node_get(node, "safe"), "safe",
+                             "must be within min and max, %g to %g, got %g",
+                             joint->min, joint->max, joint->safe);
+    return TD_OK;
+}
 
 static td_err check_device(const td_config_place *place,
                            const td_config_node *node, void *value)
@@ -132,16 +228,42 @@ static const char *default_boot_file(td_config_arena *arena, const char *client)
     return td_config_arena_print(arena, "/tmp/tendon/%s.boot", client);
 }
 
+// Each way to ask has its own field, and only one may be given.
+static td_err check_observe(const td_config_place *place,
+                            const td_config_node *node, td_config_robot *robot)
+{
+    const td_config_node *time = td_config_node_get(node, "buffer_time_s");
+    const td_config_node *share =
+        td_config_node_get(node, "chunk_size_threshold");
+    const td_config_node *observe = td_config_node_get(node, "observe");
+    if (robot->buffer_time_s > 0 && share)
+        return td_config_bad(place, time, "buffer_time_s",
+                             "stands instead of chunk_size_threshold, give "
+                             "only one of them");
+    if (robot->buffer_time_s > 0 && !observe)
+        robot->observe = TD_CONFIG_OBSERVE_TIME;
+    bool timed = robot->observe == TD_CONFIG_OBSERVE_TIME;
+    if (timed != (robot->buffer_time_s > 0))
+        return td_config_bad(place, timed ? observe : time, "observe",
+                             "time needs buffer_time_s above 0, and "
+                             "buffer_time_s needs time");
+    if (robot->observe == TD_CONFIG_OBSERVE_AUTO && share)
+        return td_config_bad(place, share, "chunk_size_threshold",
+                             "is not used with observe: auto, leave it out");
+    return TD_OK;
+}
+
 static td_err check_robot(const td_config_place *place,
                           const td_config_node *node, void *value)
 {
     td_config_robot *robot = value;
-    const td_config_node *time = td_config_node_get(node, "buffer_time_s");
-    if (robot->buffer_time_s > 0 &&
-        td_config_node_get(node, "chunk_size_threshold"))
-        return td_config_bad(place, time, "buffer_time_s",
-                             "stands instead of chunk_size_threshold, give "
-                             "only one of them");
+    TD_TRY(check_observe(place, node, robot));
+    if (robot->control_hz == 0) robot->control_hz = robot->fps;
+    if (robot->control_hz % robot->fps != 0)
+        return td_config_bad(
+            place, td_config_node_get(node, "control_hz"), "control_hz",
+            "must be a multiple of fps, %lld, got %lld", (long long)robot->fps,
+            (long long)robot->control_hz);
     if (robot->boot_file[0]) return TD_OK;
     robot->boot_file = default_boot_file(place->arena, robot->client_uuid);
     return robot->boot_file ? TD_OK : td_config_no_memory(place);

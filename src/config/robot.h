@@ -27,12 +27,36 @@ typedef enum td_config_aggregate {
     TD_CONFIG_LATEST_ONLY,
     TD_CONFIG_AVERAGE,
     TD_CONFIG_CONSERVATIVE,
+    TD_CONFIG_TEMPORAL,
 } td_config_aggregate;
+
+typedef enum td_config_observe {
+    TD_CONFIG_OBSERVE_THRESHOLD,
+    TD_CONFIG_OBSERVE_TIME,
+    TD_CONFIG_OBSERVE_AUTO,
+} td_config_observe;
+
+// What is commanded when there is nothing to play.
+typedef enum td_config_failsafe {
+    TD_CONFIG_FAILSAFE_HOLD,
+    TD_CONFIG_FAILSAFE_ZERO_VELOCITY,
+    TD_CONFIG_FAILSAFE_SAFE_POSE,
+    TD_CONFIG_FAILSAFE_REPEAT,
+    TD_CONFIG_FAILSAFE_AS_ROBOT, // a joint's: what the robot's is
+} td_config_failsafe;
 
 typedef enum td_config_image_codec {
     TD_CONFIG_JPEG,
     TD_CONFIG_RAW,
+    TD_CONFIG_CODEC_AUTO,
 } td_config_image_codec;
+
+// In the order of td_media_chroma.
+typedef enum td_config_chroma {
+    TD_CONFIG_CHROMA_420,
+    TD_CONFIG_CHROMA_422,
+    TD_CONFIG_CHROMA_444,
+} td_config_chroma;
 
 typedef enum td_config_trim {
     TD_CONFIG_TRIM_STEPS,
@@ -44,13 +68,23 @@ typedef struct td_config_joint {
     td_config_channel_kind kind;
     double initial;
     double speed_limit; // units a second
+    // Of every command; speed and acceleration 0: no limit.
+    double min, max, max_speed, max_acceleration;
+    td_config_failsafe failsafe;
+    double safe; // its place in the safe pose
 } td_config_joint;
+
+typedef struct td_config_robot_camera {
+    const char *name;
+    int64_t height, width;
+    int64_t fps;
+} td_config_robot_camera;
 
 typedef struct td_config_robot_device {
     td_config_robot_kind kind;
     td_config_joint *joints; // in order
     size_t joint_count;
-    td_config_camera *cameras;
+    td_config_robot_camera *cameras;
     size_t camera_count;
     double time_constant_s; // how fast a joint follows
 } td_config_robot_device;
@@ -61,6 +95,17 @@ typedef struct td_config_realtime {
     bool lock_memory;
 } td_config_realtime;
 
+typedef struct td_config_similarity {
+    bool enabled;
+    double state; // distance, units of the joints
+    double image; // mean difference of a pixel, of 255
+} td_config_similarity;
+
+typedef struct td_config_rate {
+    double hz; // 0: no limit
+    double phase;
+} td_config_rate;
+
 typedef struct td_config_robot {
     const char *cluster_uuid, *experiment_tag;
     const char *model_id, *model_version, *application_tag;
@@ -70,19 +115,32 @@ typedef struct td_config_robot {
     bool shared_memory;
     td_config_robot_device robot;
     int64_t fps;
+    int64_t control_hz; // a multiple of fps
     int64_t actions_per_chunk;
     td_config_aggregate aggregate_fn_name;
     double chunk_size_threshold; // ask below this part of a full buffer
     double buffer_time_s; // ask below this much time instead; 0: not given
+    td_config_observe observe;
+    double starve_target;
+    int64_t max_unanswered;
+    td_config_rate rate;
+    td_config_similarity similarity;
     td_config_trim trim;
     double max_action_age_s;
     td_config_image_codec image_codec;
     int64_t jpeg_quality;
+    td_config_chroma jpeg_chroma;
     int64_t max_empty_cycles_before_warning;
+    td_config_failsafe failsafe;
+    double safe_pose_speed; // units a second
+    int64_t max_limit_hits;
+    double watchdog_s;
+    double driver_limit_s;
     const char *task;
     td_config_realtime realtime;
-    const char *boot_file; // where the boot number is kept
-    double metrics_hz;     // 0: none
+    const char *boot_file;   // where the boot number is kept
+    double metrics_hz;       // 0: none
+    int64_t prometheus_port; // 0: none
 } td_config_robot;
 
 // Reads and checks a robot's file. Owned by the caller, with everything it

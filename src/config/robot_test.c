@@ -47,6 +47,13 @@ static void the_rest_has_the_references_defaults(void **state)
     assert_int_equal(robot->robot.camera_count, 0);
     assert_true(robot->robot.time_constant_s == 0.05);
     assert_int_equal(robot->fps, 30);
+    assert_int_equal(robot->control_hz, 30);
+    assert_int_equal(robot->observe, TD_CONFIG_OBSERVE_THRESHOLD);
+    assert_int_equal(robot->max_unanswered, 1);
+    assert_false(robot->similarity.enabled);
+    assert_int_equal(robot->failsafe, TD_CONFIG_FAILSAFE_HOLD);
+    assert_int_equal(robot->robot.joints[0].failsafe,
+                     TD_CONFIG_FAILSAFE_AS_ROBOT);
     assert_int_equal(robot->actions_per_chunk, 50);
     assert_int_equal(robot->aggregate_fn_name, TD_CONFIG_WEIGHTED_AVERAGE);
     assert_true(robot->chunk_size_threshold == 0.5);
@@ -86,13 +93,24 @@ static void a_robot_with_everything_is_read(void **state)
                "robot:\n"
                "  kind: synthetic\n"
                "  joints:\n"
-               "    shoulder: {kind: angle, initial: -0.5, speed_limit: 2}\n"
+               "    shoulder: {kind: angle, initial: -0.5, speed_limit: 2, "
+               "min: -2, max: 2, max_speed: 1.5, max_acceleration: 8, "
+               "failsafe: safe_pose, safe: 0.25}\n"
                "    gripper: {kind: hold}\n"
                "  cameras: [front, wrist]\n"
                "  time_constant_s: 0.2\n"
                "mode: peer\n"
                "shared_memory: false\n"
                "fps: 100\n"
+               "control_hz: 1000\n"
+               "max_unanswered: 4\n"
+               "rate: {hz: 12.5, phase: 0.25}\n"
+               "similarity: {enabled: true, state: 0.1, image: 3}\n"
+               "jpeg_chroma: \"4:4:4\"\n"
+               "failsafe: repeat\n"
+               "max_limit_hits: 5\n"
+               "watchdog_s: 2\n"
+               "prometheus_port: 9464\n"
                "actions_per_chunk: 20\n"
                "aggregate_fn_name: conservative\n"
                "buffer_time_s: 0.4\n"
@@ -115,6 +133,22 @@ static void a_robot_with_everything_is_read(void **state)
     assert_true(robot->robot.time_constant_s == 0.2);
     assert_int_equal(robot->mode, TD_CONFIG_ROBOT_PEER);
     assert_false(robot->shared_memory);
+    assert_true(robot->robot.joints[0].min == -2);
+    assert_true(robot->robot.joints[0].max_acceleration == 8);
+    assert_int_equal(robot->robot.joints[0].failsafe,
+                     TD_CONFIG_FAILSAFE_SAFE_POSE);
+    assert_true(robot->robot.joints[0].safe == 0.25);
+    assert_int_equal(robot->robot.cameras[1].fps, 30);
+    assert_int_equal(robot->control_hz, 1000);
+    assert_int_equal(robot->observe, TD_CONFIG_OBSERVE_TIME);
+    assert_int_equal(robot->max_unanswered, 4);
+    assert_true(robot->rate.hz == 12.5 && robot->rate.phase == 0.25);
+    assert_true(robot->similarity.enabled && robot->similarity.image == 3);
+    assert_int_equal(robot->jpeg_chroma, TD_CONFIG_CHROMA_444);
+    assert_int_equal(robot->failsafe, TD_CONFIG_FAILSAFE_REPEAT);
+    assert_int_equal(robot->max_limit_hits, 5);
+    assert_true(robot->watchdog_s == 2);
+    assert_int_equal(robot->prometheus_port, 9464);
     assert_int_equal(robot->fps, 100);
     assert_int_equal(robot->actions_per_chunk, 20);
     assert_int_equal(robot->aggregate_fn_name, TD_CONFIG_CONSERVATIVE);
@@ -148,11 +182,32 @@ static void a_broken_file_is_refused_with_its_line(void **state)
          "9: jpeg_quality: must be 1 to 100, got 0"},
         {"a blend that is not known", WHOLE "aggregate_fn_name: median\n",
          "9: aggregate_fn_name: must be weighted_average, latest_only, "
-         "average, conservative, got median"},
+         "average, conservative, temporal, got median"},
         {"two thresholds",
          WHOLE "chunk_size_threshold: 0.5\nbuffer_time_s: 0.4\n",
          "10: buffer_time_s: stands instead of chunk_size_threshold, give "
          "only one of them"},
+        {"a time that is not used", WHOLE "observe: auto\nbuffer_time_s: 0.4\n",
+         "10: observe: time needs buffer_time_s above 0, and buffer_time_s "
+         "needs time"},
+        {"a time that is not given", WHOLE "observe: time\n",
+         "9: observe: time needs buffer_time_s above 0, and buffer_time_s "
+         "needs time"},
+        {"auto with a threshold",
+         WHOLE "observe: auto\nchunk_size_threshold: 0.5\n",
+         "10: chunk_size_threshold: is not used with observe: auto, leave it "
+         "out"},
+        {"a control rate between", WHOLE "control_hz: 100\n",
+         "9: control_hz: must be a multiple of fps, 30, got 100"},
+        {"limits the wrong way round",
+         NAMES PLACE "robot: {kind: synthetic, joints: {arm: {min: 1, max: "
+                     "-1}}}\n",
+         "8: robot.joints.arm.min: must be at most max, -1, got 1"},
+        {"a safe pose that is not allowed",
+         NAMES PLACE "robot: {kind: synthetic, joints: {arm: {min: 1, max: "
+                     "2}}}\n",
+         "8: robot.joints.arm.safe: must be within min and max, 1 to 2, got "
+         "0"},
         {"priority 100", WHOLE "realtime:\n  priority: 100\n",
          "10: realtime.priority: must be 0 to 99, got 100"},
         {"a joint that cannot move",

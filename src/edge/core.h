@@ -11,6 +11,8 @@
 // with one atomic store; it frees an old one after the tick has moved past it.
 // Each function says whose it is; a side is one thread.
 
+#include "edge/ask.h"
+#include "edge/failsafe.h"
 #include "edge/inflight.h"
 #include "edge/timeline.h"
 
@@ -24,20 +26,30 @@ typedef enum td_edge_trim {
 typedef struct td_edge_settings {
     uint32_t channels;
     td_wire_channel_kind kinds[TD_WIRE_MAX_CHANNELS];
-    int64_t period_ns;
+    td_edge_gate_channel limits[TD_WIRE_MAX_CHANNELS]; // by control tick
+    td_edge_failsafe_channel failsafe[TD_WIRE_MAX_CHANNELS];
+    uint32_t max_limit_hits;    // in a row; then the fail-safe acts
+    int64_t period_ns;          // of a policy step
+    uint32_t substeps;          // control ticks in it, at least 1
+    int64_t start_ns;           // the time at the start
     uint32_t actions_per_chunk; // rows of a chunk that are used
     td_edge_aggregate aggregate;
+    td_edge_blend_fn blend; // of a CUSTOM aggregate
+    void *blend_user;
     td_edge_trim trim;
-    uint32_t ask_below_rows; // ask when no more than this are left
-    // Asks again after three times the usual round trip, within these; before
-    // the first round trip after the longer one.
-    int64_t resend_min_ns, resend_max_ns;
+    td_edge_ask_settings ask;   // its period is the step's
+    double rate_hz, rate_phase; // hz 0: no limit
     int64_t max_action_age_ns;
     uint32_t warn_after_empty_ticks;
     uint64_t boot;
     uint64_t route;
-    uint64_t episode;
+    uint64_t episode; // the first
 } td_edge_settings;
+
+// Every channel linear and without limits, holding when there is nothing to
+// play; asks at half a chunk. For tests and simulations to begin with.
+void td_edge_settings_plain(uint32_t channels, int64_t period_ns,
+                            td_edge_settings *ret_settings);
 
 // Answers that belong to no observation on its way, by why they were dropped.
 #define TD_EDGE_STRAYS(X)                                                      \
@@ -57,18 +69,34 @@ typedef enum td_edge_stray {
 
 const char *td_edge_stray_name(td_edge_stray stray);
 
+// What a tick sees.
+typedef struct td_edge_seen {
+    int64_t now_ns;
+    // Another number for each server that is found, so that a quick change is
+    // seen; 0: there is none to ask.
+    uint64_t connection;
+    const float *reading; // the robot's newest state; NULL: none yet
+    int64_t read_ns;      // when it was read
+    bool driver_down;     // it blocks or fails
+} td_edge_seen;
+
 // What a tick decided.
 typedef struct td_edge_step {
     const float *command; // [channels], borrowed until the next tick; or NULL:
                           // nothing was ever commanded, leave the robot be
-    bool fresh;           // a new row, not a held one
-    bool starved;         // held though the robot had begun to move
-    bool warn;            // starved for warn_after_empty_ticks, just now
-    bool recovered;       // the first fresh row after a warning
-    uint32_t left;        // rows left after this one
-    bool ask;             // send an observation
-    uint64_t seq;         // its number
-    bool must_go;         // nothing is left
+    const float *wanted;  // the same before the gate
+    const td_edge_gate_hits *hits;    // as long; what the gate changed
+    td_edge_failsafe_reason failsafe; // NONE: it plays the policy
+    bool failsafe_began;              // with this tick
+    bool fresh;                       // plays the policy
+    int64_t age_ns; // fresh: since its observation was captured
+    bool starved;   // held though the robot had begun to move
+    bool warn;      // starved for warn_after_empty_ticks, just now
+    bool recovered; // the first fresh one after a warning
+    uint32_t left;  // rows left after this one
+    bool ask;       // send an observation
+    uint64_t seq;   // its number
+    bool must_go;   // nothing is left, or it is sent again
 } td_edge_step;
 
 // What came of an answer.
@@ -77,32 +105,42 @@ typedef struct td_edge_answer {
     td_edge_stray why_stray;
     td_edge_outcome outcome; // when not stray
     td_edge_sent sent;       // when not stray
-    uint32_t rows;           // merged
+    uint64_t first;          // when merged: the step of the first row to come
+    uint32_t rows;           // from there on
+    uint32_t overlap_rows;   // of those, known before
 } td_edge_answer;
 
 typedef struct td_edge_core td_edge_core;
 
-// Owned by the caller. INVALID for settings that make no sense.
+// Owned by the caller. INVALID for settings that make no sense, with which.
 TD_NODISCARD td_err td_edge_core_new(const td_edge_settings *settings,
-                                     td_edge_core **ret_core);
+                                     td_edge_core **ret_core, td_errinfo *info);
 void td_edge_core_free(td_edge_core *core);
 TD_AUTO_FREE(td_edge_core, td_edge_core_free)
 
-// One control tick. `connection` is another number for each server that is
-// found, so that a quick change is seen; 0: there is none to ask. Tick side;
-// never blocks or allocates.
-td_edge_step td_edge_core_tick(td_edge_core *core, int64_t now_ns,
-                               uint64_t connection);
+// One control tick. Tick side; never blocks or allocates.
+td_edge_step td_edge_core_tick(td_edge_core *core, const td_edge_seen *seen);
 
-// Policy steps executed. Any thread.
+// Policy steps executed, and the present episode. Any thread.
 uint64_t td_edge_core_cursor(const td_edge_core *core);
+uint64_t td_edge_core_episode(const td_edge_core *core);
 
-// An observation was handed to the transport. Whoever shares the lock.
-void td_edge_core_sent(td_edge_core *core, const td_edge_sent *sent);
+// A server was found: what was measured before was of another. Whoever shares
+// the lock.
+void td_edge_core_connected(td_edge_core *core);
+
+// An observation is about to be handed to the transport. False: its episode is
+// over, and it is not to be sent. Whoever shares the lock.
+TD_NODISCARD bool td_edge_core_sent(td_edge_core *core,
+                                    const td_edge_sent *sent);
 
 // The transport did not take it after all: it may be asked for again. Whoever
 // shares the lock.
 void td_edge_core_unsent(td_edge_core *core, uint64_t seq);
+
+// Begins the next episode: the robot holds, what was to come is forgotten and
+// what is on its way with it. Whoever shares the lock. NOMEM.
+TD_NODISCARD td_err td_edge_core_reset(td_edge_core *core);
 
 // An answer came. `server` is the one that this robot is attached to. Merge
 // side, and under the lock that td_edge_core_sent() is called under. NOMEM is
@@ -121,6 +159,9 @@ typedef struct td_edge_counts {
     uint64_t ticks;
     uint64_t fresh;
     uint64_t starved;
+    uint64_t failsafes[TD_EDGE_FAILSAFE_REASON_COUNT]; // ticks, by reason
+    uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];        // ticks, by limit
+    uint64_t blends_refused; // rows of the user's function
     uint64_t asked;
     uint64_t sent;
     uint64_t outcomes[TD_EDGE_OUTCOME_COUNT];

@@ -95,7 +95,7 @@ static void an_overtaken_answer_leaves_the_robot_free_to_ask(void **state)
 {
     (void)state;
     td_edge_settings settings = robot_settings();
-    settings.resend_min_ns = settings.resend_max_ns = 100;
+    settings.ask.resend_min_ns = settings.ask.resend_max_ns = 100;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     robot_tick(core, 100);
@@ -191,7 +191,7 @@ static void a_chunk_of_another_shape_is_misshapen(void **state)
         td_edge_step step = robot_tick(core, 0);
         if (result.stray || result.outcome != TD_EDGE_MISSHAPEN ||
             robot_counts(core).outcomes[TD_EDGE_MISSHAPEN] != 1 ||
-            step.command || !step.ask)
+            step.command || step.ask || !robot_tick(core, TD_NS_PER_S).ask)
             fail_msg("%s", cases[i].name);
     }
 }
@@ -206,9 +206,11 @@ static void an_answer_beyond_the_age_limit_is_too_old(void **state)
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
         // Captured a while before it was put: age counts from the capture.
         for (uint64_t seq = 1; seq <= 2; seq++)
-            td_edge_core_sent(core, &(td_edge_sent){.seq = seq,
-                                                    .captured_ns = 0,
-                                                    .put_ns = TD_NS_PER_S});
+            assert_true(td_edge_core_sent(
+                core, &(td_edge_sent){.seq = seq,
+                                      .episode = 5,
+                                      .captured_ns = 0,
+                                      .put_ns = TD_NS_PER_S}));
         assert_int_equal(
             robot_answered(core, TD_NS_PER_S + 1, 1, ROWS, 0).outcome,
             TD_EDGE_TOO_OLD);
@@ -229,7 +231,8 @@ static void a_refusal_lets_the_robot_ask_again(void **state)
     answer.action.error_code = td_wire_text_of("MISMATCH");
     assert_int_equal(robot_hear(core, 2, &answer.action).outcome,
                      TD_EDGE_REFUSED);
-    td_edge_step step = robot_tick(core, 3);
+    assert_false(robot_tick(core, 3).ask); // not at once
+    td_edge_step step = robot_tick(core, TD_NS_PER_S);
     assert_null(step.command);
     assert_true(step.ask && step.must_go);
     assert_int_equal(step.seq, 2);
@@ -240,7 +243,7 @@ static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
 {
     (void)state;
     td_edge_settings settings = robot_settings();
-    settings.resend_min_ns = settings.resend_max_ns = 100;
+    settings.ask.resend_min_ns = settings.ask.resend_max_ns = 100;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     robot_tick(core, 100);
@@ -261,7 +264,7 @@ static void what_the_transport_did_not_take_may_be_asked_for_again(void **state)
     td_edge_core_unsent(core, 1);
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_UNSENT], 1);
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_PENDING], 0);
-    assert_true(robot_tick(core, 2).ask);
+    assert_true(robot_tick(core, TD_NS_PER_S).ask);
 }
 
 static void what_falls_out_of_the_ring_is_unanswered(void **state)
@@ -285,6 +288,7 @@ static void answer_at_random(td_edge_core *core, td_rand *rand, int64_t now_ns,
     uint32_t rows = (uint32_t)(td_rand_u64(rand) % MAX_ROWS);
     answer_fill(&answer, asked > back ? asked - back : 0, rows, 0);
     td_wire_action *action = &answer.action;
+    action->ident.episode = td_edge_core_episode(core);
     switch (td_rand_u64(rand) % 16) {
     case 0:
         action->ident.boot--;
@@ -303,6 +307,9 @@ static void answer_at_random(td_edge_core *core, td_rand *rand, int64_t now_ns,
         break;
     case 5:
         action->error_code = td_wire_text_of("BUSY");
+        break;
+    case 6:
+        memset(answer.bytes + 1, 0xff, sizeof(float));
         break;
     default:
         break;
@@ -326,7 +333,7 @@ static void assert_all_is_counted(const td_edge_counts *counts,
     for (int i = TD_EDGE_MERGED; i < TD_EDGE_OUTCOME_COUNT; i++) {
         assert_true(counts->outcomes[i] > 0);
         if (i != TD_EDGE_SUPERSEDED && i != TD_EDGE_UNANSWERED &&
-            i != TD_EDGE_UNSENT)
+            i != TD_EDGE_UNSENT && i != TD_EDGE_RESET)
             heard += counts->outcomes[i];
     }
     assert_int_equal(heard, answers);
@@ -338,20 +345,22 @@ static void live_at_random(uint64_t seed, td_edge_trim trim)
     td_rand_init(&rand, seed);
     td_edge_settings settings = robot_settings();
     settings.trim = trim;
-    settings.ask_below_rows = 16;
+    settings.ask.threshold = 0.5;
     settings.max_action_age_ns = 12 * PERIOD_NS;
-    settings.resend_min_ns = settings.resend_max_ns = 2 * PERIOD_NS;
+    settings.ask.resend_min_ns = settings.ask.resend_max_ns = 2 * PERIOD_NS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint64_t asked = 0;
     uint64_t answers = 0;
     uint64_t cursor = 0;
     for (int64_t i = 0; i < 10000; i++) {
         int64_t now_ns = i * PERIOD_NS;
-        td_edge_step step = td_edge_core_tick(core, now_ns, 1);
+        td_edge_step step = robot_see(core, now_ns, 1);
         if (step.ask) asked = step.seq;
         if (step.ask && td_rand_unit(&rand) < 0.9)
             robot_send(core, asked, now_ns);
         if (td_rand_unit(&rand) < 0.01) td_edge_core_unsent(core, asked);
+        if (td_rand_unit(&rand) < 0.0005)
+            assert_int_equal(td_edge_core_reset(core), TD_OK);
         if (td_rand_unit(&rand) < 0.4) {
             answer_at_random(core, &rand, now_ns, asked);
             answers++;

@@ -21,26 +21,25 @@
 
 static inline td_edge_settings robot_settings(void)
 {
-    return (td_edge_settings){
-        .channels = CHANNELS,
-        .period_ns = PERIOD_NS,
-        .actions_per_chunk = MAX_ROWS,
-        .aggregate = TD_EDGE_LATEST_ONLY,
-        .trim = TD_EDGE_TRIM_STEPS,
-        .max_action_age_ns = 60 * TD_NS_PER_S,
-        .resend_min_ns = TD_NS_PER_S,
-        .resend_max_ns = TD_NS_PER_S,
-        .warn_after_empty_ticks = 3,
-        .boot = 7,
-        .route = 2,
-        .episode = 5,
-    };
+    td_edge_settings settings;
+    td_edge_settings_plain(CHANNELS, PERIOD_NS, &settings);
+    settings.actions_per_chunk = MAX_ROWS;
+    settings.aggregate = TD_EDGE_LATEST_ONLY;
+    settings.max_action_age_ns = 60 * TD_NS_PER_S;
+    settings.ask.threshold = 0;
+    settings.ask.resend_min_ns = TD_NS_PER_S;
+    settings.ask.resend_max_ns = TD_NS_PER_S;
+    settings.warn_after_empty_ticks = 3;
+    settings.boot = 7;
+    settings.route = 2;
+    settings.episode = 5;
+    return settings;
 }
 
 static inline td_edge_core *robot_new(const td_edge_settings *settings)
 {
     td_edge_core *core = NULL;
-    assert_int_equal(td_edge_core_new(settings, &core), TD_OK);
+    assert_int_equal(td_edge_core_new(settings, &core, NULL), TD_OK);
     return core;
 }
 
@@ -48,17 +47,32 @@ static inline void robot_send(td_edge_core *core, uint64_t seq, int64_t now_ns)
 {
     td_edge_sent sent = {
         .seq = seq,
+        .episode = td_edge_core_episode(core),
         .cursor = td_edge_core_cursor(core),
         .captured_ns = now_ns,
         .put_ns = now_ns,
     };
-    td_edge_core_sent(core, &sent);
+    assert_true(td_edge_core_sent(core, &sent));
+}
+
+// A tick of a robot that stands at zero.
+static inline td_edge_step robot_see(td_edge_core *core, int64_t now_ns,
+                                     uint64_t connection)
+{
+    static const float at_zero[CHANNELS];
+    const td_edge_seen seen = {
+        .now_ns = now_ns,
+        .connection = connection,
+        .reading = at_zero,
+        .read_ns = now_ns,
+    };
+    return td_edge_core_tick(core, &seen);
 }
 
 // A tick of a connected robot, which sends at once what it asks.
 static inline td_edge_step robot_tick(td_edge_core *core, int64_t now_ns)
 {
-    td_edge_step step = td_edge_core_tick(core, now_ns, 1);
+    td_edge_step step = robot_see(core, now_ns, 1);
     if (step.ask) robot_send(core, step.seq, now_ns);
     return step;
 }

@@ -67,13 +67,13 @@ static void the_tick_allocates_nothing(void **state)
     (void)state;
     if (!OWN_MALLOC) skip();
     td_edge_settings settings = robot_settings();
-    settings.ask_below_rows = 3;
+    settings.ask.threshold = 3.0 / ROWS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint64_t of_the_tick = 0;
     uint64_t of_the_merge = 0;
     for (int64_t i = 0; i < 1000; i++) {
         uint64_t before = allocations;
-        td_edge_step step = td_edge_core_tick(core, i * PERIOD_NS, 1);
+        td_edge_step step = robot_see(core, i * PERIOD_NS, 1);
         of_the_tick += allocations - before;
         if (!step.ask) continue;
         robot_send(core, step.seq, i * PERIOD_NS);
@@ -95,7 +95,7 @@ static void old_timelines_do_not_pile_up(void **state)
     for (uint64_t seq = 1; seq <= 1000; seq++) {
         robot_send(core, seq, 0);
         robot_answered(core, 0, seq, ROWS, 0);
-        (void)td_edge_core_tick(core, 0, 0);
+        (void)robot_see(core, 0, 0);
         // The present one, and the one that the tick was on.
         assert_true(allocations - frees <= before + 2);
     }
@@ -106,7 +106,7 @@ static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
 {
     (void)state;
     td_edge_settings settings = robot_settings();
-    settings.ask_below_rows = ROWS;
+    settings.ask.threshold = 1;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint64_t seq = 0;
     for (int round = 0; round < 50; round++) {
@@ -115,7 +115,7 @@ static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
             robot_answered(core, 0, seq, ROWS, 0);
         }
         for (int ticks = 0; ticks < round % 3; ticks++)
-            (void)td_edge_core_tick(core, 0, 0);
+            (void)robot_see(core, 0, 0);
     }
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_MERGED], seq);
 }
@@ -145,7 +145,7 @@ static td_err answer_steps(td_edge_core *core, const td_edge_sent *sent)
                     .size = sizeof data},
     };
     td_edge_answer answer;
-    td_edge_core_sent(core, sent);
+    if (!td_edge_core_sent(core, sent)) return TD_ERR_INTERNAL;
     return td_edge_core_answer(core, sent->put_ns, SERVER, &action, &answer);
 }
 
@@ -171,8 +171,7 @@ static uint64_t tick_side(both *b, uint64_t rows)
     uint64_t promised = 0; // the step after the last row of the last answer
     for (uint64_t tick = 0; td_edge_core_cursor(b->core) < rows; tick++) {
         uint64_t step_number = td_edge_core_cursor(b->core);
-        td_edge_step step =
-            td_edge_core_tick(b->core, (int64_t)tick * PERIOD_NS, 1);
+        td_edge_step step = robot_see(b->core, (int64_t)tick * PERIOD_NS, 1);
         uint64_t cursor = td_edge_core_cursor(b->core);
         wrong += cursor != step_number + step.fresh;
         if (step.fresh) {
@@ -186,7 +185,7 @@ static uint64_t tick_side(both *b, uint64_t rows)
         // It asks again only after the last answer, whose rows it must see.
         wrong += cursor + step.left < promised;
         promised = cursor + ROWS;
-        td_edge_sent sent = {.seq = step.seq, .cursor = cursor};
+        td_edge_sent sent = {.seq = step.seq, .episode = 5, .cursor = cursor};
         wrong += td_ring_push(b->asked, &sent) != TD_OK;
     }
     return wrong;
@@ -196,8 +195,8 @@ static void both_sides_at_once_play_every_step_in_order(void **state)
 {
     (void)state;
     td_edge_settings settings = robot_settings();
-    settings.ask_below_rows = ROWS - 2;
-    settings.resend_min_ns = settings.resend_max_ns = INT64_MAX;
+    settings.ask.threshold = (ROWS - 2.0) / ROWS;
+    settings.ask.resend_min_ns = settings.ask.resend_max_ns = INT64_MAX;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     TD_AUTO(td_ring) *asked = NULL;
     assert_int_equal(td_ring_new(4, sizeof(td_edge_sent), &asked), TD_OK);

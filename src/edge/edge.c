@@ -20,16 +20,20 @@ static void init_values(td_edge *edge)
     td_event_init(&edge->merge_wake);
     td_event_init(&edge->session_wake);
     td_hist_init(&edge->lateness_ns);
+    td_hist_init(&edge->age_ns);
     td_hist_init(&edge->transport_ns);
     td_hist_init(&edge->installed_ns);
     edge->opened_ns = td_clock_now_ns(&td_clock_monotonic);
+    edge->config.core.start_ns = edge->opened_ns;
+    edge->driven_ns = edge->opened_ns;
 }
 
 static td_err make(td_edge *edge, td_errinfo *info)
 {
-    TD_TRY(td_edge_core_new(&edge->config.core, &edge->core));
+    TD_TRY(td_edge_core_new(&edge->config.core, &edge->core, info));
     TD_TRY(td_slot_new(sizeof(td_edge_command), &edge->commands));
     TD_TRY(td_slot_new(sizeof(td_edge_asking), &edge->askings));
+    TD_TRY(td_slot_new(sizeof(td_edge_reading), &edge->readings));
     TD_TRY(td_slot_new(sizeof(td_edge_outgoing), &edge->outbox));
     TD_TRY(td_queue_new(RECEIVED, sizeof(td_edge_received), &edge->received));
     TD_TRY(td_wire_decoder_new(&edge->decoder));
@@ -84,6 +88,7 @@ static void unmake(td_edge *edge)
     if (edge->decoder) td_wire_decoder_free(edge->decoder);
     if (edge->received) td_queue_free(edge->received);
     free_slot(edge->outbox);
+    free_slot(edge->readings);
     free_slot(edge->askings);
     free_slot(edge->commands);
     if (edge->core) td_edge_core_free(edge->core);
@@ -150,6 +155,7 @@ td_edge_times td_edge_times_get(const td_edge *edge)
 {
     return (td_edge_times){
         .lateness_ns = &edge->lateness_ns,
+        .age_ns = &edge->age_ns,
         .transport_ns = &edge->transport_ns,
         .installed_ns = &edge->installed_ns,
     };

@@ -17,6 +17,7 @@
 #include "edge/check.h"
 #include "edge/core.h"
 #include "edge/state.h"
+#include "edge/trace.h"
 #include "net/net.h"
 #include "robot/robot.h"
 
@@ -33,7 +34,9 @@ typedef struct td_edge_config {
     int64_t metrics_period_ns; // 0: no metrics
     int64_t refused_for_ns;    // by a server, before a start is given up
     int64_t watchdog_ns;       // without a chunk, before the server is asked
-                               // again; 0: a second beyond resend_max_ns
+                               // again
+    int64_t driver_limit_ns;   // the robot blocks longer: the fail-safe acts
+    td_edge_trace *trace;      // of every tick and merge; borrowed; NULL: none
 } td_edge_config;
 
 typedef struct td_edge td_edge;
@@ -75,6 +78,7 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report);
 // Borrowed while the edge is open; safe to read while it runs.
 typedef struct td_edge_times {
     const td_hist *lateness_ns;  // tick: wake-up after its due time
+    const td_hist *age_ns;       // of what is played, since its capture
     const td_hist *transport_ns; // put -> callback
     const td_hist *installed_ns; // capture -> installed
 } td_edge_times;

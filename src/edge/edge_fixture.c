@@ -139,21 +139,17 @@ static void fill_config(td_edge_config *config)
         .jpeg_quality = 80,
         .cpu = -1,
         .refused_for_ns = 60 * TD_NS_PER_S,
-        .core =
-            {
-                .channels = CHANNELS,
-                .period_ns = 2 * TD_NS_PER_MS,
-                .actions_per_chunk = ROWS,
-                .aggregate = TD_EDGE_LATEST_ONLY,
-                .ask_below_rows = ROWS / 2,
-                .resend_min_ns = TD_NS_PER_S,
-                .resend_max_ns = TD_NS_PER_S,
-                .max_action_age_ns = 60 * TD_NS_PER_S,
-                .warn_after_empty_ticks = 10,
-                .boot = 7,
-                .episode = 1,
-            },
+        .watchdog_ns = 2 * TD_NS_PER_S,
+        .driver_limit_ns = 60 * TD_NS_PER_S,
     };
+    td_edge_settings *core = &config->core;
+    td_edge_settings_plain(CHANNELS, 2 * TD_NS_PER_MS, core);
+    core->actions_per_chunk = ROWS;
+    core->aggregate = TD_EDGE_LATEST_ONLY;
+    core->ask.resend_min_ns = TD_NS_PER_S;
+    core->ask.resend_max_ns = TD_NS_PER_S;
+    core->max_action_age_ns = 60 * TD_NS_PER_S;
+    core->boot = 7;
     fill_profile(&config->profile);
 }
 

@@ -255,8 +255,8 @@ static void a_refused_observation_is_counted_and_asked_again(void **state)
 // Asks once, is answered once, and then holds.
 static void open_and_hold(world *w)
 {
-    w->config.core.resend_min_ns = 60 * TD_NS_PER_S;
-    w->config.core.resend_max_ns = 60 * TD_NS_PER_S;
+    w->config.core.ask.resend_min_ns = 60 * TD_NS_PER_S;
+    w->config.core.ask.resend_max_ns = 60 * TD_NS_PER_S;
     puppet_open(w, 0, "gpu-1")->answers_left = 1;
     world_stream(w);
     world_until(w, is_starving);

@@ -102,8 +102,8 @@ static bool has_failed_often(world *w)
 static void a_frame_that_fails_half_way_sends_nothing(void **state)
 {
     world *w = *state;
-    w->config.core.resend_min_ns = TD_NS_PER_MS;
-    w->config.core.resend_max_ns = TD_NS_PER_MS;
+    w->config.core.ask.resend_min_ns = TD_NS_PER_MS;
+    w->config.core.ask.resend_max_ns = TD_NS_PER_MS;
     open_raw(w, want_both);
     world_break_camera(w, 1);
     world_stream(w);

@@ -41,3 +41,23 @@ void td_edge_inflight_end(td_edge_inflight *inflight, uint64_t seq,
     inflight->outcomes[TD_EDGE_PENDING]--;
     inflight->outcomes[outcome]++;
 }
+
+void td_edge_inflight_end_all(td_edge_inflight *inflight,
+                              td_edge_outcome outcome)
+{
+    for (size_t i = 0; i < TD_EDGE_INFLIGHT_MAX; i++)
+        td_edge_inflight_end(inflight, inflight->entries[i].seq, outcome);
+}
+
+int64_t td_edge_inflight_oldest(const td_edge_inflight *inflight,
+                                uint64_t after, uint64_t upto,
+                                int64_t otherwise_ns)
+{
+    int64_t oldest_ns = otherwise_ns;
+    for (size_t i = 0; i < TD_EDGE_INFLIGHT_MAX; i++) {
+        const td_edge_sent *entry = &inflight->entries[i];
+        if (entry->seq <= after || entry->seq > upto) continue;
+        if (entry->captured_ns < oldest_ns) oldest_ns = entry->captured_ns;
+    }
+    return oldest_ns;
+}

@@ -26,7 +26,9 @@
     X(TOO_OLD, "too_old")       /* beyond max_action_age */                    \
     X(EXPIRED, "expired")       /* every row was past */                       \
     X(MISSHAPEN, "misshapen")   /* not rows x this robot's channels */         \
+    X(NOT_FINITE, "not_finite") /* a value that is not a number */             \
     X(OVERTAKEN, "overtaken")   /* a newer answer was merged before */         \
+    X(RESET, "reset")           /* its episode is over */                      \
     X(UNSENT, "unsent")         /* the transport took it not */                \
     X(UNANSWERED, "unanswered") /* fell out of the ring */
 
@@ -41,6 +43,7 @@ const char *td_edge_outcome_name(td_edge_outcome outcome);
 
 typedef struct td_edge_sent {
     uint64_t seq;
+    uint64_t episode;
     uint64_t cursor;     // when the state was read
     int64_t captured_ns; // when the state was read
     int64_t put_ns;      // when it was handed to the transport
@@ -63,5 +66,13 @@ bool td_edge_inflight_find(const td_edge_inflight *inflight, uint64_t seq,
 // `seq` has ended so; nothing happens if it is not on its way.
 void td_edge_inflight_end(td_edge_inflight *inflight, uint64_t seq,
                           td_edge_outcome outcome);
+void td_edge_inflight_end_all(td_edge_inflight *inflight,
+                              td_edge_outcome outcome);
+
+// When the oldest on its way was captured of those after seq `after` up to
+// `upto`; `otherwise_ns` if there is none.
+int64_t td_edge_inflight_oldest(const td_edge_inflight *inflight,
+                                uint64_t after, uint64_t upto,
+                                int64_t otherwise_ns);
 
 #endif

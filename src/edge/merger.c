@@ -30,12 +30,22 @@ static void complain(const char *what, uint64_t count, td_wire_text detail)
 }
 
 static void note_merged(td_edge *edge, const td_edge_received *received,
-                        const td_edge_sent *sent)
+                        const td_edge_answer *answer)
 {
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    const td_edge_traced_merge merge = {
+        .installed_ns = now_ns,
+        .seq = answer->sent.seq,
+        .first = answer->first,
+        .rows = answer->rows,
+        .overlap_rows = answer->overlap_rows,
+        .round_trip_ns = received->received_ns - answer->sent.put_ns,
+        .felt_ns = now_ns - answer->sent.captured_ns,
+    };
     atomic_store(&edge->merged_ns, now_ns);
-    td_hist_record(&edge->transport_ns, received->received_ns - sent->put_ns);
-    td_hist_record(&edge->installed_ns, now_ns - sent->captured_ns);
+    td_hist_record(&edge->transport_ns, merge.round_trip_ns);
+    td_hist_record(&edge->installed_ns, merge.felt_ns);
+    if (edge->config.trace) td_edge_trace_merge(edge->config.trace, &merge);
 }
 
 static void report(td_edge *edge, const td_edge_answer *answer,
@@ -64,7 +74,7 @@ static void take(td_edge *edge, const td_edge_received *received,
     if (err != TD_OK)
         atomic_fetch_add(&edge->inbox_full, 1);
     else if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
-        note_merged(edge, received, &answer.sent);
+        note_merged(edge, received, &answer);
     else
         report(edge, &answer, action);
 }

@@ -9,7 +9,7 @@ void td_edge_observe(const td_edge_settings *settings, const char *client,
 {
     const td_edge_asking *asking = &outgoing->asking;
     *ret_obs = (td_wire_obs){
-        .ident = {settings->boot, settings->route, settings->episode,
+        .ident = {settings->boot, settings->route, outgoing->episode,
                   asking->seq},
         .client = td_wire_text_of(client),
         .state =

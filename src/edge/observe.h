@@ -17,6 +17,7 @@ typedef struct td_edge_asking {
 typedef struct td_edge_outgoing {
     td_edge_asking asking;
     int64_t captured_ns;
+    uint64_t episode;
     uint64_t cursor;
     float state[TD_WIRE_MAX_CHANNELS];
 } td_edge_outgoing;

@@ -3,11 +3,11 @@
 #define TD_EDGE_PLOT_H
 
 // A trace as charts (SVG):
-//   queue.svg       how many actions were left, with asks, chunks and idle
-//   times select.svg      how long a tick took to choose its action, how late
-//   it was overlaps.svg    which steps each chunk covered, and which it shared
-//   roundtrip.svg   how long answers took
-//   trajectory.svg  what each channel was told, with holds and limits
+//   - queue.svg: how many actions were left, with asks, chunks and idle times
+//   - select.svg: how long a tick took to choose its action, how late it was
+//   - overlaps.svg: which steps each chunk covered, and which it shared
+//   - roundtrip.svg: how long answers took
+//   - trajectory.svg: what each channel was told, with holds and limits
 
 #include "edge/trace.h"
 

@@ -24,6 +24,8 @@ static const struct {
             "Observations not sent for want of a camera's frame."),
     COUNTER("observations_sent", counts.sent,
             "Observations handed to the transport."),
+    COUNTER("blends_refused", counts.blends_refused,
+            "Rows that the user's aggregation refused."),
     COUNTER("inbox_full", inbox_full, "Answers that found no room."),
     COUNTER("driver_failed", driver_failed, "Failures of the robot's driver."),
     COUNTER("metrics_failed", metrics_failed,
@@ -37,6 +39,30 @@ static void write_counters(td_prom *prom, const td_edge_report *report)
         uint64_t value;
         memcpy(&value, (const char *)report + counters[i].offset, sizeof value);
         td_prom_counter(prom, counters[i].name, counters[i].help, NULL, value);
+    }
+}
+
+static void write_failsafes(td_prom *prom, const td_edge_counts *counts)
+{
+    for (int i = 0; i < TD_EDGE_FAILSAFE_REASON_COUNT; i++) {
+        if (i == TD_EDGE_FAILSAFE_FOR_NONE) continue;
+        const char *why =
+            td_edge_failsafe_reason_name((td_edge_failsafe_reason)i);
+        td_prom_counter(prom, "tendon_edge_failsafe_ticks_total",
+                        "Ticks in which the fail-safe acted, by why.",
+                        (td_prom_label[]){{"why", why}, {0}},
+                        counts->failsafes[i]);
+    }
+}
+
+static void write_limits(td_prom *prom, const td_edge_counts *counts)
+{
+    for (int i = 0; i < TD_EDGE_GATE_LIMIT_COUNT; i++) {
+        const char *limit = td_edge_gate_limit_name((td_edge_gate_limit)i);
+        td_prom_counter(prom, "tendon_edge_limited_ticks_total",
+                        "Ticks in which the gate changed a command, by limit.",
+                        (td_prom_label[]){{"limit", limit}, {0}},
+                        counts->limited[i]);
     }
 }
 
@@ -91,6 +117,9 @@ static void write_times(td_prom *prom, const td_edge_times *times)
     td_prom_histogram(prom, "tendon_edge_lateness_seconds",
                       "Wake-up of the tick after its due time.", NULL,
                       times->lateness_ns);
+    td_prom_histogram(prom, "tendon_edge_age_seconds",
+                      "Of what is played, since its capture.", NULL,
+                      times->age_ns);
     td_prom_histogram(prom, "tendon_edge_transport_seconds",
                       "From an observation's put to its answer's callback.",
                       NULL, times->transport_ns);
@@ -110,6 +139,8 @@ void td_edge_prometheus_write(td_prom *prom, const char *client,
         1);
     write_states(prom, report);
     write_counters(prom, report);
+    write_failsafes(prom, &report->counts);
+    write_limits(prom, &report->counts);
     write_outcomes(prom, &report->counts);
     write_strays(prom, &report->counts);
     td_prom_gauge(prom, "tendon_edge_buffer_rows", "Actions left to play.",

@@ -11,8 +11,9 @@
 #include <cmocka.h>
 
 static td_edge_report report;
-static td_hist lateness, transport, installed;
+static td_hist lateness, age, transport, installed;
 static const td_edge_times times = {.lateness_ns = &lateness,
+                                    .age_ns = &age,
                                     .transport_ns = &transport,
                                     .installed_ns = &installed};
 static char *text; // as written last
@@ -22,6 +23,7 @@ static int setup(void **state)
     (void)state;
     report = (td_edge_report){.state = TD_EDGE_STREAMING};
     td_hist_init(&lateness);
+    td_hist_init(&age);
     td_hist_init(&transport);
     td_hist_init(&installed);
     return 0;
@@ -70,6 +72,7 @@ static void each_counter_has_its_name(void **state)
     report.inbox_full = 110;
     report.driver_failed = 111;
     report.metrics_failed = 112;
+    report.counts.blends_refused = 113;
     write_all();
     assert_line("tendon_edge_ticks_total 101");
     assert_line("tendon_edge_fresh_ticks_total 102");
@@ -83,6 +86,30 @@ static void each_counter_has_its_name(void **state)
     assert_line("tendon_edge_inbox_full_total 110");
     assert_line("tendon_edge_driver_failed_total 111");
     assert_line("tendon_edge_metrics_failed_total 112");
+    assert_line("tendon_edge_blends_refused_total 113");
+}
+
+// Gives each counter of the report, whatever it is called, a number of its own
+// and looks for it: one that is added and forgotten here is found missing.
+static void no_counter_is_left_out(void **state)
+{
+    (void)state;
+    size_t none =
+        offsetof(td_edge_report, counts.failsafes[TD_EDGE_FAILSAFE_FOR_NONE]);
+    size_t begin = offsetof(td_edge_report, counts);
+    size_t end = offsetof(td_edge_report, server);
+    for (size_t at = begin; at < end; at += sizeof(uint64_t)) {
+        uint64_t number = 1000000 + at;
+        memcpy((char *)&report + at, &number, sizeof number);
+    }
+    write_all();
+    for (size_t at = begin; at < end; at += sizeof(uint64_t)) {
+        if (at == none) continue; // no fail-safe
+        char ending[32];
+        snprintf(ending, sizeof ending, " %zu\n", 1000000 + at);
+        if (!strstr(text, ending))
+            fail_msg("the counter at %zu is not there", at);
+    }
 }
 
 static void outcomes_and_strays_are_labels(void **state)
@@ -106,6 +133,17 @@ static void outcomes_and_strays_are_labels(void **state)
                  td_edge_stray_name((td_edge_stray)i), 2000 + i);
         assert_line(line);
     }
+}
+
+static void fail_safe_and_limits_are_labels(void **state)
+{
+    (void)state;
+    report.counts.failsafes[TD_EDGE_FAILSAFE_FOR_DRIVER] = 5;
+    report.counts.limited[TD_EDGE_GATE_STEP] = 6;
+    write_all();
+    assert_line("tendon_edge_failsafe_ticks_total{why=\"driver\"} 5");
+    assert_line("tendon_edge_limited_ticks_total{limit=\"step\"} 6");
+    assert_null(strstr(text, "why=\"none\""));
 }
 
 static void what_may_fall_is_no_counter(void **state)
@@ -142,12 +180,14 @@ static void times_are_in_seconds(void **state)
 {
     (void)state;
     td_hist_record(&lateness, 70 * TD_NS_PER_US);
+    td_hist_record(&age, 400 * TD_NS_PER_MS);
     td_hist_record(&transport, 3 * TD_NS_PER_MS);
     td_hist_record(&installed, 2 * TD_NS_PER_S);
     write_all();
     assert_line("tendon_edge_lateness_seconds_bucket{le=\"0.00005\"} 0");
     assert_line("tendon_edge_lateness_seconds_bucket{le=\"0.0001\"} 1");
     assert_line("tendon_edge_lateness_seconds_sum 0.000070000");
+    assert_line("tendon_edge_age_seconds_sum 0.400000000");
     assert_line("tendon_edge_transport_seconds_sum 0.003000000");
     assert_line("tendon_edge_installed_seconds_sum 2.000000000");
     assert_line("tendon_edge_installed_seconds_count 1");
@@ -170,6 +210,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_counter_has_its_name, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(no_counter_is_left_out, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(fail_safe_and_limits_are_labels, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(outcomes_and_strays_are_labels, setup,
                                         teardown),

@@ -134,14 +134,16 @@ static void send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
     td_edge *edge = publisher->edge;
     td_edge_sent sent = {
         .seq = outgoing->asking.seq,
+        .episode = outgoing->episode,
         .cursor = outgoing->cursor,
         .captured_ns = outgoing->captured_ns,
         .put_ns = td_clock_now_ns(&td_clock_monotonic),
     };
     pthread_mutex_lock(&edge->lock);
-    td_edge_core_sent(edge->core, &sent);
+    bool current = td_edge_core_sent(edge->core, &sent);
     pthread_mutex_unlock(&edge->lock);
-    if (put(publisher) == TD_OK) return;
+    if (!current && publisher->loan) td_net_loan_free(TD_TAKE(publisher->loan));
+    if (!current || put(publisher) == TD_OK) return;
     pthread_mutex_lock(&edge->lock);
     td_edge_core_unsent(edge->core, sent.seq);
     pthread_mutex_unlock(&edge->lock);

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #define LOOK_NS (TD_NS_PER_S / 10)
-#define WATCHDOG_NS TD_NS_PER_S // beyond the time after which it asks again
 
 struct td_edge_session {
     td_edge *edge;
@@ -37,7 +36,7 @@ struct td_edge_session {
 
     // As of the last look.
     int64_t merged_ns;
-    uint64_t fresh, starved_at_fresh, driver_failed;
+    uint64_t fresh, starved_at_fresh, acted;
 };
 
 static bool stopping(const td_edge_session *session)
@@ -116,6 +115,9 @@ static void begin(td_edge_session *session, td_edge_event event)
     session->refused_ns = 0;
     session->attempts = 0;
     session->said[0] = 0;
+    pthread_mutex_lock(&session->edge->lock);
+    td_edge_core_connected(session->edge->core);
+    pthread_mutex_unlock(&session->edge->lock);
     atomic_store(&session->edge->connection, ++session->connections);
 }
 
@@ -244,12 +246,13 @@ static bool is_starved(td_edge_session *session, const td_edge_counts *counts)
     return limit > 0 && counts->starved - session->starved_at_fresh >= limit;
 }
 
-// Whether the driver has failed since the last look.
-static bool is_fail_safe(td_edge_session *session)
+// Whether limits or driver made the fail-safe act since the last look.
+static bool is_fail_safe(td_edge_session *session, const td_edge_counts *counts)
 {
-    uint64_t failed = atomic_load(&session->edge->driver_failed);
-    bool more = failed != session->driver_failed;
-    session->driver_failed = failed;
+    uint64_t acted = counts->failsafes[TD_EDGE_FAILSAFE_FOR_LIMITS] +
+                     counts->failsafes[TD_EDGE_FAILSAFE_FOR_DRIVER];
+    bool more = acted != session->acted;
+    session->acted = acted;
     return more;
 }
 
@@ -258,7 +261,7 @@ static void tell_condition(td_edge_session *session,
                            const td_edge_counts *counts)
 {
     bool starved = is_starved(session, counts);
-    bool fail_safe = is_fail_safe(session);
+    bool fail_safe = is_fail_safe(session, counts);
     bool served = counts->left > 0 || session->merged_ns > session->attached_ns;
     if (starved) tell(session, TD_EDGE_EVENT_STARVED);
     if (fail_safe) tell(session, TD_EDGE_EVENT_FAIL_SAFE);
@@ -270,12 +273,10 @@ static void tell_watchdog(td_edge_session *session,
                           const td_edge_counts *counts)
 {
     const td_edge_config *config = &session->edge->config;
-    int64_t watchdog_ns = config->watchdog_ns
-                              ? config->watchdog_ns
-                              : config->core.resend_max_ns + WATCHDOG_NS;
     bool served = session->merged_ns > session->attached_ns;
     int64_t since_ns = served ? session->merged_ns : session->attached_ns;
-    if (!td_edge_state_overdue(now(), since_ns, counts->left, watchdog_ns))
+    if (!td_edge_state_overdue(now(), since_ns, counts->left,
+                               config->watchdog_ns))
         return;
     tell(session, session->asked_again && !served ? TD_EDGE_EVENT_SILENT
                                                   : TD_EDGE_EVENT_OVERDUE);
@@ -295,6 +296,7 @@ static td_err watch(td_edge_session *session, td_errinfo *info)
     td_edge_counts counts;
     (void)info;
     put_metrics(session);
+    if (edge->config.trace) td_edge_trace_drain(edge->config.trace);
     if (!atomic_load(&session->lost))
         (void)td_event_wait_until(&edge->session_wake, now() + LOOK_NS);
     pthread_mutex_lock(&edge->lock);

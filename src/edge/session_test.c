@@ -23,8 +23,8 @@ static puppet *open_and_silence(world *w)
 {
     puppet *p = puppet_open(w, 0, "gpu-1");
     w->config.watchdog_ns = WATCHDOG_NS;
-    w->config.core.resend_min_ns = WATCHDOG_NS / 10;
-    w->config.core.resend_max_ns = WATCHDOG_NS / 10;
+    w->config.core.ask.resend_min_ns = WATCHDOG_NS / 10;
+    w->config.core.ask.resend_max_ns = WATCHDOG_NS / 10;
     world_stream(w);
     world_until(w, has_merged_twenty);
     assert_int_equal(p->attached_in, TD_EDGE_CONNECTING);

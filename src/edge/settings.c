@@ -3,6 +3,8 @@
 
 #include "base/clock.h"
 
+#include <math.h>
+
 #define RESEND_MIN_NS (100 * TD_NS_PER_MS)
 #define REFUSED_FOR_NS (5 * TD_NS_PER_S)
 
@@ -37,35 +39,74 @@ static void fill_profile(const td_config_robot *config,
     profile->camera_count = (uint32_t)robot->camera_count;
 }
 
-// buffer_time_s in rows, when it is given; else a share of the chunk.
-static uint32_t ask_below(const td_config_robot *config)
+static double per_tick(double per_second, int64_t hz)
 {
-    double rows =
-        config->buffer_time_s > 0
-            ? config->buffer_time_s * (double)config->fps
-            : config->chunk_size_threshold * (double)config->actions_per_chunk;
-    return (uint32_t)rows;
+    return per_second > 0 ? per_second / (double)hz : INFINITY;
+}
+
+// Limits by the second in the file, by the control tick in the gate.
+static void fill_limits(const td_config_robot *config, td_edge_settings *core)
+{
+    int64_t hz = config->control_hz;
+    for (size_t i = 0; i < config->robot.joint_count; i++) {
+        const td_config_joint *joint = &config->robot.joints[i];
+        core->kinds[i] = (td_wire_channel_kind)joint->kind;
+        core->limits[i] = (td_edge_gate_channel){
+            .min = joint->min,
+            .max = joint->max,
+            .max_step = per_tick(joint->max_speed, hz),
+            .max_accel_step = per_tick(joint->max_acceleration, hz * hz),
+        };
+        td_config_failsafe failsafe =
+            joint->failsafe == TD_CONFIG_FAILSAFE_AS_ROBOT ? config->failsafe
+                                                           : joint->failsafe;
+        core->failsafe[i] = (td_edge_failsafe_channel){
+            .mode = (td_edge_failsafe_mode)failsafe,
+            .safe = (float)joint->safe,
+            .safe_step = per_tick(config->safe_pose_speed, hz),
+        };
+    }
+}
+
+static int64_t nanoseconds(double seconds)
+{
+    return (int64_t)(seconds * (double)TD_NS_PER_S);
+}
+
+static void fill_ask(const td_config_robot *config, td_edge_settings *core)
+{
+    core->ask = (td_edge_ask_settings){
+        .mode = (td_edge_ask_mode)config->observe,
+        .threshold = config->chunk_size_threshold,
+        .buffer_time_ns = nanoseconds(config->buffer_time_s),
+        .starve_target = config->starve_target,
+        .max_unanswered = (uint32_t)config->max_unanswered,
+        .resend_min_ns = RESEND_MIN_NS,
+        .resend_max_ns = core->max_action_age_ns, // later it would be refused
+    };
+    if (core->ask.resend_max_ns < RESEND_MIN_NS)
+        core->ask.resend_min_ns = core->ask.resend_max_ns;
+    core->rate_hz = config->rate.hz;
+    core->rate_phase = config->rate.phase;
 }
 
 static void fill_core(const td_config_robot *config, uint64_t boot,
                       td_edge_settings *core)
 {
     core->channels = (uint32_t)config->robot.joint_count;
-    for (size_t i = 0; i < config->robot.joint_count; i++)
-        core->kinds[i] = (td_wire_channel_kind)config->robot.joints[i].kind;
     core->period_ns = TD_NS_PER_S / config->fps;
+    core->substeps = (uint32_t)(config->control_hz / config->fps);
     core->actions_per_chunk = (uint32_t)config->actions_per_chunk;
     core->aggregate = (td_edge_aggregate)config->aggregate_fn_name;
     core->trim = (td_edge_trim)config->trim;
-    core->ask_below_rows = ask_below(config);
-    core->max_action_age_ns =
-        (int64_t)(config->max_action_age_s * (double)TD_NS_PER_S);
-    core->resend_min_ns = RESEND_MIN_NS;
-    core->resend_max_ns = core->max_action_age_ns; // later it would be refused
+    core->max_action_age_ns = nanoseconds(config->max_action_age_s);
     core->warn_after_empty_ticks =
         (uint32_t)config->max_empty_cycles_before_warning;
+    core->max_limit_hits = (uint32_t)config->max_limit_hits;
     core->boot = boot;
     core->episode = 1;
+    fill_limits(config, core);
+    fill_ask(config, core);
 }
 
 void td_edge_settings_from(const td_config_robot *config, uint64_t boot,
@@ -91,6 +132,8 @@ void td_edge_settings_from(const td_config_robot *config, uint64_t boot,
                 ? (int64_t)((double)TD_NS_PER_S / config->metrics_hz)
                 : 0,
         .refused_for_ns = REFUSED_FOR_NS,
+        .watchdog_ns = nanoseconds(config->watchdog_s),
+        .driver_limit_ns = nanoseconds(config->driver_limit_s),
     };
     fill_profile(config, &ret_config->profile);
     fill_core(config, boot, &ret_config->core);

@@ -19,6 +19,12 @@ typedef struct td_edge_command {
     float values[TD_WIRE_MAX_CHANNELS];
 } td_edge_command;
 
+// Driver to tick: where the robot is.
+typedef struct td_edge_reading {
+    float values[TD_WIRE_MAX_CHANNELS];
+    int64_t read_ns;
+} td_edge_reading;
+
 // Callback to merge.
 typedef struct td_edge_received {
     td_net_msg *msg;
@@ -46,6 +52,7 @@ struct td_edge {
 
     td_slot *commands; // tick to driver, td_edge_command
     td_slot *askings;  // tick to driver, td_edge_asking
+    td_slot *readings; // driver to tick, td_edge_reading
     td_slot *outbox;   // driver to publisher, td_edge_outgoing
     td_event driver_wake, publisher_wake, merge_wake, session_wake;
     td_queue *received; // td_edge_received
@@ -53,6 +60,7 @@ struct td_edge {
     _Atomic uint64_t connection; // another for each attach; 0: none
     _Atomic int state;           // td_edge_state
     _Atomic int64_t merged_ns;   // when the last chunk was merged
+    _Atomic int64_t driven_ns;   // when the driver last did all it should
     td_thread *tick, *driver, *publisher_thread, *merge;
 
     // Guards the core's in-flight ring (publisher and merge), `server` and
@@ -65,7 +73,7 @@ struct td_edge {
     td_wire_decoder *decoder;     // merge's own
     td_edge_session *session;     // session's own
 
-    td_hist lateness_ns;                // written by tick
+    td_hist lateness_ns, age_ns;        // written by tick
     td_hist transport_ns, installed_ns; // written by merge
     _Atomic uint64_t outbox_replaced, metrics_failed, frame_failed, inbox_full,
         missed_ticks, driver_failed;

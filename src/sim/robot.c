@@ -83,6 +83,7 @@ static td_err take_status(td_sim_robot *robot, int64_t now_ns, td_net_msg *msg,
     if (robot->session == LOOKING) return ask_to_attach(robot, &status, info);
     if (robot->session == ATTACHING && status.attached) {
         robot->session = STREAMING;
+        td_edge_core_connected(robot->core);
         td_sim_trace_line(&world->trace, now_ns, "%s attached", robot->id);
     }
     return TD_OK;
@@ -112,14 +113,16 @@ static td_err observe(td_sim_robot *robot, int64_t now_ns,
     td_edge_outgoing outgoing = {
         .asking = {step->seq, step->left, step->must_go},
         .captured_ns = now_ns,
+        .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
     };
     TD_TRY(td_robot_read(robot->robot, now_ns, outgoing.state));
     td_wire_obs obs;
     td_edge_observe(&robot->settings, robot->id, "", &outgoing, &obs);
     TD_TRY(td_wire_obs_encode(world->encoder, &obs, info));
-    td_edge_core_sent(robot->core, &(td_edge_sent){step->seq, outgoing.cursor,
-                                                   now_ns, now_ns});
+    const td_edge_sent sent = {step->seq, outgoing.episode, outgoing.cursor,
+                               now_ns, now_ns};
+    if (!td_edge_core_sent(robot->core, &sent)) return TD_OK;
     td_sim_trace_line(&world->trace, now_ns, "%s sends %llu left %u", robot->id,
                       (unsigned long long)step->seq, step->left);
     return put(robot->obs, world->encoder);
@@ -128,8 +131,15 @@ static td_err observe(td_sim_robot *robot, int64_t now_ns,
 static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
 {
     td_sim_world *world = robot->world;
-    td_edge_step step =
-        td_edge_core_tick(robot->core, now_ns, robot->session == STREAMING);
+    float reading[TD_WIRE_MAX_CHANNELS];
+    TD_TRY(td_robot_read(robot->robot, now_ns, reading));
+    const td_edge_seen seen = {
+        .now_ns = now_ns,
+        .connection = robot->session == STREAMING,
+        .reading = reading,
+        .read_ns = now_ns,
+    };
+    td_edge_step step = td_edge_core_tick(robot->core, &seen);
     if (step.command) {
         TD_TRY(td_robot_write(robot->robot, now_ns, step.command));
         td_sim_trace_line(&world->trace, now_ns, "%s plays %llu%s", robot->id,
@@ -183,19 +193,11 @@ td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
 static void fill_settings(td_sim_robot *robot)
 {
     const td_sim_config *config = robot->world->config;
-    robot->settings = (td_edge_settings){
-        .channels = config->joints,
-        .period_ns = TD_NS_PER_S / config->fps,
-        .actions_per_chunk = config->chunk_rows,
-        .trim = config->trim,
-        .ask_below_rows = config->ask_below_rows,
-        .max_action_age_ns = 3 * TD_NS_PER_S,
-        .resend_min_ns = 100 * TD_NS_PER_MS,
-        .resend_max_ns = 3 * TD_NS_PER_S,
-        .warn_after_empty_ticks = 10,
-        .boot = 1,
-        .episode = 1,
-    };
+    td_edge_settings *settings = &robot->settings;
+    td_edge_settings_plain(config->joints, TD_NS_PER_S / config->fps, settings);
+    settings->actions_per_chunk = config->chunk_rows;
+    settings->trim = config->trim;
+    settings->ask.threshold = config->threshold;
 }
 
 static td_err open_body(td_sim_robot *robot, td_errinfo *info)
@@ -227,7 +229,7 @@ static td_err robot_init(td_sim_robot *robot, td_errinfo *info)
     robot->tick_due_ns =
         robot->settings.period_ns * robot->index / world->config->robots;
     TD_TRY(open_body(robot, info));
-    TD_TRY(td_edge_core_new(&robot->settings, &robot->core));
+    TD_TRY(td_edge_core_new(&robot->settings, &robot->core, info));
     TD_TRY(td_net_inproc_open(world->hub, robot->id, &robot->net, info));
     TD_TRY(td_wire_key(&world->route, robot->id, "action", key, info));
     TD_TRY(td_net_subscribe(robot->net, key, td_sim_letters_add,

@@ -15,7 +15,7 @@ td_sim_config td_sim_config_default(void)
         .fps = 30,
         .duration_ns = 60 * TD_NS_PER_S,
         .chunk_rows = 50,
-        .ask_below_rows = 25,
+        .threshold = 0.5,
         .max_batch = 4,
         .latency = {.kind = TD_ENGINE_LATENCY_LOGNORMAL,
                     .ms = 80,

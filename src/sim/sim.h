@@ -22,7 +22,7 @@ typedef struct td_sim_config {
     int64_t fps;
     int64_t duration_ns;
     uint32_t chunk_rows;
-    uint32_t ask_below_rows;
+    double threshold; // ask when no more than this part of a chunk is left
     uint32_t max_batch;
     td_edge_trim trim;
     td_engine_latency latency;

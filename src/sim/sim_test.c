@@ -108,7 +108,7 @@ static void a_round_trip_longer_than_a_chunk_still_moves_the_robot(void **state)
     (void)state;
     td_sim_config config = td_sim_config_default();
     config.robots = 1;
-    config.ask_below_rows = 0;
+    config.threshold = 0;
     config.faults = (td_net_faults){0};
     config.latency =
         (td_engine_latency){.kind = TD_ENGINE_LATENCY_FIXED, .ms = 2500};

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/ask.h"
+
+td_err td_edge_ask_check(const td_edge_ask_settings *settings)
+{
+    bool rows = settings->mode == TD_EDGE_ASK_TIME
+                    ? settings->buffer_time_ns >= 0
+                : settings->mode == TD_EDGE_ASK_AUTO
+                    ? settings->starve_target > 0 && settings->starve_target < 1
+                    : settings->threshold >= 0 && settings->threshold <= 1;
+    bool makes_sense = rows && settings->period_ns > 0 &&
+                       settings->max_unanswered > 0 &&
+                       settings->max_unanswered <= TD_EDGE_ASK_MAX_UNANSWERED &&
+                       settings->resend_min_ns > 0 &&
+                       settings->resend_max_ns >= settings->resend_min_ns;
+    return makes_sense ? TD_OK : TD_ERR_INVALID;
+}
+
+static int64_t clamp(int64_t value, int64_t low, int64_t high)
+{
+    return value < low ? low : value > high ? high : value;
+}
+
+static uint32_t rows_in(const td_edge_ask_settings *settings, int64_t time_ns,
+                        uint32_t chunk_rows)
+{
+    return td_edge_latency_steps(time_ns, settings->period_ns, chunk_rows);
+}
+
+// With m unanswered at most, a usual answer leaves the next ask n - usual / m
+// rows or fewer, and an ask at more than that takes from the one after it. When
+// answers take so long that the buffer always runs dry, asking at
+// n * m / (m + 1) makes a robot wait least.
+static uint32_t most_below(const td_edge_ask_settings *settings,
+                           uint32_t chunk_rows, const td_edge_latency *waits)
+{
+    uint32_t m = settings->max_unanswered;
+    int64_t usual_ns = td_edge_latency_quantile(waits, 0.5);
+    uint32_t useful = chunk_rows - rows_in(settings, usual_ns / m, chunk_rows);
+    uint32_t dry = (uint32_t)((uint64_t)chunk_rows * m / (m + 1));
+    return useful > dry ? useful : dry;
+}
+
+static uint32_t auto_below(const td_edge_ask_settings *settings,
+                           uint32_t chunk_rows, const td_edge_latency *waits)
+{
+    if (waits->size == 0) return chunk_rows / 2;
+    int64_t chunk_ns = chunk_rows * settings->period_ns;
+    int64_t hopeless_ns = settings->max_unanswered * (chunk_ns - chunk_ns / 20);
+    if (td_edge_latency_mean(waits) >= hopeless_ns) return 0;
+    int64_t bound_ns =
+        td_edge_latency_bound(waits, settings->starve_target, chunk_ns);
+    uint32_t below = rows_in(settings, bound_ns, chunk_rows);
+    uint32_t most = most_below(settings, chunk_rows, waits);
+    return below < most ? below : most;
+}
+
+static uint32_t below_rows(const td_edge_ask_settings *settings,
+                           uint32_t chunk_rows, const td_edge_latency *waits)
+{
+    if (settings->mode == TD_EDGE_ASK_AUTO)
+        return auto_below(settings, chunk_rows, waits);
+    if (settings->mode == TD_EDGE_ASK_THRESHOLD)
+        return (uint32_t)(settings->threshold * chunk_rows + 1e-9);
+    // left x period < buffer_time
+    int64_t below = (settings->buffer_time_ns - 1) / settings->period_ns;
+    return (uint32_t)clamp(below, 0, UINT32_MAX);
+}
+
+// An ask brings new rows as soon as the chunk of the one before would be played
+// down to below_rows.
+static int64_t apart(const td_edge_ask_settings *settings, uint32_t chunk_rows,
+                     uint32_t below, const td_edge_latency *waits)
+{
+    int64_t rows = below < chunk_rows ? chunk_rows - below : 0;
+    int64_t spread_ns =
+        td_edge_latency_quantile(waits, 0.5) / settings->max_unanswered;
+    int64_t played_ns = rows * settings->period_ns;
+    return played_ns > spread_ns ? played_ns : spread_ns;
+}
+
+td_edge_ask_advice td_edge_ask_advise(const td_edge_ask_settings *settings,
+                                      uint32_t chunk_rows,
+                                      const td_edge_latency *waits,
+                                      const td_edge_latency *trips)
+{
+    uint32_t below = below_rows(settings, chunk_rows, waits);
+    return (td_edge_ask_advice){
+        .below_rows = below,
+        .apart_ns = apart(settings, chunk_rows, below, waits),
+        .resend_after_ns = trips->size == 0 ? settings->resend_max_ns
+                                            : clamp(3 * trips->late_ns,
+                                                    settings->resend_min_ns,
+                                                    settings->resend_max_ns),
+    };
+}
+
+td_err td_edge_ask_init(td_edge_ask *ask, const td_edge_ask_settings *settings,
+                        int64_t now_ns)
+{
+    TD_TRY(td_edge_ask_check(settings));
+    *ask = (td_edge_ask){.settings = *settings};
+    return td_edge_rate_init(&ask->rate, 0, 0, settings->period_ns, now_ns);
+}
+
+static int64_t *asked_at(td_edge_ask *ask, uint64_t seq)
+{
+    return &ask->asked_ns[seq % TD_EDGE_ASK_MAX_UNANSWERED];
+}
+
+static void connect(td_edge_ask *ask, uint64_t connection)
+{
+    ask->connection = connection;
+    ask->began = ask->settled = ask->asked;
+    ask->given_up = 0;
+}
+
+// What ended, and what is given up, is no longer unanswered.
+static void settle(td_edge_ask *ask, const td_edge_ask_seen *seen,
+                   int64_t resend_after_ns)
+{
+    if (seen->ended_seq > ask->settled && seen->ended_seq <= ask->asked)
+        ask->settled = seen->ended_seq;
+    while (ask->settled < ask->asked &&
+           seen->now_ns - *asked_at(ask, ask->settled + 1) >= resend_after_ns)
+        ask->given_up = ++ask->settled;
+}
+
+// Doubles from resend_min with each refusal.
+static int64_t backoff(const td_edge_ask_settings *settings, uint32_t refusals)
+{
+    int64_t wait_ns = settings->resend_min_ns;
+    while (--refusals > 0 && wait_ns < settings->resend_max_ns)
+        wait_ns *= 2;
+    return clamp(wait_ns, 0, settings->resend_max_ns);
+}
+
+// Half a period early: ticks are not to the nanosecond.
+static bool is_time(td_edge_ask *ask, const td_edge_ask_seen *seen,
+                    const td_edge_ask_advice *advice)
+{
+    const td_edge_ask_settings *settings = &ask->settings;
+    if (ask->asked == ask->began) return true;
+    uint64_t unanswered = ask->asked - ask->settled;
+    if (unanswered >= settings->max_unanswered) return false;
+    int64_t since_ns =
+        seen->now_ns - *asked_at(ask, ask->asked) + settings->period_ns / 2;
+    return (unanswered == 0 || since_ns >= advice->apart_ns) &&
+           (seen->refusals == 0 ||
+            since_ns >= backoff(settings, seen->refusals));
+}
+
+td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
+                                        const td_edge_ask_seen *seen,
+                                        const td_edge_ask_advice *advice)
+{
+    td_edge_ask_decision decision = {0};
+    if (seen->connection != ask->connection) connect(ask, seen->connection);
+    settle(ask, seen, advice->resend_after_ns);
+    if (!seen->connection || seen->left > advice->below_rows ||
+        !is_time(ask, seen, advice) ||
+        !td_edge_rate_may(&ask->rate, seen->now_ns))
+        return decision;
+    td_edge_rate_take(&ask->rate, seen->now_ns);
+    decision.ask = true;
+    decision.must_go = seen->left == 0;
+    decision.resend = ask->given_up > seen->ended_seq;
+    decision.seq = ++ask->asked;
+    *asked_at(ask, decision.seq) = seen->now_ns;
+    return decision;
+}

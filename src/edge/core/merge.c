@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// The merge side: what was sent, what an answer is worth, the next timeline.
+#include "edge/core/parts.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+void td_edge_core_advise(td_edge_core *core)
+{
+    const td_edge_merge_side *merge = &core->merge;
+    td_edge_ask_advice advice = td_edge_ask_advise(
+        &core->settings.ask, merge->chunk_rows, &merge->waits, &merge->trips);
+    atomic_store_explicit(&core->below_rows, advice.below_rows,
+                          memory_order_relaxed);
+    atomic_store_explicit(&core->apart_ns, advice.apart_ns,
+                          memory_order_relaxed);
+    atomic_store_explicit(&core->resend_after_ns, advice.resend_after_ns,
+                          memory_order_relaxed);
+}
+
+void td_edge_core_connected(td_edge_core *core)
+{
+    td_edge_latency_reconnect(&core->merge.waits);
+    td_edge_latency_reconnect(&core->merge.trips);
+    atomic_store_explicit(&core->refusals, 0, memory_order_relaxed);
+    td_edge_core_advise(core);
+}
+
+// The tick may ask again once the newest has ended.
+static void note_ended(td_edge_core *core, uint64_t seq)
+{
+    if (seq > atomic_load_explicit(&core->ended_seq, memory_order_relaxed))
+        atomic_store_explicit(&core->ended_seq, seq, memory_order_release);
+}
+
+bool td_edge_core_sent(td_edge_core *core, const td_edge_sent *sent)
+{
+    td_edge_inflight_send(&core->merge.inflight, sent);
+    if (sent->episode == td_edge_core_episode(core)) return true;
+    td_edge_inflight_end(&core->merge.inflight, sent->seq, TD_EDGE_RESET);
+    note_ended(core, sent->seq);
+    return false;
+}
+
+static void note_refusal(td_edge_core *core)
+{
+    atomic_fetch_add_explicit(&core->refusals, 1, memory_order_relaxed);
+}
+
+void td_edge_core_unsent(td_edge_core *core, uint64_t seq)
+{
+    td_edge_inflight_end(&core->merge.inflight, seq, TD_EDGE_UNSENT);
+    note_refusal(core);
+    note_ended(core, seq);
+}
+
+void td_edge_core_malformed(td_edge_core *core)
+{
+    core->merge.strays[TD_EDGE_STRAY_MALFORMED]++;
+}
+
+static bool is_stray(td_edge_core *core, const char *server,
+                     const td_wire_action *action, td_edge_answer *answer)
+{
+    const td_edge_settings *own = &core->settings;
+    const td_wire_ident *ident = &action->ident;
+    if (!td_wire_text_is(action->server, server))
+        answer->why_stray = TD_EDGE_STRAY_SERVER;
+    else if (ident->boot != own->boot)
+        answer->why_stray = TD_EDGE_STRAY_BOOT;
+    else if (ident->route != own->route)
+        answer->why_stray = TD_EDGE_STRAY_ROUTE;
+    else if (ident->episode != td_edge_core_episode(core))
+        answer->why_stray = TD_EDGE_STRAY_EPISODE;
+    else if (!td_edge_inflight_find(&core->merge.inflight, ident->seq,
+                                    &answer->sent))
+        answer->why_stray = TD_EDGE_STRAY_SEQ;
+    else
+        return false;
+    answer->stray = true;
+    core->merge.strays[answer->why_stray]++;
+    return true;
+}
+
+static bool has_shape(const td_edge_core *core, const td_wire_tensor *actions)
+{
+    return actions->dtype == TD_WIRE_F32 && actions->rank == 2 &&
+           actions->shape[0] > 0 &&
+           actions->shape[1] == core->settings.channels;
+}
+
+static bool is_finite(const td_wire_tensor *actions)
+{
+    const unsigned char *bytes = actions->data; // may be unaligned
+    for (size_t i = 0; i < actions->size; i += sizeof(float)) {
+        float value;
+        memcpy(&value, bytes + i, sizeof value);
+        if (!isfinite(value)) return false;
+    }
+    return true;
+}
+
+// Where the chunk's rows lie. By time, as many rows are past as periods went by
+// since the observation was sent; the first chunk is never trimmed so.
+static td_edge_chunk place_chunk(const td_edge_core *core, int64_t now_ns,
+                                 uint64_t cursor, const float *data,
+                                 uint32_t rows, const td_edge_sent *sent)
+{
+    td_edge_chunk chunk = {.first = sent->cursor, .rows = rows, .data = data};
+    if (core->settings.trim == TD_EDGE_TRIM_STEPS) return chunk;
+    int64_t past = core->merge.merged == 0
+                       ? 0
+                       : (now_ns - sent->put_ns) / core->settings.period_ns;
+    if (past < 0) past = 0;
+    if (past > rows) past = rows;
+    chunk.first = cursor;
+    chunk.rows = rows - (uint32_t)past;
+    chunk.data = data + (size_t)past * core->settings.channels;
+    return chunk;
+}
+
+static void free_list(td_edge_timeline *timeline)
+{
+    while (timeline) {
+        td_edge_timeline *next = timeline->retired;
+        free(timeline);
+        timeline = next;
+    }
+}
+
+// The tick is on the timeline of its generation or already on a later one.
+static void collect(td_edge_core *core)
+{
+    uint64_t generation =
+        atomic_load_explicit(&core->tick.generation, memory_order_acquire);
+    td_edge_timeline **link = &core->merge.retired;
+    while (*link && (*link)->generation >= generation)
+        link = &(*link)->retired;
+    free_list(*link);
+    *link = NULL;
+}
+
+static void publish(td_edge_core *core, td_edge_timeline *next)
+{
+    td_edge_merge_side *merge = &core->merge;
+    td_edge_timeline *old = merge->current;
+    merge->current = next;
+    atomic_store_explicit(&core->published, next, memory_order_release);
+    if (old) {
+        old->retired = merge->retired;
+        merge->retired = old;
+    }
+    collect(core);
+}
+
+// Nothing is to come, in the same numbers as before.
+td_err td_edge_core_reset(td_edge_core *core)
+{
+    td_edge_merge_side *merge = &core->merge;
+    td_edge_timeline *none = calloc(1, sizeof *none);
+    if (!none) return TD_ERR_NOMEM;
+    none->generation = merge->current ? merge->current->generation + 1 : 1;
+    none->first = td_edge_core_cursor(core);
+    none->channels = core->settings.channels;
+    atomic_fetch_add_explicit(&core->episode, 1, memory_order_release);
+    td_edge_inflight_end_all(&merge->inflight, TD_EDGE_RESET);
+    publish(core, none);
+    note_ended(core,
+               atomic_load_explicit(&core->tick.asked, memory_order_relaxed));
+    return TD_OK;
+}
+
+// How many rows to come were known before the chunk.
+static uint32_t overlap(const td_edge_timeline *old, const td_edge_chunk *chunk,
+                        uint64_t cursor)
+{
+    uint64_t end = chunk->first + chunk->rows;
+    uint64_t from = chunk->first > cursor ? chunk->first : cursor;
+    uint32_t both = td_edge_timeline_left(old, from);
+    return both < end - from ? both : (uint32_t)(end - from);
+}
+
+static void note_merged(td_edge_core *core, const td_wire_action *action,
+                        const td_edge_chunk *chunk, td_edge_timeline *next,
+                        td_edge_answer *answer)
+{
+    td_edge_merge_side *merge = &core->merge;
+    answer->outcome = TD_EDGE_MERGED;
+    answer->first = next->first;
+    answer->rows = next->rows;
+    answer->overlap_rows = overlap(merge->current, chunk, next->first);
+    next->captured_ns = answer->sent.captured_ns;
+    merge->blends_refused += next->refused;
+    merge->merged_seq = action->ident.seq;
+    merge->merged++;
+    merge->chunk_rows = action->actions.shape[0];
+    if (merge->chunk_rows > core->settings.actions_per_chunk)
+        merge->chunk_rows = core->settings.actions_per_chunk;
+}
+
+static td_err merge_chunk(td_edge_core *core, int64_t now_ns,
+                          const td_wire_action *action, td_edge_answer *answer)
+{
+    uint32_t rows = action->actions.shape[0];
+    if (rows > core->settings.actions_per_chunk)
+        rows = core->settings.actions_per_chunk;
+    size_t bytes = (size_t)rows * core->settings.channels * sizeof(float);
+    float *data = malloc(bytes); // the wire's bytes may be unaligned
+    if (!data) return TD_ERR_NOMEM;
+    memcpy(data, action->actions.data, bytes);
+
+    uint64_t cursor = td_edge_core_cursor(core);
+    td_edge_chunk chunk =
+        place_chunk(core, now_ns, cursor, data, rows, &answer->sent);
+    td_edge_timeline *next = NULL;
+    td_err err = td_edge_timeline_merge(core->merge.current, &chunk, cursor,
+                                        &core->blend, &next);
+    free(data);
+    if (err == TD_ERR_EMPTY) {
+        answer->outcome = TD_EDGE_EXPIRED;
+        return TD_OK;
+    }
+    TD_TRY(err);
+    note_merged(core, action, &chunk, next, answer);
+    publish(core, next);
+    return TD_OK;
+}
+
+static td_err settle(td_edge_core *core, int64_t now_ns,
+                     const td_wire_action *action, td_edge_answer *answer)
+{
+    int64_t age_ns = now_ns - answer->sent.captured_ns;
+    if (action->error_code.size > 0)
+        answer->outcome = TD_EDGE_REFUSED;
+    else if (!has_shape(core, &action->actions))
+        answer->outcome = TD_EDGE_MISSHAPEN;
+    else if (!is_finite(&action->actions))
+        answer->outcome = TD_EDGE_NOT_FINITE;
+    else if (action->ident.seq < core->merge.merged_seq)
+        answer->outcome = TD_EDGE_OVERTAKEN;
+    else if (age_ns > core->settings.max_action_age_ns)
+        answer->outcome = TD_EDGE_TOO_OLD;
+    else
+        return merge_chunk(core, now_ns, action, answer);
+    return TD_OK;
+}
+
+// Every answer has a round trip; what `auto` guards against is the wait for a
+// chunk, resends included.
+static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
+                  const td_edge_answer *answer)
+{
+    td_edge_merge_side *merge = &core->merge;
+    const td_edge_sent *sent = &answer->sent;
+    (void)td_edge_latency_add(&merge->trips, now_ns - sent->put_ns);
+    if (answer->outcome == TD_EDGE_MERGED) {
+        int64_t since_ns = td_edge_inflight_oldest(
+            &merge->inflight, merged_before, sent->seq, sent->captured_ns);
+        (void)td_edge_latency_add(&merge->waits, now_ns - since_ns);
+        atomic_store_explicit(&core->refusals, 0, memory_order_relaxed);
+    } else if (answer->outcome == TD_EDGE_REFUSED ||
+               answer->outcome == TD_EDGE_MISSHAPEN ||
+               answer->outcome == TD_EDGE_NOT_FINITE) {
+        note_refusal(core);
+    }
+    td_edge_core_advise(core);
+}
+
+// The seqs that the server let go end here too, and the tick may ask again.
+td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
+                           const char *server, const td_wire_action *action,
+                           td_edge_answer *ret_answer)
+{
+    td_edge_answer answer = {0};
+    uint64_t merged_before = core->merge.merged_seq;
+    if (!is_stray(core, server, action, &answer)) {
+        TD_TRY(settle(core, now_ns, action, &answer));
+        td_edge_inflight *inflight = &core->merge.inflight;
+        learn(core, now_ns, merged_before, &answer);
+        td_edge_inflight_end(inflight, action->ident.seq, answer.outcome);
+        for (uint32_t i = 0; i < action->superseded_count; i++)
+            td_edge_inflight_end(inflight, action->superseded[i],
+                                 TD_EDGE_SUPERSEDED);
+        note_ended(core, action->ident.seq);
+    }
+    *ret_answer = answer;
+    return TD_OK;
+}
