@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edge/ask.h"
 
+static bool has_mode(const td_edge_ask_settings *settings)
+{
+    switch (settings->mode) {
+    case TD_EDGE_ASK_THRESHOLD:
+        return settings->threshold >= 0 && settings->threshold <= 1;
+    case TD_EDGE_ASK_TIME:
+        return settings->buffer_time_ns >= 0;
+    case TD_EDGE_ASK_AUTO:
+        return settings->starve_target > 0 && settings->starve_target < 1;
+    }
+    return false;
+}
+
 td_err td_edge_ask_check(const td_edge_ask_settings *settings)
 {
-    bool rows = settings->mode == TD_EDGE_ASK_TIME
-                    ? settings->buffer_time_ns >= 0
-                : settings->mode == TD_EDGE_ASK_AUTO
-                    ? settings->starve_target > 0 && settings->starve_target < 1
-                    : settings->threshold >= 0 && settings->threshold <= 1;
-    bool makes_sense = rows && settings->period_ns > 0 &&
+    bool makes_sense = has_mode(settings) && settings->period_ns > 0 &&
                        settings->max_unanswered > 0 &&
                        settings->max_unanswered <= TD_EDGE_ASK_MAX_UNANSWERED &&
                        settings->resend_min_ns > 0 &&
@@ -18,7 +26,8 @@ td_err td_edge_ask_check(const td_edge_ask_settings *settings)
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
-    return value < low ? low : value > high ? high : value;
+    if (value < low) return low;
+    return value < high ? value : high;
 }
 
 static uint32_t rows_in(const td_edge_ask_settings *settings, int64_t time_ns,

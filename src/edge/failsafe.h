@@ -32,9 +32,7 @@ const char *td_edge_failsafe_mode_name(td_edge_failsafe_mode mode);
     X(NONE, "none")                                                            \
     X(STARVED, "starved") /* the buffer ran dry */                             \
     X(LIMITS, "limits")   /* the gate was hit too often in a row */            \
-    X(DRIVER, "driver")   /* it blocks, fails or lies */                       \
-    X(SERVER, "server")   /* gone, or said to stop */                          \
-    X(STOPPED, "stopped") /* by a person, or because the robot closes */
+    X(DRIVER, "driver")   /* it blocks, fails or lies */
 
 typedef enum td_edge_failsafe_reason {
 #define TD_EDGE_FAILSAFE_REASON_ENUM(name, text) TD_EDGE_FAILSAFE_FOR_##name,
