@@ -190,8 +190,8 @@ static void from_half_on_there_is_no_idle_tick(void **state)
         // One at a time does for half a chunk, whatever g is.
         settings.max_unanswered = thresholds[i] > 0.5 ? 60 : 1;
         double buffer_s = thresholds[i] * CHUNK / HZ;
-        for (double share = 0.02; share < 0.99; share += 0.12) {
-            profile slow = {.median_s = share * buffer_s};
+        for (int percent = 2; percent < 99; percent += 12) {
+            profile slow = {.median_s = percent * buffer_s / 100};
             assert_true(run(&settings, slow, 5).idle == 0);
         }
         profile slower = {.median_s = 1.1 * buffer_s};

@@ -144,10 +144,10 @@ static void several_go_at_every_step(void **state)
 {
     (void)state;
     fixture f = fixture_of(4);
-    for (int i = 0; i < 10; i++)
+    for (int64_t i = 0; i < 10; i++)
         assert_int_equal(decide_at(&f, 20 * i).ask, i < 4);
     f.seen.ended_seq = 2;
-    for (int i = 10; i < 20; i++) // until 1 to 4 would be given up
+    for (int64_t i = 10; i < 20; i++) // until 1 to 4 would be given up
         assert_int_equal(decide_at(&f, 100 + 10 * i).ask, i < 12);
 }
 

@@ -44,7 +44,9 @@ static uint8_t cell(const td_edge_similar_image *image, uint32_t i, uint32_t j)
     for (uint32_t y = top; y < bottom; y++)
         sum +=
             sum_gray(image->rgb + 3 * ((size_t)y * image->width + left), width);
-    return (uint8_t)(sum / ((uint64_t)(bottom - top) * width));
+    uint64_t pixels = (uint64_t)(bottom - top) * width;
+    assert(pixels > 0);
+    return (uint8_t)(sum / pixels);
 }
 
 static void thumb(const td_edge_similar_image *image,

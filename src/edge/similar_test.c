@@ -78,8 +78,8 @@ static void image_that_changed_is_sent(void **state)
     (void)state;
     scene s = scene_of(true);
     send_first(&s);
-    for (int y = 10; y < 20; y++)
-        memset(&s.rgb[1][y * WIDTH * 3], 200, (size_t)10 * 3);
+    for (size_t y = 10; y < 20; y++)
+        memset(&s.rgb[1][y * WIDTH * 3], 200, 30);
     assert_false(check(&s, false));
 }
 
@@ -148,12 +148,13 @@ static uint8_t obvious_cell(const td_edge_similar_image *image, uint32_t rows,
                 x < j * image->width / columns ||
                 x >= (j + 1) * image->width / columns)
                 continue;
-            const uint8_t *p = &image->rgb[3 * (y * image->width + x)];
+            const uint8_t *p = image->rgb + 3 * ((size_t)y * image->width + x);
             sum += (77u * p[0] + 150u * p[1] + 29u * p[2]) / 256;
             count++;
         }
     }
-    return (uint8_t)(sum / count);
+    assert_true(count > 0);
+    return (uint8_t)(count > 0 ? sum / count : 0);
 }
 
 static void thumbnail_is_as_defined(void **state)
