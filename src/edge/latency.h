@@ -20,8 +20,8 @@
 // last 16, so that one slow answer is enough to believe in slow ones. Of fewer
 // than 8 samples it is 1 + 8/n times the largest.
 //
-// Pure. One thread (the merge's), or under its lock; never allocates. Adding
-// and asking cost a few hundred nanoseconds.
+// Pure. One thread (the merge's), or under its lock; never allocates,
+// O(window).
 
 #include "base/err.h"
 
