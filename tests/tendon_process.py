@@ -207,11 +207,12 @@ class House:
         server.wait_line("serve: ready")
         return server
 
-    def robot(self, client="robot-1", endpoint=None, folder=None, **changes):
+    def robot(self, client="robot-1", endpoint=None, folder=None, args=(), **changes):
         content = robot_file(
             endpoint or self.endpoint, client, folder or self.folder, **changes
         )
-        return self.start(client, "robot", self.write(f"{client}.yaml", content))
+        path = self.write(f"{client}.yaml", content)
+        return self.start(client, "robot", path, *args)
 
     def router(self, endpoint=None):
         router = self.start("router", "router", endpoint or self.endpoint)

@@ -124,6 +124,23 @@ static td_err open_edge(const td_config_robot *config, struct parts *parts,
     return err;
 }
 
+// A policy's mistake would move such a joint as fast as its motor can.
+static void warn_unlimited(const td_config_robot *config)
+{
+    size_t count = 0;
+    const char *first = NULL;
+    for (size_t i = 0; i < config->robot.joint_count; i++) {
+        const td_config_joint *joint = &config->robot.joints[i];
+        if (joint->max_speed > 0 || joint->kind == TD_CONFIG_HOLD) continue;
+        if (count++ == 0) first = joint->name;
+    }
+    if (count > 0)
+        td_log_text(TD_LOG_WARN,
+                    "robot: %zu joints have no max_speed, %s the first: a "
+                    "server may move them as fast as they can",
+                    count, first);
+}
+
 static td_err open_all(const td_config_robot *config, struct parts *parts,
                        td_errinfo *info)
 {
@@ -131,6 +148,7 @@ static td_err open_all(const td_config_robot *config, struct parts *parts,
     if (config->realtime.lock_memory &&
         td_thread_lock_memory(&refusal) != TD_OK)
         td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
+    warn_unlimited(config);
     TD_TRY(open_net(config, parts, info));
     TD_TRY(open_robot(config, parts, info));
     TD_TRY(open_edge(config, parts, info));

@@ -4,6 +4,27 @@
 
 #include <stdlib.h>
 
+// Ticks, by why and by which limit; "none" is no fail-safe.
+static const char *const failsafe_names[] = {
+#define FAILSAFE_NAME(name, text) "failsafe_" text,
+    TD_EDGE_FAILSAFE_REASONS(FAILSAFE_NAME)
+#undef FAILSAFE_NAME
+};
+static const char *const limited_names[] = {
+#define LIMITED_NAME(name, text) "limited_" text,
+    TD_EDGE_GATE_LIMITS(LIMITED_NAME)
+#undef LIMITED_NAME
+};
+
+static void add_safety(const td_edge_counts *counts, td_wire_metrics *metrics)
+{
+    for (int i = 1; i < TD_EDGE_FAILSAFE_REASON_COUNT; i++)
+        td_wire_tally_counter(metrics, failsafe_names[i], counts->failsafes[i]);
+    for (int i = 0; i < TD_EDGE_GATE_LIMIT_COUNT; i++)
+        td_wire_tally_counter(metrics, limited_names[i], counts->limited[i]);
+    td_wire_tally_counter(metrics, "blends_refused", counts->blends_refused);
+}
+
 static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
 {
     const td_edge_counts *counts = &report->counts;
@@ -18,6 +39,7 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     for (int i = 0; i < TD_EDGE_STRAY_COUNT; i++)
         td_wire_tally_counter(metrics, td_edge_stray_name((td_edge_stray)i),
                               counts->strays[i]);
+    add_safety(counts, metrics);
     td_wire_tally_counter(metrics, "outbox_replaced", report->outbox_replaced);
     td_wire_tally_counter(metrics, "metrics_failed", report->metrics_failed);
     td_wire_tally_counter(metrics, "frame_failed", report->frame_failed);
@@ -39,6 +61,7 @@ static void fill(td_edge *edge, int64_t now_ns, const td_edge_report *report,
     add_counts(report, metrics);
     td_wire_tally_gauge(metrics, "buffer_rows", report->counts.left);
     td_wire_tally_hist(metrics, "lateness_ms", &edge->lateness_ns);
+    td_wire_tally_hist(metrics, "age_ms", &edge->age_ns);
     td_wire_tally_hist(metrics, "transport_ms", &edge->transport_ns);
     td_wire_tally_hist(metrics, "installed_ms", &edge->installed_ns);
 }
