@@ -96,7 +96,6 @@ static td_err try_put(td_engine_blocking *blocking, const job *given)
     if (blocking->running) return TD_ERR_BUSY;
     blocking->next = *given;
     blocking->running = true;
-    pthread_cond_signal(&blocking->wake);
     return TD_OK;
 }
 
@@ -110,5 +109,6 @@ td_err td_engine_blocking_submit(td_engine_blocking *blocking,
     pthread_mutex_lock(&blocking->lock);
     td_err err = try_put(blocking, &given);
     pthread_mutex_unlock(&blocking->lock);
+    if (err == TD_OK) pthread_cond_signal(&blocking->wake); // finds it free
     return err;
 }
