@@ -164,8 +164,8 @@ static const td_config_field robot_rows[] = {
     TD_ROW_NUMBER(td_config_robot, safe_pose_speed, "0.5", 0.001, 10000,
                   "of the way to the safe pose, units a second"),
     TD_ROW_INTEGER(td_config_robot, max_limit_hits, "30", 1, 1000000,
-                   "commands in a row that limits had to change before the "
-                   "fail-safe acts"),
+                   "policy steps in a row in which limits had to act before "
+                   "the fail-safe does"),
     TD_ROW_NUMBER(td_config_robot, watchdog_s, "4", 0.01, 3600,
                   "without a chunk before the server is asked again"),
     TD_ROW_NUMBER(td_config_robot, driver_limit_s, "0.5", 0.001, 3600,

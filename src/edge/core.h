@@ -28,10 +28,10 @@ typedef struct td_edge_settings {
     td_wire_channel_kind kinds[TD_WIRE_MAX_CHANNELS];
     td_edge_gate_channel limits[TD_WIRE_MAX_CHANNELS]; // by control tick
     td_edge_failsafe_channel failsafe[TD_WIRE_MAX_CHANNELS];
-    uint32_t max_limit_hits;    // in a row; then the fail-safe acts
-    int64_t period_ns;          // of a policy step
-    uint32_t substeps;          // control ticks in it, at least 1
-    int64_t start_ns;           // the time at the start
+    uint32_t max_limit_hits; // policy steps in a row; then it is the fail-safe
+    int64_t period_ns;       // of a policy step
+    uint32_t substeps;       // control ticks in it, at least 1
+    int64_t start_ns;        // the time at the start
     uint32_t actions_per_chunk; // rows of a chunk that are used
     td_edge_aggregate aggregate;
     td_edge_blend_fn blend; // of a CUSTOM aggregate

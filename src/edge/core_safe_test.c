@@ -89,6 +89,26 @@ static void limits_hit_in_a_row_mean_fail_safe_until_a_newer_chunk(void **state)
                      2);
 }
 
+static void limits_count_by_policy_step_and_not_in_the_fail_safe(void **state)
+{
+    (void)state;
+    td_edge_settings settings = limited(0.5);
+    settings.substeps = 10;
+    settings.max_limit_hits = 2;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    see(core, 0, 0, false);
+    robot_answered(core, 0, 1, ROWS, 100);
+    for (int64_t i = 1; i <= 20; i++)
+        assert_true(see(core, i, 0, false).fresh);
+    assert_int_equal(see(core, 21, 0, false).failsafe,
+                     TD_EDGE_FAILSAFE_FOR_LIMITS);
+    robot_answered(core, 22, 2, ROWS, 100); // as bad
+    for (int64_t i = 23; i <= 42; i++)
+        assert_true(see(core, i, 0, false).fresh);
+    assert_int_equal(see(core, 43, 0, false).failsafe,
+                     TD_EDGE_FAILSAFE_FOR_LIMITS);
+}
+
 static void a_driver_that_is_down_holds_and_its_robot_is_read_anew(void **state)
 {
     (void)state;
@@ -240,6 +260,7 @@ int main(void)
         cmocka_unit_test(the_first_command_leads_from_where_the_robot_is),
         cmocka_unit_test(
             limits_hit_in_a_row_mean_fail_safe_until_a_newer_chunk),
+        cmocka_unit_test(limits_count_by_policy_step_and_not_in_the_fail_safe),
         cmocka_unit_test(
             a_driver_that_is_down_holds_and_its_robot_is_read_anew),
         cmocka_unit_test(an_old_reading_does_not_end_the_fail_safe),

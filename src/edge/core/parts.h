@@ -21,6 +21,8 @@ typedef struct td_edge_tick_side {
     bool began;                          // a row was played
     uint32_t substep;                    // of the row under way; substeps: done
     td_edge_failsafe_reason reason;
+    bool step_limited;           // a limit acted in the step under way
+    uint32_t limited_steps;      // in a row
     uint64_t limited_generation; // LIMITS: of the timeline that was too much
     int64_t down_ns;             // the driver was last seen down; 0: never
     bool restart;                // the gate, from a reading after that

@@ -51,6 +51,18 @@ static bool limits_are_over(const td_edge_tick_side *tick)
            tick->timeline->generation > tick->limited_generation;
 }
 
+// Once a policy step, so that it does not depend on the control rate; what the
+// fail-safe's own commands meet does not count.
+static void count_limited_steps(td_edge_core *core)
+{
+    td_edge_tick_side *tick = &core->tick;
+    if (tick->substep != core->settings.substeps) return;
+    bool limited =
+        tick->step_limited && tick->reason == TD_EDGE_FAILSAFE_FOR_NONE;
+    tick->limited_steps = limited ? tick->limited_steps + 1 : 0;
+    tick->step_limited = false;
+}
+
 static td_edge_failsafe_reason must_stop(td_edge_core *core,
                                          const td_edge_seen *seen)
 {
@@ -58,8 +70,7 @@ static td_edge_failsafe_reason must_stop(td_edge_core *core,
     if (seen->driver_down || tick->restart) return TD_EDGE_FAILSAFE_FOR_DRIVER;
     if (tick->reason == TD_EDGE_FAILSAFE_FOR_LIMITS && !limits_are_over(tick))
         return TD_EDGE_FAILSAFE_FOR_LIMITS;
-    if (tick->reason == TD_EDGE_FAILSAFE_FOR_NONE &&
-        tick->gate.consecutive >= core->settings.max_limit_hits) {
+    if (tick->limited_steps >= core->settings.max_limit_hits) {
         tick->limited_generation = tick->timeline->generation;
         return TD_EDGE_FAILSAFE_FOR_LIMITS;
     }
@@ -98,6 +109,7 @@ static td_edge_failsafe_reason choose(td_edge_core *core,
                                       const td_edge_seen *seen)
 {
     td_edge_tick_side *tick = &core->tick;
+    count_limited_steps(core);
     td_edge_failsafe_reason reason = must_stop(core, seen);
     if (reason == TD_EDGE_FAILSAFE_FOR_NONE && tick->gate.started &&
         !follow(core) && tick->began)
@@ -139,6 +151,7 @@ static void pass_gate(td_edge_tick_side *tick, td_edge_step *step)
         return; // not started, and nothing is commanded
     for (int i = 0; i < TD_EDGE_GATE_LIMIT_COUNT; i++)
         if (tick->hits.count[i] > 0) bump(&tick->limited[i]);
+    if (step->fresh && tick->hits.consecutive > 0) tick->step_limited = true;
     step->command = tick->command;
     step->wanted = tick->wanted;
     step->hits = &tick->hits;
