@@ -163,6 +163,24 @@ static void a_starved_robot_does_what_each_channel_says(void **state)
     assert_float_equal(see(core, 40, 0, false).command[1], 1, 1e-6);
 }
 
+static void after_the_fail_safe_the_way_begins_where_it_led(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.substeps = 4;
+    for (int i = 0; i < CHANNELS; i++)
+        settings.failsafe[i] =
+            (td_edge_failsafe_channel){.mode = TD_EDGE_FAILSAFE_ZERO_VELOCITY};
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    see(core, 0, 0, false);
+    robot_answered(core, 0, 1, 1, 8);
+    for (int64_t i = 1; i <= 4; i++)
+        see(core, i, 0, false);
+    assert_float_equal(see(core, 5, 0, false).command[0], 0, 0);
+    robot_answered(core, 6, 2, 2, 4);
+    assert_float_equal(see(core, 7, 0, false).command[0], 1, 1e-6);
+}
+
 static void ticks_between_policy_steps_are_interpolated(void **state)
 {
     (void)state;
@@ -265,6 +283,7 @@ int main(void)
             a_driver_that_is_down_holds_and_its_robot_is_read_anew),
         cmocka_unit_test(an_old_reading_does_not_end_the_fail_safe),
         cmocka_unit_test(a_starved_robot_does_what_each_channel_says),
+        cmocka_unit_test(after_the_fail_safe_the_way_begins_where_it_led),
         cmocka_unit_test(ticks_between_policy_steps_are_interpolated),
         cmocka_unit_test(
             a_chunk_with_a_value_that_is_no_number_is_refused_whole),

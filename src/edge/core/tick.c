@@ -77,6 +77,15 @@ static td_edge_failsafe_reason must_stop(td_edge_core *core,
     return TD_EDGE_FAILSAFE_FOR_NONE;
 }
 
+// Where the way to the next row begins: at the row before, or where the
+// fail-safe has led meanwhile.
+static const float *start_of_way(const td_edge_tick_side *tick,
+                                 const float *row)
+{
+    if (!tick->began) return row;
+    return tick->reason == TD_EDGE_FAILSAFE_FOR_NONE ? tick->to : tick->command;
+}
+
 // Takes the row of the cursor as the next to go to. False: there is none.
 static bool begin_row(td_edge_core *core)
 {
@@ -84,7 +93,7 @@ static bool begin_row(td_edge_core *core)
     const float *row =
         td_edge_timeline_row(tick->timeline, td_edge_core_cursor(core));
     if (!row) return false;
-    memcpy(tick->from, tick->began ? tick->to : row, row_bytes(core));
+    memcpy(tick->from, start_of_way(tick, row), row_bytes(core));
     memcpy(tick->to, row, row_bytes(core));
     tick->began = true;
     tick->substep = 0;
