@@ -53,7 +53,8 @@ static picture make_picture(uint32_t height, uint32_t width)
     td_slice jpeg = {0};
     uint8_t *rgb = calloc((size_t)height * width, 3);
     assert_non_null(rgb);
-    assert_int_equal(td_media_jpeg_encoder_new(80, &encoder), TD_OK);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(80, TD_MEDIA_CHROMA_420, &encoder), TD_OK);
     assert_int_equal(
         td_media_jpeg_encode(encoder, rgb, height, width, &jpeg, NULL), TD_OK);
     void *copy = malloc(jpeg.size);

@@ -7,6 +7,7 @@
 struct td_media_jpeg_encoder {
     tjhandle turbo;
     int quality;
+    int sampling; // the library's word for the chroma
     uint8_t *buffer;
     size_t room;
 };
@@ -27,13 +28,19 @@ static td_err check_sides(uint32_t height, uint32_t width, td_errinfo *info)
                    TD_MEDIA_JPEG_MAX_PIXELS);
 }
 
-td_err td_media_jpeg_encoder_new(int quality,
+td_err td_media_jpeg_encoder_new(int quality, td_media_chroma chroma,
                                  td_media_jpeg_encoder **ret_encoder)
 {
+    static const int samplings[] = {
+        [TD_MEDIA_CHROMA_420] = TJSAMP_420,
+        [TD_MEDIA_CHROMA_422] = TJSAMP_422,
+        [TD_MEDIA_CHROMA_444] = TJSAMP_444,
+    };
     if (quality < 1 || quality > 100) return TD_ERR_INVALID;
     TD_AUTO(td_media_jpeg_encoder) *encoder = calloc(1, sizeof *encoder);
     if (!encoder) return TD_ERR_NOMEM;
     encoder->quality = quality;
+    encoder->sampling = samplings[chroma];
     encoder->turbo = tjInitCompress();
     if (!encoder->turbo) return TD_ERR_NOMEM;
     *ret_encoder = TD_TAKE(encoder);
@@ -51,7 +58,7 @@ void td_media_jpeg_encoder_free(td_media_jpeg_encoder *encoder)
 static td_err make_room(td_media_jpeg_encoder *encoder, uint32_t height,
                         uint32_t width)
 {
-    size_t room = tjBufSize((int)width, (int)height, TJSAMP_420);
+    size_t room = tjBufSize((int)width, (int)height, encoder->sampling);
     if (room <= encoder->room) return TD_OK;
     uint8_t *buffer = realloc(encoder->buffer, room);
     if (!buffer) return TD_ERR_NOMEM;
@@ -68,8 +75,8 @@ td_err td_media_jpeg_encode(td_media_jpeg_encoder *encoder, const uint8_t *rgb,
     TD_TRY(make_room(encoder, height, width));
     unsigned long size = encoder->room;
     if (tjCompress2(encoder->turbo, rgb, (int)width, 0, (int)height, TJPF_RGB,
-                    &encoder->buffer, &size, TJSAMP_420, encoder->quality,
-                    TJFLAG_NOREALLOC))
+                    &encoder->buffer, &size, encoder->sampling,
+                    encoder->quality, TJFLAG_NOREALLOC))
         return td_fail(info, TD_ERR_INTERNAL, "JPEG: %s",
                        tjGetErrorStr2(encoder->turbo));
     *ret_jpeg = (td_slice){encoder->buffer, size};

@@ -2,7 +2,7 @@
 #ifndef TD_MEDIA_JPEG_H
 #define TD_MEDIA_JPEG_H
 
-// JPEG in and out: RGB, eight bits, rows without padding, chroma 4:2:0.
+// JPEG in and out: RGB, eight bits, rows without padding.
 //
 // An encoder or decoder is used again and again by one thread at a time; its
 // buffer grows to the largest frame it met and stays.
@@ -13,12 +13,19 @@
 #define TD_MEDIA_JPEG_MAX_SIDE 8192
 #define TD_MEDIA_JPEG_MAX_PIXELS (16u << 20)
 
+// How finely an encoder keeps colour; a decoder takes what it meets.
+typedef enum td_media_chroma {
+    TD_MEDIA_CHROMA_420, // one value for two by two pixels
+    TD_MEDIA_CHROMA_422, // one for two in a row
+    TD_MEDIA_CHROMA_444, // one for each
+} td_media_chroma;
+
 typedef struct td_media_jpeg_encoder td_media_jpeg_encoder;
 typedef struct td_media_jpeg_decoder td_media_jpeg_decoder;
 
 // `quality` is 1 to 100. Owned by the caller. INVALID.
-TD_NODISCARD td_err
-td_media_jpeg_encoder_new(int quality, td_media_jpeg_encoder **ret_encoder);
+TD_NODISCARD td_err td_media_jpeg_encoder_new(
+    int quality, td_media_chroma chroma, td_media_jpeg_encoder **ret_encoder);
 void td_media_jpeg_encoder_free(td_media_jpeg_encoder *encoder);
 TD_AUTO_FREE(td_media_jpeg_encoder, td_media_jpeg_encoder_free)
 

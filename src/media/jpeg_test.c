@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "media/jpeg.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -26,7 +27,8 @@ static int setup(void **state)
         picture[i] = (uint8_t)colours[i % 3];
     }
     memset(decoded, 0, sizeof decoded);
-    assert_int_equal(td_media_jpeg_encoder_new(90, &encoder), TD_OK);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(90, TD_MEDIA_CHROMA_420, &encoder), TD_OK);
     assert_int_equal(td_media_jpeg_decoder_new(&decoder), TD_OK);
     return 0;
 }
@@ -87,16 +89,47 @@ static void quality_decides_the_size(void **state)
     (void)state;
     size_t good = encoded().size;
     td_media_jpeg_encoder_free(encoder);
-    assert_int_equal(td_media_jpeg_encoder_new(20, &encoder), TD_OK);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(20, TD_MEDIA_CHROMA_420, &encoder), TD_OK);
     assert_true(encoded().size < good);
+}
+
+// Stripes of colour one pixel wide: upright on the left, lying on the right.
+static void draw_stripes(void)
+{
+    static const uint8_t colours[][3] = {{230, 40, 60}, {20, 110, 240}};
+    for (int pixel = 0; pixel < HEIGHT * WIDTH; pixel++) {
+        int x = pixel % WIDTH, y = pixel / WIDTH;
+        memcpy(&picture[3 * pixel], colours[(x < WIDTH / 2 ? x : y) % 2], 3);
+    }
+}
+
+static void finer_chroma_keeps_more_of_the_colour(void **state)
+{
+    (void)state;
+    double error = INFINITY;
+    draw_stripes();
+    for (int i = TD_MEDIA_CHROMA_420; i <= TD_MEDIA_CHROMA_444; i++) {
+        td_media_jpeg_encoder_free(encoder);
+        assert_int_equal(
+            td_media_jpeg_encoder_new(95, (td_media_chroma)i, &encoder), TD_OK);
+        assert_int_equal(td_media_jpeg_decode(decoder, encoded(), HEIGHT, WIDTH,
+                                              decoded, NULL),
+                         TD_OK);
+        assert_true(mean_square_error() < error / 1.5);
+        error = mean_square_error();
+    }
 }
 
 static void a_quality_out_of_range_is_refused(void **state)
 {
     (void)state;
     td_media_jpeg_encoder *other = NULL;
-    assert_int_equal(td_media_jpeg_encoder_new(0, &other), TD_ERR_INVALID);
-    assert_int_equal(td_media_jpeg_encoder_new(101, &other), TD_ERR_INVALID);
+    assert_int_equal(td_media_jpeg_encoder_new(0, TD_MEDIA_CHROMA_420, &other),
+                     TD_ERR_INVALID);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(101, TD_MEDIA_CHROMA_420, &other),
+        TD_ERR_INVALID);
     assert_null(other);
 }
 
@@ -214,6 +247,7 @@ int main(void)
         TEST(a_picture_survives_the_round_trip),
         TEST(the_encoders_buffer_stays_where_it_is),
         TEST(quality_decides_the_size),
+        TEST(finer_chroma_keeps_more_of_the_colour),
         TEST(a_quality_out_of_range_is_refused),
         TEST(bytes_that_are_no_jpeg_are_refused),
         TEST(a_jpeg_cut_short_is_refused),

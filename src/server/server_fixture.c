@@ -359,7 +359,8 @@ static td_slice picture(void)
     if (size > 0) return (td_slice){bytes, size};
     td_slice jpeg;
     td_media_jpeg_encoder *encoder = NULL;
-    assert_int_equal(td_media_jpeg_encoder_new(80, &encoder), TD_OK);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(80, TD_MEDIA_CHROMA_420, &encoder), TD_OK);
     assert_int_equal(td_media_jpeg_encode(encoder, rgb, 48, 64, &jpeg, NULL),
                      TD_OK);
     assert_true(jpeg.size <= sizeof bytes);

@@ -59,7 +59,8 @@ static void the_counter_survives_jpeg_of_quality_60(void **state)
     (void)state;
     TD_AUTO(td_media_jpeg_encoder) *encoder = NULL;
     TD_AUTO(td_media_jpeg_decoder) *decoder = NULL;
-    assert_int_equal(td_media_jpeg_encoder_new(60, &encoder), TD_OK);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(60, TD_MEDIA_CHROMA_420, &encoder), TD_OK);
     assert_int_equal(td_media_jpeg_decoder_new(&decoder), TD_OK);
     for (size_t size = 0; size < TD_COUNT_OF(sizes); size++)
         for (size_t i = 0; i < TD_COUNT_OF(counters); i++) {
