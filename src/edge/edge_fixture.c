@@ -28,6 +28,7 @@ typedef struct spy {
     _Atomic(const uint8_t *) frames[FRAMES];
     atomic_size_t frame_count;
     atomic_int broken; // a camera; -1: none
+    atomic_bool mute;  // its joints cannot be read
 } spy;
 
 static void spy_close(td_robot *robot)
@@ -39,7 +40,9 @@ static void spy_close(td_robot *robot)
 
 static td_err spy_read(td_robot *robot, int64_t now_ns, float *ret_state)
 {
-    return td_robot_read(((spy *)robot)->inner, now_ns, ret_state);
+    spy *self = (spy *)robot;
+    if (atomic_load(&self->mute)) return TD_ERR_IO;
+    return td_robot_read(self->inner, now_ns, ret_state);
 }
 
 static td_err spy_write(td_robot *robot, int64_t now_ns, const float *command)
@@ -109,6 +112,11 @@ bool world_has_frame_at(world *w, const void *rgb)
 void world_break_camera(world *w, int camera)
 {
     atomic_store(&((spy *)w->robot)->broken, camera);
+}
+
+void world_break_driver(world *w, bool broken)
+{
+    atomic_store(&((spy *)w->robot)->mute, broken);
 }
 
 static void fill_profile(td_edge_profile *profile)

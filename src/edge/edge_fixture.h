@@ -125,6 +125,9 @@ bool world_has_frame_at(world *w, const void *rgb);
 // Makes this camera fail from now on; -1: none does.
 void world_break_camera(world *w, int camera);
 
+// Makes reading its joints fail while `broken`.
+void world_break_driver(world *w, bool broken);
+
 // A server that fits, ready and willing. Row k of a chunk that answers cursor c
 // is {c + k, -(c + k)}.
 puppet *puppet_open(world *w, size_t index, const char *id);
