@@ -29,7 +29,8 @@ static td_err camera_init(camera *cam, const td_edge_config *config,
     cam->rgb = malloc(cam->size);
     if (!cam->rgb) return TD_ERR_NOMEM;
     if (config->raw_images) return TD_OK;
-    return td_media_jpeg_encoder_new(config->jpeg_quality, &cam->jpeg);
+    return td_media_jpeg_encoder_new(config->jpeg_quality, TD_MEDIA_CHROMA_420,
+                                     &cam->jpeg);
 }
 
 td_err td_edge_frames_new(const td_edge_config *config,
