@@ -87,12 +87,9 @@ typedef struct td_edge_step {
     const float *wanted;  // the same before the gate
     const td_edge_gate_hits *hits;    // as long; what the gate changed
     td_edge_failsafe_reason failsafe; // NONE: it plays the policy
-    bool failsafe_began;              // with this tick
     bool fresh;                       // plays the policy
     int64_t age_ns; // fresh: since its observation was captured
     bool starved;   // held though the robot had begun to move
-    bool warn;      // starved for warn_after_empty_ticks, just now
-    bool recovered; // the first fresh one after a warning
     uint32_t left;  // rows left after this one
     bool ask;       // send an observation
     uint64_t seq;   // its number
@@ -159,6 +156,7 @@ typedef struct td_edge_counts {
     uint64_t ticks;
     uint64_t fresh;
     uint64_t starved;
+    uint64_t warnings; // starved for warn_after_empty_ticks in a row
     uint64_t failsafes[TD_EDGE_FAILSAFE_REASON_COUNT]; // ticks, by reason
     uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];        // ticks, by limit
     uint64_t blends_refused; // rows of the user's function
@@ -167,6 +165,7 @@ typedef struct td_edge_counts {
     uint64_t outcomes[TD_EDGE_OUTCOME_COUNT];
     uint64_t strays[TD_EDGE_STRAY_COUNT];
     uint32_t left;
+    bool warned; // and still starved
 } td_edge_counts;
 
 void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts);

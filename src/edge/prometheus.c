@@ -14,6 +14,8 @@ static const struct {
     COUNTER("fresh_ticks", counts.fresh, "Ticks that played a new action."),
     COUNTER("starved_ticks", counts.starved,
             "Ticks that held for want of an action."),
+    COUNTER("starved_warnings", counts.warnings,
+            "Times it starved for long enough to be told."),
     COUNTER("missed_ticks", missed_ticks,
             "Periods that went by while the tick was late."),
     COUNTER("observations_asked", counts.asked,

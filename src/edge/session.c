@@ -36,7 +36,8 @@ struct td_edge_session {
 
     // As of the last look.
     int64_t merged_ns;
-    uint64_t fresh, starved_at_fresh, acted;
+    uint64_t warnings;
+    uint64_t acted[TD_EDGE_FAILSAFE_REASON_COUNT];
 };
 
 static bool stopping(const td_edge_session *session)
@@ -97,10 +98,9 @@ static void put_metrics(td_edge_session *session)
 static void say(const td_edge_session *session, const td_edge_transition *step)
 {
     char text[TD_WIRE_MAX_NAME + sizeof((td_errinfo *)0)->text];
-    bool bad = step->to == TD_EDGE_STALLED ||
-               step->to == TD_EDGE_RECONNECTING ||
-               step->event == TD_EDGE_EVENT_STARVED ||
-               step->event == TD_EDGE_EVENT_FAIL_SAFE;
+    bool bad =
+        step->to == TD_EDGE_STALLED || step->to == TD_EDGE_RECONNECTING ||
+        (step->from == TD_EDGE_STREAMING && step->to == TD_EDGE_DEGRADED);
     td_edge_state_say(step, session->server.id, text, sizeof text);
     td_log_text(bad ? TD_LOG_WARN : TD_LOG_INFO, "edge: %s %s: %s",
                 session->edge->config.client, td_edge_state_name(step->to),
@@ -235,24 +235,21 @@ static td_err search(td_edge_session *session, td_errinfo *info)
     return err;
 }
 
-// Whether it has held for as many ticks in a row as call for a warning.
+// Whether it holds for want of an action, or did since the last look for long
+// enough to be told.
 static bool is_starved(td_edge_session *session, const td_edge_counts *counts)
 {
-    uint32_t limit = session->edge->config.core.warn_after_empty_ticks;
-    if (counts->fresh != session->fresh) {
-        session->fresh = counts->fresh;
-        session->starved_at_fresh = counts->starved;
-    }
-    return limit > 0 && counts->starved - session->starved_at_fresh >= limit;
+    bool more = counts->warnings != session->warnings;
+    session->warnings = counts->warnings;
+    return more || counts->warned;
 }
 
-// Whether limits or driver made the fail-safe act since the last look.
-static bool is_fail_safe(td_edge_session *session, const td_edge_counts *counts)
+// Whether that made the fail-safe act since the last look.
+static bool has_acted(td_edge_session *session, const td_edge_counts *counts,
+                      td_edge_failsafe_reason reason)
 {
-    uint64_t acted = counts->failsafes[TD_EDGE_FAILSAFE_FOR_LIMITS] +
-                     counts->failsafes[TD_EDGE_FAILSAFE_FOR_DRIVER];
-    bool more = acted != session->acted;
-    session->acted = acted;
+    bool more = counts->failsafes[reason] != session->acted[reason];
+    session->acted[reason] = counts->failsafes[reason];
     return more;
 }
 
@@ -261,11 +258,13 @@ static void tell_condition(td_edge_session *session,
                            const td_edge_counts *counts)
 {
     bool starved = is_starved(session, counts);
-    bool fail_safe = is_fail_safe(session, counts);
+    bool limits = has_acted(session, counts, TD_EDGE_FAILSAFE_FOR_LIMITS);
+    bool driver = has_acted(session, counts, TD_EDGE_FAILSAFE_FOR_DRIVER);
     bool served = counts->left > 0 || session->merged_ns > session->attached_ns;
     if (starved) tell(session, TD_EDGE_EVENT_STARVED);
-    if (fail_safe) tell(session, TD_EDGE_EVENT_FAIL_SAFE);
-    if (!starved && !fail_safe && served)
+    if (limits) tell(session, TD_EDGE_EVENT_LIMITS);
+    if (driver) tell(session, TD_EDGE_EVENT_DRIVER);
+    if (!starved && !limits && !driver && served)
         tell(session, TD_EDGE_EVENT_RECOVERED);
 }
 

@@ -15,7 +15,10 @@ static const td_edge_transition transitions[] = {
     ON(CONNECTING, STOP, STOPPED, "stopped before it had a server"),
 
     ON(STREAMING, STARVED, DEGRADED, "no action from server @: holding"),
-    ON(STREAMING, FAIL_SAFE, DEGRADED, "limits or driver: the fail-safe acts"),
+    ON(STREAMING, LIMITS, DEGRADED,
+       "limits hit too often in a row: the fail-safe acts"),
+    ON(STREAMING, DRIVER, DEGRADED,
+       "the driver blocks, fails or lies: the fail-safe acts"),
     ON(STREAMING, OVERDUE, STALLED,
        "no chunk from server @ for too long: asking whether it is there"),
     ON(STREAMING, SILENT, RECONNECTING,

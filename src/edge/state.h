@@ -41,8 +41,9 @@ typedef enum td_edge_state {
     X(ATTACHED)    /* a server took the robot */                               \
     X(CHUNK)       /* a chunk was merged */                                    \
     X(STARVED)     /* it holds for want of an action */                        \
-    X(FAIL_SAFE)   /* its limits or its driver made the fail-safe act */       \
-    X(RECOVERED)   /* neither, any more */                                     \
+    X(LIMITS)      /* its limits made the fail-safe act */                     \
+    X(DRIVER)      /* its driver did */                                        \
+    X(RECOVERED)   /* none of these, any more */                               \
     X(OVERDUE)     /* no chunk for as long as the watchdog allows */           \
     X(SILENT)      /* the same again, since the server was asked again */      \
     X(STILL_THERE) /* the same server answered, fits and took it again */      \

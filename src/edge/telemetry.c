@@ -31,6 +31,7 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     td_wire_tally_counter(metrics, "ticks", counts->ticks);
     td_wire_tally_counter(metrics, "fresh", counts->fresh);
     td_wire_tally_counter(metrics, "starved", counts->starved);
+    td_wire_tally_counter(metrics, "warnings", counts->warnings);
     td_wire_tally_counter(metrics, "asked", counts->asked);
     td_wire_tally_counter(metrics, "sent", counts->sent);
     for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)

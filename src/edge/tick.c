@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tick and the driver. Nothing that the tick calls blocks, allocates or
-// takes a lock: it exchanges slots, signals events and hands numbers to the
-// log.
+// takes a lock: it exchanges slots and signals events.
 #include "base/log.h"
 #include "edge/shell.h"
 
@@ -28,17 +27,6 @@ static void command(td_edge *edge, const float *values)
     td_edge_command *back = td_slot_back(edge->commands);
     memcpy(back->values, values, edge->config.core.channels * sizeof(float));
     (void)td_slot_publish(edge->commands);
-}
-
-static void say(const td_edge *edge, const td_edge_step *step)
-{
-    if (step->failsafe_began && step->failsafe != TD_EDGE_FAILSAFE_FOR_STARVED)
-        td_log(TD_LOG_WARN, "edge: the fail-safe acts: {}",
-               td_edge_failsafe_reason_name(step->failsafe));
-    if (step->warn)
-        td_log(TD_LOG_WARN, "edge: no action for {} ticks: the fail-safe acts",
-               edge->config.core.warn_after_empty_ticks);
-    if (step->recovered) td_log(TD_LOG_INFO, "edge: actions are back");
 }
 
 static td_edge_seen look(td_edge *edge, int64_t now_ns)
@@ -92,7 +80,6 @@ static void tick_once(td_edge *edge, int64_t now_ns, int64_t lateness_ns)
     if (step.ask) ask(edge, &step);
     td_event_signal(&edge->driver_wake);
     if (step.fresh) td_hist_record(&edge->age_ns, step.age_ns);
-    say(edge, &step);
 }
 
 static int64_t control_period_ns(const td_edge *edge)

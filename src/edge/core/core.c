@@ -171,6 +171,8 @@ void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts)
         .ticks = atomic_load_explicit(&tick->ticks, memory_order_relaxed),
         .fresh = atomic_load_explicit(&tick->fresh, memory_order_relaxed),
         .starved = atomic_load_explicit(&tick->starved, memory_order_relaxed),
+        .warnings = atomic_load_explicit(&tick->warnings, memory_order_relaxed),
+        .warned = atomic_load_explicit(&tick->warned, memory_order_relaxed),
         .asked = atomic_load_explicit(&tick->asked, memory_order_relaxed),
         .left = atomic_load_explicit(&tick->left, memory_order_relaxed),
         .blends_refused = merge->blends_refused,

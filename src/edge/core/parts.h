@@ -27,11 +27,11 @@ typedef struct td_edge_tick_side {
     int64_t down_ns;             // the driver was last seen down; 0: never
     bool restart;                // the gate, from a reading after that
     uint32_t empty_ticks;        // in a row
-    bool warned;
     _Atomic uint64_t asked;
     _Atomic uint64_t cursor;
     _Atomic uint64_t generation; // timelines before this one are done with
-    _Atomic uint64_t ticks, fresh, starved;
+    _Atomic uint64_t ticks, fresh, starved, warnings;
+    _Atomic bool warned;
     _Atomic uint64_t failsafes[TD_EDGE_FAILSAFE_REASON_COUNT];
     _Atomic uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];
     _Atomic uint32_t left;

@@ -134,8 +134,7 @@ static void note_fresh(td_edge_core *core, int64_t now_ns, td_edge_step *step)
     td_edge_tick_side *tick = &core->tick;
     step->fresh = true;
     step->age_ns = now_ns - tick->timeline->captured_ns;
-    step->recovered = tick->warned;
-    tick->warned = false;
+    atomic_store_explicit(&tick->warned, false, memory_order_relaxed);
     tick->empty_ticks = 0;
     bump(&tick->fresh);
 }
@@ -144,13 +143,12 @@ static void note_stop(td_edge_core *core, td_edge_step *step)
 {
     td_edge_tick_side *tick = &core->tick;
     bump(&tick->failsafes[step->failsafe]);
-    step->failsafe_began = tick->reason == TD_EDGE_FAILSAFE_FOR_NONE;
     step->starved = step->failsafe == TD_EDGE_FAILSAFE_FOR_STARVED;
     if (!step->starved) return;
     bump(&tick->starved);
     if (++tick->empty_ticks != core->settings.warn_after_empty_ticks) return;
-    step->warn = true;
-    tick->warned = true;
+    bump(&tick->warnings);
+    atomic_store_explicit(&tick->warned, true, memory_order_relaxed);
 }
 
 static void pass_gate(td_edge_tick_side *tick, td_edge_step *step)
