@@ -128,6 +128,18 @@ static td_err observe(td_sim_robot *robot, int64_t now_ns,
     return put(robot->obs, world->encoder);
 }
 
+static void watch(td_sim_robot *robot, int64_t now_ns, const td_edge_step *step)
+{
+    const td_sim_config *config = robot->world->config;
+    const td_sim_tick seen = {
+        .robot = robot->index,
+        .now_ns = now_ns,
+        .cursor = td_edge_core_cursor(robot->core),
+        .step = step,
+    };
+    if (config->watch) config->watch(config->watch_user, &seen);
+}
+
 static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
 {
     td_sim_world *world = robot->world;
@@ -148,6 +160,7 @@ static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
         td_sim_trace_floats(&world->trace, step.command,
                             robot->settings.channels);
     }
+    watch(robot, now_ns, &step);
     return step.ask ? observe(robot, now_ns, &step, info) : TD_OK;
 }
 
@@ -182,7 +195,8 @@ td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
     TD_TRY(look_for_server(robot, now_ns, info));
     if (now_ns >= robot->tick_due_ns) {
         TD_TRY(tick(robot, now_ns, info));
-        robot->tick_due_ns += robot->settings.period_ns;
+        robot->tick_due_ns +=
+            robot->settings.period_ns / robot->settings.substeps;
     }
     *ret_due_ns = robot->tick_due_ns;
     if (robot->session != STREAMING && robot->session_due_ns < *ret_due_ns)
@@ -194,10 +208,11 @@ static void fill_settings(td_sim_robot *robot)
 {
     const td_sim_config *config = robot->world->config;
     td_edge_settings *settings = &robot->settings;
-    td_edge_settings_plain(config->joints, TD_NS_PER_S / config->fps, settings);
-    settings->actions_per_chunk = config->chunk_rows;
-    settings->trim = config->trim;
-    settings->ask.threshold = config->threshold;
+    *settings = config->edge;
+    settings->channels = config->joints;
+    settings->period_ns = TD_NS_PER_S / config->fps;
+    if (settings->actions_per_chunk > config->chunk_rows)
+        settings->actions_per_chunk = config->chunk_rows;
 }
 
 static td_err open_body(td_sim_robot *robot, td_errinfo *info)
@@ -261,6 +276,11 @@ void td_sim_robot_free(td_sim_robot *robot)
     if (robot->core) td_edge_core_free(robot->core);
     if (robot->robot) td_robot_close(robot->robot);
     free(robot);
+}
+
+uint64_t td_sim_robot_cursor(const td_sim_robot *robot)
+{
+    return td_edge_core_cursor(robot->core);
 }
 
 void td_sim_robot_counts(const td_sim_robot *robot, td_edge_counts *ret_counts)

@@ -8,14 +8,13 @@
 
 td_sim_config td_sim_config_default(void)
 {
-    return (td_sim_config){
+    td_sim_config config = {
         .seed = 1,
         .robots = 4,
         .joints = 7,
         .fps = 30,
         .duration_ns = 60 * TD_NS_PER_S,
         .chunk_rows = 50,
-        .threshold = 0.5,
         .max_batch = 4,
         .latency = {.kind = TD_ENGINE_LATENCY_LOGNORMAL,
                     .ms = 80,
@@ -24,6 +23,9 @@ td_sim_config td_sim_config_default(void)
         .faults = {.delay_ns = 5 * TD_NS_PER_MS, .jitter_ns = 5 * TD_NS_PER_MS},
         .trace = true,
     };
+    td_edge_settings_plain(TD_ROBOT_MAX_JOINTS, TD_NS_PER_S / config.fps,
+                           &config.edge);
+    return config;
 }
 
 static td_err check(const td_sim_config *config, td_errinfo *info)
@@ -111,13 +113,25 @@ static td_err act(td_sim_world *world, int64_t now_ns, int64_t *ret_due_ns,
     return world->trace.err;
 }
 
-static td_err run(td_sim_world *world, td_errinfo *info)
+static bool is_done(const td_sim_world *world)
 {
-    int64_t now_ns = 0;
-    while (now_ns < world->config->duration_ns) {
+    const td_sim_config *config = world->config;
+    for (uint32_t i = 0; i < config->robots; i++)
+        if (td_sim_robot_cursor(world->robots[i]) < config->steps) return false;
+    return config->steps > 0;
+}
+
+static td_err run(td_sim_world *world, int64_t *ret_end_ns, td_errinfo *info)
+{
+    int64_t now_ns = 0, next_ns;
+    for (; now_ns < world->config->duration_ns; now_ns = next_ns) {
         td_net_hub_run_until(world->hub, now_ns);
-        TD_TRY(act(world, now_ns, &now_ns, info));
+        TD_TRY(act(world, now_ns, &next_ns, info));
+        if (is_done(world)) break;
     }
+    *ret_end_ns = now_ns < world->config->duration_ns
+                      ? now_ns
+                      : world->config->duration_ns;
     return TD_OK;
 }
 
@@ -135,9 +149,9 @@ static void add_counts(td_edge_counts *sum, const td_edge_counts *more)
         sum->strays[i] += more->strays[i];
 }
 
-static void collect(td_sim_world *world, td_sim_result *result)
+static void collect(td_sim_world *world, int64_t end_ns, td_sim_result *result)
 {
-    *result = (td_sim_result){.virtual_ns = world->config->duration_ns};
+    *result = (td_sim_result){.virtual_ns = end_ns};
     for (uint32_t i = 0; i < world->config->robots; i++) {
         td_edge_counts counts;
         td_sim_robot_counts(world->robots[i], &counts);
@@ -146,7 +160,7 @@ static void collect(td_sim_world *world, td_sim_result *result)
     td_sim_server_counts(world->server, &result->server);
     td_net_hub_stats_get(world->hub, &result->net);
     result->trace_size = world->trace.size;
-    result->trace_hash = world->trace.hash;
+    result->trace_hash = world->trace.keep ? world->trace.hash : 0;
     result->trace = TD_TAKE(world->trace.text);
 }
 
@@ -158,8 +172,9 @@ td_err td_sim_run(const td_sim_config *config, td_sim_result *ret_result,
     if (!world) return TD_ERR_NOMEM;
     world->config = config;
     td_err err = world_init(world, info);
-    if (err == TD_OK) err = run(world, info);
-    if (err == TD_OK) collect(world, ret_result);
+    int64_t end_ns = 0;
+    if (err == TD_OK) err = run(world, &end_ns, info);
+    if (err == TD_OK) collect(world, end_ns, ret_result);
     world_done(world);
     free(world);
     return err;

@@ -15,33 +15,43 @@
 
 #define TD_SIM_MAX_ROBOTS 256
 
+// What a robot did in a tick. Borrowed for the call.
+typedef struct td_sim_tick {
+    uint32_t robot;
+    int64_t now_ns;
+    uint64_t cursor; // steps executed
+    const td_edge_step *step;
+} td_sim_tick;
+
 typedef struct td_sim_config {
     uint64_t seed;
     uint32_t robots;
     uint32_t joints;
     int64_t fps;
     int64_t duration_ns;
+    uint64_t steps; // ends when every robot has executed so many; 0: never
     uint32_t chunk_rows;
-    double threshold; // ask when no more than this part of a chunk is left
     uint32_t max_batch;
-    td_edge_trim trim;
+    td_edge_settings edge; // each robot's; channels and period come from above
     td_engine_latency latency;
     td_net_faults faults; // both ways, on observations and answers
-    bool trace;           // keep one
+    void (*watch)(void *user, const td_sim_tick *tick); // NULL: nobody does
+    void *watch_user;
+    bool trace; // keep one
 } td_sim_config;
 
 // Four robots of seven joints at 30 Hz for a minute, chunks of 50, inference of
-// 80 ms, a network of 5 to 10 ms.
+// 80 ms, a network of 5 to 10 ms, plain settings.
 td_sim_config td_sim_config_default(void);
 
 typedef struct td_sim_result {
-    int64_t virtual_ns;
+    int64_t virtual_ns;  // when it ended
     td_edge_counts edge; // all robots together
     td_server_counts server;
     td_net_hub_stats net;
     char *trace; // owned; one line an event; NULL when none was kept
     size_t trace_size;
-    uint64_t trace_hash;
+    uint64_t trace_hash; // 0 when none was kept
 } td_sim_result;
 
 // Runs to the end. Blocks for as long as it computes. INVALID for a

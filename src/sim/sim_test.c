@@ -101,23 +101,69 @@ static void every_observation_is_accounted_for_on_both_sides(void **state)
     }
 }
 
-// A round trip longer than a chunk: trimmed by steps every row is played and
-// none is thrown away.
-static void a_round_trip_longer_than_a_chunk_still_moves_the_robot(void **state)
+static td_sim_config sequential(double inference_ms)
 {
-    (void)state;
     td_sim_config config = td_sim_config_default();
     config.robots = 1;
-    config.threshold = 0;
+    config.edge.ask.threshold = 0;
     config.faults = (td_net_faults){0};
-    config.latency =
-        (td_engine_latency){.kind = TD_ENGINE_LATENCY_FIXED, .ms = 2500};
+    config.latency = (td_engine_latency){.kind = TD_ENGINE_LATENCY_FIXED,
+                                         .ms = inference_ms};
+    return config;
+}
+
+static void
+every_row_runs_when_a_round_trip_is_longer_than_a_chunk(void **state)
+{
+    (void)state;
+    td_sim_config config = sequential(2500);
     td_sim_result result = run(&config);
     uint64_t merged = result.edge.outcomes[TD_EDGE_MERGED];
-    assert_true(merged >= 10);
+    assert_true(merged >= 14);
     assert_int_equal(result.edge.outcomes[TD_EDGE_EXPIRED], 0);
-    assert_in_range(result.edge.fresh, (merged - 1) * config.chunk_rows,
-                    merged * config.chunk_rows);
+    assert_int_equal(result.edge.fresh + result.edge.left,
+                     merged * config.chunk_rows);
+    td_sim_result_done(&result);
+}
+
+static void
+trimmed_by_time_a_longer_round_trip_stops_a_robot_for_ever(void **state)
+{
+    (void)state;
+    td_sim_config config = sequential(2500);
+    config.edge.trim = TD_EDGE_TRIM_TIME;
+    td_sim_result result = run(&config);
+    assert_int_equal(result.edge.outcomes[TD_EDGE_MERGED], 1);
+    assert_int_equal(result.edge.fresh, config.chunk_rows);
+    assert_true(result.edge.outcomes[TD_EDGE_EXPIRED] >= 20);
+    td_sim_result_done(&result);
+}
+
+// 18 periods of holding while it was answered.
+static void trimmed_by_time_a_robot_that_held_leaves_rows_out(void **state)
+{
+    (void)state;
+    td_sim_config config = sequential(610);
+    config.edge.trim = TD_EDGE_TRIM_TIME;
+    td_sim_result result = run(&config);
+    uint64_t merged = result.edge.outcomes[TD_EDGE_MERGED];
+    assert_true(merged > 20);
+    assert_int_equal(result.edge.fresh + result.edge.left,
+                     config.chunk_rows +
+                         (merged - 1) * (config.chunk_rows - 18));
+    td_sim_result_done(&result);
+}
+
+// It ends with the tick that executes the last of them.
+static void a_task_ends_with_its_last_step(void **state)
+{
+    (void)state;
+    td_sim_config config = sequential(0);
+    config.steps = 200;
+    td_sim_result result = run(&config);
+    assert_int_equal(result.edge.fresh, 200);
+    assert_in_range(result.virtual_ns, 199 * TD_NS_PER_S / 30,
+                    205 * TD_NS_PER_S / 30);
     td_sim_result_done(&result);
 }
 
@@ -140,7 +186,11 @@ int main(void)
         cmocka_unit_test(a_minute_without_faults_starves_nobody),
         cmocka_unit_test(every_observation_is_accounted_for_on_both_sides),
         cmocka_unit_test(
-            a_round_trip_longer_than_a_chunk_still_moves_the_robot),
+            every_row_runs_when_a_round_trip_is_longer_than_a_chunk),
+        cmocka_unit_test(
+            trimmed_by_time_a_longer_round_trip_stops_a_robot_for_ever),
+        cmocka_unit_test(trimmed_by_time_a_robot_that_held_leaves_rows_out),
+        cmocka_unit_test(a_task_ends_with_its_last_step),
         cmocka_unit_test(nonsense_is_refused_by_name),
     };
     return cmocka_run_group_tests_name("sim/sim", tests, NULL, NULL);

@@ -9,7 +9,7 @@ static void append(td_sim_trace *trace, const char *text, size_t size)
 {
     for (size_t i = 0; i < size; i++)
         trace->hash = (trace->hash ^ (unsigned char)text[i]) * 0x100000001b3U;
-    if (!trace->keep || trace->err != TD_OK) return;
+    if (trace->err != TD_OK) return;
     if (trace->size + size > trace->room) {
         size_t room = 2 * (trace->room + size);
         char *grown = realloc(trace->text, room);
@@ -28,6 +28,7 @@ void td_sim_trace_line(td_sim_trace *trace, int64_t now_ns, const char *fmt,
                        ...)
 {
     char line[512];
+    if (!trace->keep) return;
     int head = snprintf(line, sizeof line, "%lld ", (long long)now_ns);
     va_list args;
     va_start(args, fmt);
@@ -44,7 +45,7 @@ void td_sim_trace_line(td_sim_trace *trace, int64_t now_ns, const char *fmt,
 void td_sim_trace_floats(td_sim_trace *trace, const float *values,
                          uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i++) {
+    for (uint32_t i = 0; trace->keep && i < count; i++) {
         uint32_t bits;
         char text[10];
         memcpy(&bits, &values[i], sizeof bits);

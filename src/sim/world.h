@@ -16,7 +16,7 @@ typedef struct td_sim_trace {
     bool keep;
     char *text;
     size_t size, room;
-    uint64_t hash; // FNV-1a, of everything ever written
+    uint64_t hash; // FNV-1a
     td_err err;    // NOMEM: the first failure
 } td_sim_trace;
 
@@ -46,7 +46,7 @@ typedef struct td_sim_world {
     td_sim_robot *robots[TD_SIM_MAX_ROBOTS];
 } td_sim_world;
 
-// trace.c
+// trace.c; without `keep` nothing is written
 void td_sim_trace_line(td_sim_trace *trace, int64_t now_ns, const char *fmt,
                        ...) TD_PRINTF(3, 4);
 void td_sim_trace_floats(td_sim_trace *trace, const float *values,
@@ -76,6 +76,7 @@ TD_NODISCARD td_err td_sim_robot_new(td_sim_world *world, uint32_t index,
 void td_sim_robot_free(td_sim_robot *robot);
 TD_NODISCARD td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
                                      int64_t *ret_due_ns, td_errinfo *info);
+uint64_t td_sim_robot_cursor(const td_sim_robot *robot);
 void td_sim_robot_counts(const td_sim_robot *robot, td_edge_counts *ret_counts);
 
 #endif
