@@ -6,6 +6,7 @@
 
 #include "base/log.h"
 #include "edge/shell.h"
+#include "wire/text.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,11 +22,13 @@ static void init_values(td_edge *edge)
     td_event_init(&edge->session_wake);
     td_hist_init(&edge->lateness_ns);
     td_hist_init(&edge->age_ns);
+    td_hist_init(&edge->control_ns);
     td_hist_init(&edge->transport_ns);
     td_hist_init(&edge->installed_ns);
     edge->opened_ns = td_clock_now_ns(&td_clock_monotonic);
     edge->config.core.start_ns = edge->opened_ns;
-    edge->driven_ns = edge->opened_ns;
+    // A host begins when it likes.
+    edge->driven_ns = edge->config.pull ? INT64_MAX : edge->opened_ns;
 }
 
 static td_err make(td_edge *edge, td_errinfo *info)
@@ -37,6 +40,8 @@ static td_err make(td_edge *edge, td_errinfo *info)
     TD_TRY(td_slot_new(sizeof(td_edge_outgoing), &edge->outbox));
     TD_TRY(td_queue_new(RECEIVED, sizeof(td_edge_received), &edge->received));
     TD_TRY(td_wire_decoder_new(&edge->decoder));
+    TD_TRY(td_edge_set_task(edge, edge->config.task, info));
+    TD_TRY(td_edge_reset_open(edge, info));
     TD_TRY(td_edge_publisher_new(edge, &edge->publisher, info));
     return td_edge_session_new(edge, &edge->session, info);
 }
@@ -61,6 +66,7 @@ static td_err start(td_edge *edge, td_errinfo *info)
                         &edge->merge, info));
     TD_TRY(start_thread(edge, "td-publisher", 0, -1, td_edge_publisher_run,
                         &edge->publisher_thread, info));
+    if (edge->config.pull) return TD_OK;
     TD_TRY(start_thread(edge, "td-driver", below, -1, td_edge_driver_run,
                         &edge->driver, info));
     return start_thread(edge, "td-tick", priority, edge->config.cpu,
@@ -85,6 +91,7 @@ static void unmake(td_edge *edge)
     while (edge->received && td_queue_pop(edge->received, &received) == TD_OK)
         td_net_msg_free(received.msg);
     if (edge->publisher) td_edge_publisher_free(edge->publisher);
+    if (edge->resets) td_net_unpublish(edge->resets);
     if (edge->decoder) td_wire_decoder_free(edge->decoder);
     if (edge->received) td_queue_free(edge->received);
     free_slot(edge->outbox);
@@ -132,6 +139,16 @@ void td_edge_stop(td_edge *edge)
     td_event_signal(&edge->session_wake);
 }
 
+td_err td_edge_set_task(td_edge *edge, const char *task, td_errinfo *info)
+{
+    const td_wire_at at = {NULL, td_wire_text_of("task"), info};
+    TD_TRY(td_wire_text_check(&at, td_wire_text_of(task)));
+    pthread_mutex_lock(&edge->lock);
+    memcpy(edge->task, task, strlen(task) + 1);
+    pthread_mutex_unlock(&edge->lock);
+    return TD_OK;
+}
+
 void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
 {
     *ret_report = (td_edge_report){
@@ -142,6 +159,7 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
         .inbox_full = atomic_load(&edge->inbox_full),
         .missed_ticks = atomic_load(&edge->missed_ticks),
         .driver_failed = atomic_load(&edge->driver_failed),
+        .resets_failed = atomic_load(&edge->resets_failed),
     };
     for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
         ret_report->entered[i] = atomic_load(&edge->entered[i]);
@@ -158,5 +176,6 @@ td_edge_times td_edge_times_get(const td_edge *edge)
         .age_ns = &edge->age_ns,
         .transport_ns = &edge->transport_ns,
         .installed_ns = &edge->installed_ns,
+        .control_ns = &edge->control_ns,
     };
 }

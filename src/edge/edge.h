@@ -12,6 +12,9 @@
 //
 // The caller's thread runs the session: find a server, check that it fits,
 // attach, watch over it.
+//
+// A host that owns its loop pulls instead: there is neither tick nor driver,
+// and td_edge_pull() does the work of both on the host's thread.
 
 #include "base/hist.h"
 #include "edge/check.h"
@@ -20,6 +23,15 @@
 #include "edge/trace.h"
 #include "net/net.h"
 #include "robot/robot.h"
+
+// A user's own fast controller, between timeline and robot: makes what is
+// written to the robot out of the gated command and the state just read, or
+// NULL where that could not be read. `ret_out` holds the command. Driver's
+// thread, once a control tick from the first command on; may block as the robot
+// does. When it fails or gives a value that is not finite, nothing is written.
+typedef td_err (*td_edge_control_fn)(void *user, const float *command,
+                                     const float *state, uint32_t channels,
+                                     float *ret_out);
 
 typedef struct td_edge_config {
     td_wire_route route; // texts are borrowed while the edge is open
@@ -31,12 +43,15 @@ typedef struct td_edge_config {
     int jpeg_quality;
     int realtime_priority; // of the tick; the driver has one less; 0: ordinary
     int cpu;               // of the tick; -1: any
-    int64_t metrics_period_ns; // 0: no metrics
-    int64_t refused_for_ns;    // by a server, before a start is given up
-    int64_t watchdog_ns;       // without a chunk, before the server is asked
-                               // again
-    int64_t driver_limit_ns;   // the robot blocks longer: the fail-safe acts
-    td_edge_trace *trace;      // of every tick and merge; borrowed; NULL: none
+    int64_t metrics_period_ns;  // 0: no metrics
+    int64_t refused_for_ns;     // by a server, before a start is given up
+    int64_t watchdog_ns;        // without a chunk, before the server is asked
+                                // again
+    int64_t driver_limit_ns;    // the robot blocks longer: the fail-safe acts
+    td_edge_trace *trace;       // of every tick and merge; borrowed; NULL: none
+    td_edge_control_fn control; // NULL: commands are written as they are
+    void *control_user;
+    bool pull; // no tick and no driver: td_edge_pull() is called
 } td_edge_config;
 
 typedef struct td_edge td_edge;
@@ -55,6 +70,26 @@ TD_NODISCARD td_err td_edge_run(td_edge *edge, td_errinfo *info);
 // Makes td_edge_run() return. Any thread, signal handlers too.
 void td_edge_stop(td_edge *edge);
 
+// One control tick for a host that owns its loop, with the state that it has
+// just read. What is returned borrows until the next call. A pause longer than
+// driver_limit_ns, or states that are not finite for as long, count as a driver
+// that is down. One thread at a time; never blocks. Only with `pull`.
+td_edge_step td_edge_pull(td_edge *edge, const float *state);
+
+// Begins the next episode: the robot holds, what was to come is forgotten, and
+// the server is told, with the reason ("" for none). Any thread but a
+// callback's; waits at most milliseconds. NOMEM, FORMAT and LIMIT (the reason);
+// a message that could not be sent is no failure, as the next observation says
+// the same.
+TD_NODISCARD td_err td_edge_reset(td_edge *edge, const char *reason,
+                                  td_errinfo *info);
+
+// Tells the policy something else to do, from the next observation on. Any
+// thread but a callback's; never blocks for long. FORMAT
+// (not UTF-8), LIMIT (longer than TD_WIRE_MAX_TEXT).
+TD_NODISCARD td_err td_edge_set_task(td_edge *edge, const char *task,
+                                     td_errinfo *info);
+
 // Stops the threads, leaves the robot where it stands and frees. Blocks.
 void td_edge_close(td_edge *edge);
 TD_AUTO_FREE(td_edge, td_edge_close)
@@ -69,6 +104,7 @@ typedef struct td_edge_report {
     uint64_t inbox_full;      // answers and replies that found no room
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
+    uint64_t resets_failed;                // messages that could not be sent
     uint64_t entered[TD_EDGE_STATE_COUNT]; // each state, how often
     char server[TD_WIRE_MAX_NAME + 1];     // empty: none
 } td_edge_report;
@@ -81,6 +117,7 @@ typedef struct td_edge_times {
     const td_hist *age_ns;       // of what is played, since its capture
     const td_hist *transport_ns; // put -> callback
     const td_hist *installed_ns; // capture -> installed
+    const td_hist *control_ns;   // the user's own controller
 } td_edge_times;
 
 td_edge_times td_edge_times_get(const td_edge *edge);

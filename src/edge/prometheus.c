@@ -30,6 +30,8 @@ static const struct {
             "Rows that the user's aggregation refused."),
     COUNTER("inbox_full", inbox_full, "Answers that found no room."),
     COUNTER("driver_failed", driver_failed, "Failures of the robot's driver."),
+    COUNTER("resets_failed", resets_failed,
+            "Resets that the server could not be told of."),
     COUNTER("metrics_failed", metrics_failed,
             "Reports on the metrics topic that could not be sent."),
 #undef COUNTER
@@ -122,6 +124,8 @@ static void write_times(td_prom *prom, const td_edge_times *times)
     td_prom_histogram(prom, "tendon_edge_age_seconds",
                       "Of what is played, since its capture.", NULL,
                       times->age_ns);
+    td_prom_histogram(prom, "tendon_edge_control_seconds",
+                      "The user's own controller.", NULL, times->control_ns);
     td_prom_histogram(prom, "tendon_edge_transport_seconds",
                       "From an observation's put to its answer's callback.",
                       NULL, times->transport_ns);

@@ -11,9 +11,10 @@
 #include <cmocka.h>
 
 static td_edge_report report;
-static td_hist lateness, age, transport, installed;
+static td_hist lateness, age, control, transport, installed;
 static const td_edge_times times = {.lateness_ns = &lateness,
                                     .age_ns = &age,
+                                    .control_ns = &control,
                                     .transport_ns = &transport,
                                     .installed_ns = &installed};
 static char *text; // as written last
@@ -24,6 +25,7 @@ static int setup(void **state)
     report = (td_edge_report){.state = TD_EDGE_STREAMING};
     td_hist_init(&lateness);
     td_hist_init(&age);
+    td_hist_init(&control);
     td_hist_init(&transport);
     td_hist_init(&installed);
     return 0;
@@ -183,6 +185,7 @@ static void times_are_in_seconds(void **state)
     (void)state;
     td_hist_record(&lateness, 70 * TD_NS_PER_US);
     td_hist_record(&age, 400 * TD_NS_PER_MS);
+    td_hist_record(&control, 20 * TD_NS_PER_US);
     td_hist_record(&transport, 3 * TD_NS_PER_MS);
     td_hist_record(&installed, 2 * TD_NS_PER_S);
     write_all();
@@ -190,6 +193,7 @@ static void times_are_in_seconds(void **state)
     assert_line("tendon_edge_lateness_seconds_bucket{le=\"0.0001\"} 1");
     assert_line("tendon_edge_lateness_seconds_sum 0.000070000");
     assert_line("tendon_edge_age_seconds_sum 0.400000000");
+    assert_line("tendon_edge_control_seconds_sum 0.000020000");
     assert_line("tendon_edge_transport_seconds_sum 0.003000000");
     assert_line("tendon_edge_installed_seconds_sum 2.000000000");
     assert_line("tendon_edge_installed_seconds_count 1");

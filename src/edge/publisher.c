@@ -19,9 +19,10 @@ struct td_edge_publisher {
     td_net_pub *pub;
     td_wire_encoder *encoder;
     td_edge_frames *frames;
-    td_net_loan *loan; // where the message lies; NULL: in parts
-    bool lent;         // the parts, to the transport
-    td_event released; // by the transport
+    char task[TD_WIRE_MAX_TEXT + 1]; // of the present observation
+    td_net_loan *loan;               // where the message lies; NULL: in parts
+    bool lent;                       // the parts, to the transport
+    td_event released;               // by the transport
 };
 
 static td_err publisher_init(td_edge_publisher *publisher, td_errinfo *info)
@@ -79,6 +80,15 @@ static void choose_cameras(td_edge_publisher *publisher)
     memcpy(wanted, edge->wanted, sizeof wanted);
     pthread_mutex_unlock(&edge->lock);
     td_edge_frames_choose(publisher->frames, wanted);
+}
+
+static const char *present_task(td_edge_publisher *publisher)
+{
+    td_edge *edge = publisher->edge;
+    pthread_mutex_lock(&edge->lock);
+    memcpy(publisher->task, edge->task, strlen(edge->task) + 1);
+    pthread_mutex_unlock(&edge->lock);
+    return publisher->task;
 }
 
 static td_err encode(td_edge_publisher *publisher, td_wire_obs *obs,
@@ -167,8 +177,8 @@ static void publish(td_edge_publisher *publisher,
         note_failure(edge, TD_ERR_BUSY, "the last one is still being sent");
         return;
     }
-    td_edge_observe(&edge->config.core, edge->config.client, edge->config.task,
-                    outgoing, obs);
+    td_edge_observe(&edge->config.core, edge->config.client,
+                    present_task(publisher), outgoing, obs);
     td_err err = write_obs(publisher, obs, &info);
     if (err == TD_OK) {
         send(publisher, outgoing);

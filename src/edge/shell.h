@@ -61,28 +61,47 @@ struct td_edge {
     _Atomic int state;           // td_edge_state
     _Atomic int64_t merged_ns;   // when the last chunk was merged
     _Atomic int64_t driven_ns;   // when the driver last did all it should
+    int64_t pulled_ns;           // td_edge_pull()'s caller's; 0: not yet
     td_thread *tick, *driver, *publisher_thread, *merge;
 
     // Guards the core's in-flight ring (publisher and merge), `server` and
-    // `wanted` (session, publisher and merge). Never the tick's.
+    // `wanted` (session, publisher and merge), and `task`. Never the tick's.
     pthread_mutex_t lock;
     char server[TD_WIRE_MAX_NAME + 1];
     bool wanted[TD_WIRE_MAX_IMAGES]; // cameras that the server asks for
+    char task[TD_WIRE_MAX_TEXT + 1];
 
+    td_net_pub *resets;
     td_edge_publisher *publisher; // publisher's thread's own
     td_wire_decoder *decoder;     // merge's own
     td_edge_session *session;     // session's own
 
     td_hist lateness_ns, age_ns;        // written by tick
+    td_hist control_ns;                 // written by driver
     td_hist transport_ns, installed_ns; // written by merge
     _Atomic uint64_t outbox_replaced, metrics_failed, frame_failed, inbox_full,
-        missed_ticks, driver_failed;
+        missed_ticks, driver_failed, resets_failed;
     _Atomic uint64_t entered[TD_EDGE_STATE_COUNT];
 };
 
 // tick.c
+int64_t td_edge_control_period_ns(const td_edge *edge);
 void td_edge_tick_run(void *user);
+
+// driver.c
 void td_edge_driver_run(void *user);
+
+// Takes a state that was read elsewhere as the driver's reading. False: it is
+// not finite, which is counted. As the tick: never blocks.
+bool td_edge_driver_take(td_edge *edge, const float *state, int64_t now_ns,
+                         td_edge_outgoing *ret_reading);
+
+// Hands an observation to the publisher. Driver's thread, or the one that
+// calls td_edge_pull(); never blocks.
+void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading);
+
+// reset.c
+TD_NODISCARD td_err td_edge_reset_open(td_edge *edge, td_errinfo *info);
 
 // publisher.c
 TD_NODISCARD td_err td_edge_publisher_new(td_edge *edge,
@@ -127,7 +146,9 @@ TD_NODISCARD td_err td_edge_session_new(td_edge *edge,
                                         td_errinfo *info);
 void td_edge_session_free(td_edge_session *session);
 
-// telemetry.c
+// telemetry.c: every number of the edge, by name. Any thread.
+void td_edge_telemetry_fill(td_edge *edge, int64_t now_ns,
+                            td_wire_metrics *ret_metrics);
 void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
                            td_wire_encoder *encoder, int64_t now_ns);
 

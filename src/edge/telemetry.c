@@ -47,13 +47,14 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     td_wire_tally_counter(metrics, "inbox_full", report->inbox_full);
     td_wire_tally_counter(metrics, "missed_ticks", report->missed_ticks);
     td_wire_tally_counter(metrics, "driver_failed", report->driver_failed);
+    td_wire_tally_counter(metrics, "resets_failed", report->resets_failed);
     for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
         td_wire_tally_counter(metrics, td_edge_state_counter((td_edge_state)i),
                               report->entered[i]);
 }
 
-static void fill(td_edge *edge, int64_t now_ns, const td_edge_report *report,
-                 td_wire_metrics *metrics)
+static void fill(const td_edge *edge, int64_t now_ns,
+                 const td_edge_report *report, td_wire_metrics *metrics)
 {
     metrics->source = td_wire_text_of(edge->config.client);
     metrics->boot = edge->config.core.boot;
@@ -63,18 +64,26 @@ static void fill(td_edge *edge, int64_t now_ns, const td_edge_report *report,
     td_wire_tally_gauge(metrics, "buffer_rows", report->counts.left);
     td_wire_tally_hist(metrics, "lateness_ms", &edge->lateness_ns);
     td_wire_tally_hist(metrics, "age_ms", &edge->age_ns);
+    td_wire_tally_hist(metrics, "control_ms", &edge->control_ns);
     td_wire_tally_hist(metrics, "transport_ms", &edge->transport_ns);
     td_wire_tally_hist(metrics, "installed_ms", &edge->installed_ns);
+}
+
+void td_edge_telemetry_fill(td_edge *edge, int64_t now_ns,
+                            td_wire_metrics *ret_metrics)
+{
+    td_edge_report report;
+    td_edge_report_get(edge, &report);
+    *ret_metrics = (td_wire_metrics){0};
+    fill(edge, now_ns, &report, ret_metrics);
 }
 
 void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
                            td_wire_encoder *encoder, int64_t now_ns)
 {
-    td_edge_report report;
-    td_edge_report_get(edge, &report);
-    td_wire_metrics *metrics = calloc(1, sizeof *metrics);
+    td_wire_metrics *metrics = malloc(sizeof *metrics);
     if (!metrics) return;
-    fill(edge, now_ns, &report, metrics);
+    td_edge_telemetry_fill(edge, now_ns, metrics);
     td_err err = td_wire_metrics_encode(encoder, metrics, NULL);
     free(metrics);
     if (err == TD_OK) {

@@ -345,6 +345,37 @@ static void a_tick_in_a_flood_waits_for_nobody(void **state)
     assert_waited_for_nobody();
 }
 
+static _Atomic bool host_stops;
+
+// A host's own loop, under the name that is watched.
+static void pull_on_time(void *user)
+{
+    static const float at[CHANNELS];
+    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    td_thread_prefault_stack((size_t)64 << 10);
+    while (!atomic_load(&host_stops)) {
+        td_clock_sleep_until(due_ns += TD_NS_PER_MS);
+        (void)td_edge_pull(user, at);
+    }
+}
+
+static void a_host_that_pulls_waits_for_nobody(void **state)
+{
+    world *w = *state;
+    const td_thread_config config = {.name = "td-tick", .cpu = -1};
+    td_thread *host = NULL;
+    w->config.pull = true;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_open(w);
+    assert_int_equal(
+        td_thread_start(&config, pull_on_time, w->edge, &host, NULL), TD_OK);
+    world_run(w);
+    world_until(w, has_played);
+    assert_waited_for_nobody(); // before its end, which frees
+    atomic_store(&host_stops, true);
+    td_thread_join(host);
+}
+
 #define FAST_TEST(test)                                                        \
     cmocka_unit_test_setup_teardown(test, fast_setup, fast_teardown)
 
@@ -360,6 +391,7 @@ int main(void)
         FAST_TEST(a_tick_without_a_server_waits_for_nobody),
         FAST_TEST(a_tick_in_the_failsafe_waits_for_nobody),
         FAST_TEST(a_tick_in_a_flood_waits_for_nobody),
+        FAST_TEST(a_host_that_pulls_waits_for_nobody),
     };
     return cmocka_run_group_tests_name("edge/tick", tests, NULL, NULL);
 }

@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: Apache-2.0
+// The driver: once a tick the newest command out and the state in. What fails
+// or lies is counted, and does not count as driven: the tick notices.
+#include "base/log.h"
+#include "edge/shell.h"
+
+#include <math.h>
+#include <string.h>
+
+static bool is_finite(const float *values, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (!isfinite(values[i])) return false;
+    return true;
+}
+
+// Hands numbers to the log: a host's own real-time thread may be here.
+static bool note(td_edge *edge, const char *what, td_err err)
+{
+    if (err == TD_OK) return true;
+    uint64_t count = atomic_fetch_add(&edge->driver_failed, 1) + 1;
+    if ((count & (count - 1)) == 0)
+        td_log(TD_LOG_WARN, "driver: {}: {} ({} so far)", what,
+               td_err_text(err), count);
+    return false;
+}
+
+static void note_driven(td_edge *edge, int64_t now_ns)
+{
+    atomic_store_explicit(&edge->driven_ns, now_ns, memory_order_release);
+}
+
+// The cursor before the state: a row played meanwhile may already show in the
+// state, and taking the older number only keeps a row too many.
+static void begin_reading(const td_edge *edge, int64_t now_ns,
+                          td_edge_outgoing *reading)
+{
+    reading->episode = td_edge_core_episode(edge->core);
+    reading->cursor = td_edge_core_cursor(edge->core);
+    reading->captured_ns = now_ns;
+}
+
+static td_err check_reading(const td_edge *edge, const float *state)
+{
+    return is_finite(state, edge->config.core.channels) ? TD_OK
+                                                        : TD_ERR_INVALID;
+}
+
+bool td_edge_driver_take(td_edge *edge, const float *state, int64_t now_ns,
+                         td_edge_outgoing *ret_reading)
+{
+    begin_reading(edge, now_ns, ret_reading);
+    if (!note(edge, "state", check_reading(edge, state))) return false;
+    memcpy(ret_reading->state, state,
+           edge->config.core.channels * sizeof(float));
+    note_driven(edge, now_ns);
+    return true;
+}
+
+void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading)
+{
+    td_edge_outgoing *back = td_slot_back(edge->outbox);
+    *back = *reading;
+    if (td_slot_publish(edge->outbox))
+        atomic_fetch_add_explicit(&edge->outbox_replaced, 1,
+                                  memory_order_relaxed);
+    td_event_signal(&edge->publisher_wake);
+}
+
+static bool read_state(td_edge *edge, td_edge_outgoing *reading)
+{
+    begin_reading(edge, td_clock_now_ns(&td_clock_monotonic), reading);
+    td_err err =
+        td_robot_read(edge->robot, reading->captured_ns, reading->state);
+    if (err == TD_OK) err = check_reading(edge, reading->state);
+    return note(edge, "read", err);
+}
+
+static void show_tick(td_edge *edge, const td_edge_outgoing *reading)
+{
+    td_edge_reading *back = td_slot_back(edge->readings);
+    memcpy(back->values, reading->state,
+           edge->config.core.channels * sizeof(float));
+    back->read_ns = reading->captured_ns;
+    (void)td_slot_publish(edge->readings);
+}
+
+static bool write_values(td_edge *edge, const float *values)
+{
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    return note(edge, "write", td_robot_write(edge->robot, now_ns, values));
+}
+
+static const float *newest_command(const td_edge *edge)
+{
+    const td_edge_command *front = td_slot_front(edge->commands);
+    return front->values;
+}
+
+// What the user's controller makes of the command. Its units are its own, so
+// that only what is not finite can be refused.
+static bool write_controlled(td_edge *edge, const float *state)
+{
+    const td_edge_config *config = &edge->config;
+    float out[TD_WIRE_MAX_CHANNELS];
+    memcpy(out, newest_command(edge), config->core.channels * sizeof(float));
+    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    td_err err = config->control(config->control_user, newest_command(edge),
+                                 state, config->core.channels, out);
+    td_hist_record(&edge->control_ns,
+                   td_clock_now_ns(&td_clock_monotonic) - start_ns);
+    if (err == TD_OK && !is_finite(out, config->core.channels))
+        err = TD_ERR_INVALID;
+    return note(edge, "control", err) && write_values(edge, out);
+}
+
+// A command goes out before the state is read, so that it is not late; a
+// controller needs the state first.
+static void drive(td_edge *edge, bool commanded)
+{
+    td_edge_outgoing reading;
+    bool controlled = edge->config.control != NULL;
+    bool written = true;
+    if (commanded && !controlled)
+        written = write_values(edge, newest_command(edge));
+    bool asked = td_slot_refresh(edge->askings);
+    bool read = read_state(edge, &reading);
+    if (commanded && controlled)
+        written = write_controlled(edge, read ? reading.state : NULL);
+    if (!read) return;
+    reading.asking = *(const td_edge_asking *)td_slot_front(edge->askings);
+    if (asked) td_edge_driver_observe(edge, &reading);
+    show_tick(edge, &reading);
+    if (written) note_driven(edge, td_clock_now_ns(&td_clock_monotonic));
+}
+
+// When the tick goes quiet, the last command is sent again: the robot holds.
+void td_edge_driver_run(void *user)
+{
+    td_edge *edge = user;
+    bool commanded = false;
+    while (!atomic_load_explicit(&edge->stop_threads, memory_order_relaxed)) {
+        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        (void)td_event_wait_until(&edge->driver_wake,
+                                  now_ns + 2 * td_edge_control_period_ns(edge));
+        if (td_slot_refresh(edge->commands)) commanded = true;
+        drive(edge, commanded);
+    }
+}

@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a host and its own code may do to a running edge: pull, control, reset,
+// change the task.
+#include "edge/edge_fixture.h"
+
+#include <math.h>
+#include <stdatomic.h>
+
+// The host's robot: it is where it was last commanded to be.
+static struct host {
+    float state[CHANNELS];
+    uint64_t fresh;
+    td_edge_step last;
+    bool in_order; // every fresh command was the row after the last
+} host;
+
+static void pull(world *w)
+{
+    host.last = td_edge_pull(w->edge, host.state);
+    if (!host.last.command) return;
+    const float *row = host.last.command;
+    if (host.last.fresh && host.fresh++ > 0)
+        host.in_order &= row[0] == host.state[0] + 1 && row[1] == -row[0];
+    memcpy(host.state, row, sizeof host.state);
+}
+
+static bool has_pulled_a_hundred(world *w)
+{
+    pull(w);
+    return host.fresh >= 100;
+}
+
+static int pull_setup(void **state)
+{
+    host = (struct host){.in_order = true};
+    int rc = world_setup(state);
+    ((world *)*state)->config.pull = true;
+    return rc;
+}
+
+static void a_host_pulls_row_by_row(void **state)
+{
+    world *w = *state;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_open(w);
+    pull(w);
+    assert_null(host.last.command);
+    world_run(w);
+    world_until(w, has_pulled_a_hundred);
+    assert_true(host.in_order);
+    size_t count;
+    (void)world_commands(w, &count);
+    assert_int_equal(count, 0); // nobody else writes to the robot
+}
+
+static bool is_starved_by_silence(world *w)
+{
+    pull(w);
+    return host.last.starved;
+}
+
+static void a_host_holds_when_nothing_is_left(void **state)
+{
+    world *w = *state;
+    puppet_open(w, 0, "gpu-1")->answers_left = 1;
+    world_open(w);
+    world_run(w);
+    world_until(w, is_starved_by_silence);
+    float held[CHANNELS];
+    memcpy(held, host.state, sizeof held);
+    pull(w);
+    assert_non_null(host.last.command);
+    assert_memory_equal(host.last.command, held, sizeof held);
+}
+
+static bool is_down(world *w)
+{
+    pull(w);
+    return host.last.failsafe == TD_EDGE_FAILSAFE_FOR_DRIVER;
+}
+
+static void a_host_that_pauses_too_long_is_a_driver_that_is_down(void **state)
+{
+    world *w = *state;
+    w->config.driver_limit_ns = 1;
+    world_open(w);
+    pull(w);
+    assert_int_equal(host.last.failsafe, TD_EDGE_FAILSAFE_FOR_NONE);
+    world_until(w, is_down);
+}
+
+static void a_state_that_is_not_finite_is_counted_and_not_used(void **state)
+{
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    world *w = *state;
+    w->config.driver_limit_ns = 1;
+    world_open(w);
+    pull(w);
+    for (size_t i = 0; i < TD_COUNT_OF(bad); i++) {
+        host.state[CHANNELS - 1] = bad[i];
+        world_until(w, is_down);
+        td_edge_report_get(w->edge, &w->report);
+        assert_true(w->report.driver_failed > i);
+        assert_null(host.last.command);
+    }
+}
+
+static struct controller {
+    td_err err;
+    float scale, offset;
+    atomic_uint blind; // calls without a state
+} controller;
+
+static td_err control(void *user, const float *command, const float *state,
+                      uint32_t channels, float *ret_out)
+{
+    struct controller *self = user;
+    if (!state) atomic_fetch_add(&self->blind, 1);
+    for (uint32_t i = 0; i < channels; i++)
+        ret_out[i] = self->scale * command[i] + self->offset;
+    return self->err;
+}
+
+static int control_setup(void **state)
+{
+    controller = (struct controller){.scale = 2};
+    int rc = world_setup(state);
+    world *w = *state;
+    w->config.control = control;
+    w->config.control_user = &controller;
+    return rc;
+}
+
+static void a_controller_makes_what_the_robot_is_given(void **state)
+{
+    world *w = *state;
+    controller.offset = 0.5f;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    world_stop(w);
+    assert_true(td_hist_count(td_edge_times_get(w->edge).control_ns) > 0);
+    world_close(w);
+    size_t count;
+    const float *commands = world_commands(w, &count);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        float row = (commands[i * CHANNELS] - 0.5f) / 2;
+        assert_true(row >= 0 && row == floorf(row));
+        assert_true(commands[i * CHANNELS + 1] == 0.5f - 2 * row);
+    }
+}
+
+static bool has_failed_often(world *w)
+{
+    return w->report.driver_failed >= 10;
+}
+
+static void a_controller_that_fails_or_lies_moves_nothing(void **state)
+{
+    static const struct {
+        const char *name;
+        td_err err;
+        float offset;
+    } cases[] = {
+        {"fails", TD_ERR_IO, 0},
+        {"lies", TD_OK, NAN},
+    };
+    world *w = *state;
+    (void)puppet_open(w, 0, "gpu-1");
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].name);
+        controller.err = cases[i].err;
+        controller.offset = cases[i].offset;
+        world_stream(w);
+        world_until(w, has_failed_often);
+        world_stop(w);
+        world_close(w);
+        size_t count;
+        (void)world_commands(w, &count);
+        assert_int_equal(count, 0);
+    }
+}
+
+static bool was_blind(world *w)
+{
+    (void)w;
+    return atomic_load(&controller.blind) >= 3;
+}
+
+static void a_controller_is_told_when_there_is_no_state(void **state)
+{
+    world *w = *state;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_int_equal(atomic_load(&controller.blind), 0);
+    world_break_driver(w, true);
+    world_until(w, was_blind);
+}
+
+static td_queue *letters; // td_net_msg *
+
+// Transport's thread.
+static void on_reset(void *user, const td_net_sample *sample)
+{
+    td_net_msg *msg = NULL;
+    (void)user;
+    if (td_net_keep(sample, &msg) != TD_OK) return;
+    if (td_queue_push(letters, &msg) != TD_OK) td_net_msg_free(msg);
+}
+
+static uint64_t seen_episode;
+
+static void see_episode(world *w, const td_wire_obs *obs)
+{
+    (void)w;
+    seen_episode = obs->ident.episode;
+}
+
+static td_net_msg *letter;
+
+static bool is_told(world *w)
+{
+    (void)w;
+    return letter || td_queue_pop(letters, &letter) == TD_OK;
+}
+
+static void assert_letter(world *w, uint64_t episode, const char *reason)
+{
+    td_slice bytes;
+    td_wire_reset reset;
+    world_until(w, is_told);
+    assert_int_equal(td_net_msg_bytes(letter, &bytes), TD_OK);
+    assert_int_equal(
+        td_wire_reset_decode(w->decoder, bytes.data, bytes.size, &reset, NULL),
+        TD_OK);
+    assert_true(td_wire_text_is(reset.client, "arm-0"));
+    assert_int_equal(reset.boot, 7);
+    assert_int_equal(reset.episode, episode);
+    assert_true(td_wire_text_is(reset.reason, reason));
+    td_net_msg_free(TD_TAKE(letter));
+}
+
+static bool is_in_episode_three(world *w)
+{
+    (void)w;
+    return seen_episode == 3;
+}
+
+static uint64_t merged_before;
+
+static bool was_merged_again(world *w)
+{
+    bool more = world_outcome(w, TD_EDGE_MERGED) > merged_before;
+    merged_before = world_outcome(w, TD_EDGE_MERGED);
+    return more;
+}
+
+static void a_reset_is_told_and_begins_the_next_episode(void **state)
+{
+    world *w = *state;
+    char key[TD_WIRE_MAX_KEY];
+    td_net_decl *decl = NULL;
+    assert_int_equal(td_queue_new(8, sizeof letter, &letters), TD_OK);
+    world_key(w, w->config.client, "reset", key);
+    assert_int_equal(
+        td_net_subscribe(w->stranger, key, on_reset, NULL, &decl, NULL), TD_OK);
+    puppet_open(w, 0, "gpu-1")->see = see_episode;
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_int_equal(seen_episode, 1);
+    assert_int_equal(td_edge_reset(w->edge, "the cup fell", NULL), TD_OK);
+    assert_letter(w, 2, "the cup fell");
+    assert_int_equal(td_edge_reset(w->edge, "", NULL), TD_OK);
+    assert_letter(w, 3, "");
+    world_until(w, is_in_episode_three);
+    world_until(w, was_merged_again);
+    assert_int_equal(td_edge_reset(w->edge, "\xff", NULL), TD_ERR_FORMAT);
+    world_until(w, was_merged_again); // and nothing has changed
+    assert_int_equal(seen_episode, 3);
+    assert_int_equal(td_net_undeclare(decl), TD_OK);
+    td_queue_free(letters);
+}
+
+static bool is_told_to_bow(world *w)
+{
+    return strcmp(w->puppets[0].task, "bow") == 0;
+}
+
+static void a_new_task_is_told_with_the_next_observation(void **state)
+{
+    world *w = *state;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_string_equal(w->puppets[0].task, "wave");
+    assert_int_equal(td_edge_set_task(w->edge, "bow", NULL), TD_OK);
+    world_until(w, is_told_to_bow);
+    assert_int_equal(td_edge_set_task(w->edge, "\xff", NULL), TD_ERR_FORMAT);
+}
+
+int main(void)
+{
+#define PULL_TEST(test)                                                        \
+    cmocka_unit_test_setup_teardown(test, pull_setup, world_teardown)
+#define CONTROL_TEST(test)                                                     \
+    cmocka_unit_test_setup_teardown(test, control_setup, world_teardown)
+    const struct CMUnitTest tests[] = {
+        PULL_TEST(a_host_pulls_row_by_row),
+        PULL_TEST(a_host_holds_when_nothing_is_left),
+        PULL_TEST(a_host_that_pauses_too_long_is_a_driver_that_is_down),
+        PULL_TEST(a_state_that_is_not_finite_is_counted_and_not_used),
+        CONTROL_TEST(a_controller_makes_what_the_robot_is_given),
+        CONTROL_TEST(a_controller_that_fails_or_lies_moves_nothing),
+        CONTROL_TEST(a_controller_is_told_when_there_is_no_state),
+        WORLD_TEST(a_reset_is_told_and_begins_the_next_episode),
+        WORLD_TEST(a_new_task_is_told_with_the_next_observation),
+    };
+    return cmocka_run_group_tests_name("edge/pull", tests, NULL, NULL);
+}
