@@ -159,60 +159,6 @@ td_err td_bench_net_open(const td_bench_setup *setup,
     return td_net_zenoh_open(&config, ret_net, info);
 }
 
-typedef struct still {
-    td_robot base;
-    size_t frame_bytes;
-    uint8_t frame[];
-} still;
-
-static void still_close(td_robot *robot)
-{
-    free(robot);
-}
-
-static td_err still_read(td_robot *robot, int64_t now_ns, float *ret_state)
-{
-    (void)robot, (void)now_ns;
-    for (int i = 0; i < TD_BENCH_JOINTS; i++)
-        ret_state[i] = (float)i;
-    return TD_OK;
-}
-
-static td_err still_write(td_robot *robot, int64_t now_ns, const float *command)
-{
-    (void)robot, (void)now_ns, (void)command;
-    return TD_OK;
-}
-
-static td_err still_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                          uint8_t *ret_rgb)
-{
-    const still *self = (const still *)robot;
-    (void)camera, (void)now_ns;
-    memcpy(ret_rgb, self->frame, self->frame_bytes);
-    return TD_OK;
-}
-
-td_err td_bench_still_open(const td_bench_setup *setup, td_robot **ret_robot)
-{
-    static const td_robot_ops ops = {
-        .name = "still",
-        .close = still_close,
-        .read = still_read,
-        .write = still_write,
-        .frame = still_frame,
-    };
-    size_t bytes = (size_t)setup->height * setup->width * 3;
-    still *self = calloc(1, sizeof *self + bytes);
-    if (!self) return TD_ERR_NOMEM;
-    self->base.ops = &ops;
-    self->frame_bytes = bytes;
-    for (size_t i = 0; i < bytes; i++)
-        self->frame[i] = (uint8_t)(i * 7);
-    *ret_robot = &self->base;
-    return TD_OK;
-}
-
 static td_err parse_robot(const td_bench_setup *setup,
                           td_config_robot **ret_config, td_errinfo *info)
 {

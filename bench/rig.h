@@ -53,6 +53,16 @@ TD_NODISCARD td_err td_bench_net_open(const td_bench_setup *setup,
 TD_NODISCARD td_err td_bench_still_open(const td_bench_setup *setup,
                                         td_robot **ret_robot);
 
+// From now on the calls to its first camera, or to its joints, do not return
+// before something else is said. An edge is closed after NOTHING was.
+typedef enum td_bench_block {
+    TD_BENCH_BLOCK_NOTHING,
+    TD_BENCH_BLOCK_CAMERA,
+    TD_BENCH_BLOCK_DRIVER,
+} td_bench_block;
+
+void td_bench_still_block(td_robot *robot, td_bench_block what);
+
 // The synthetic robot of the setup.
 TD_NODISCARD td_err td_bench_synthetic_open(const td_bench_setup *setup,
                                             td_robot **ret_robot,

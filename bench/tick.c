@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How late the control tick wakes up: beside a bare timer loop of the same
-// priority, and while something is wrong with the server.
+// priority, and while something is wrong with the server or the robot.
 #include "base/clock.h"
 #include "base/thread.h"
 #include "bench/rig.h"
@@ -37,6 +37,7 @@ typedef struct world {
 
 static void close_edge(world *w)
 {
+    if (w->robot) td_bench_still_block(w->robot, TD_BENCH_BLOCK_NOTHING);
     if (w->edge) td_bench_edge_close(w->edge);
     w->edge = NULL;
 }
@@ -255,6 +256,27 @@ static td_err end_flood(world *w, td_errinfo *info)
     return td_bench_sleep(SETTLE_NS);
 }
 
+static td_err begin_camera(world *w, td_errinfo *info)
+{
+    (void)info;
+    td_bench_still_block(w->robot, TD_BENCH_BLOCK_CAMERA);
+    return TD_OK;
+}
+
+static td_err begin_driver(world *w, td_errinfo *info)
+{
+    (void)info;
+    td_bench_still_block(w->robot, TD_BENCH_BLOCK_DRIVER);
+    return TD_OK;
+}
+
+static td_err end_block(world *w, td_errinfo *info)
+{
+    td_bench_still_block(w->robot, TD_BENCH_BLOCK_NOTHING);
+    TD_TRY(td_bench_sleep(SETTLE_NS));
+    return td_bench_edge_wait(w->edge, info);
+}
+
 static const struct disturbance {
     const char *name;
     bool floods;
@@ -263,6 +285,8 @@ static const struct disturbance {
 } disturbances[] = {
     {"killed", false, begin_kill, end_kill},
     {"stopped", false, begin_stop, end_stop},
+    {"camera-blocks", false, begin_camera, end_block},
+    {"driver-blocks", false, begin_driver, end_block},
     {"flooded", true, begin_flood, end_flood},
 };
 
@@ -318,7 +342,7 @@ static td_err run_disturbed(const td_bench_options *options,
     }
     TD_TRY(open_edge(w, info));
     for (size_t i = 0; i < w->pair_count; i++) {
-        td_bench_progress("tick: 1000 Hz, server %s, pair %zu of %zu",
+        td_bench_progress("tick: 1000 Hz, %s, pair %zu of %zu",
                           disturbance->name, i + 1, w->pair_count);
         TD_TRY(watch_disturbed(w, disturbance, &junk_hz[i], info));
     }
