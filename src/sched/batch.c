@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/batch.h"
+
+#include "sched/heap.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define NEWEST_WEIGHT 5 // a fifth of each new time
+
+static const char *const wait_names[] = {
+#define TD_SCHED_BATCH_WAIT_NAME(name, text) text,
+    TD_SCHED_BATCH_WAITS(TD_SCHED_BATCH_WAIT_NAME)
+#undef TD_SCHED_BATCH_WAIT_NAME
+};
+
+const char *td_sched_batch_wait_name(td_sched_batch_wait wait)
+{
+    return wait_names[wait];
+}
+
+td_err td_sched_batch_wait_find(const char *name, td_sched_batch_wait *ret_wait)
+{
+    for (uint32_t i = 0; i < TD_SCHED_WAIT_COUNT; i++) {
+        if (strcmp(name, wait_names[i]) != 0) continue;
+        *ret_wait = (td_sched_batch_wait)i;
+        return TD_OK;
+    }
+    return TD_ERR_NOTFOUND;
+}
+
+void td_sched_batch_measured(td_sched_batch_times *times, uint32_t n,
+                             int64_t took_ns)
+{
+    assert(n >= 1 && n <= TD_SCHED_MAX_BATCH);
+    int64_t *known = &times->ns[n];
+    if (took_ns < 1) took_ns = 1;
+    if (*known == 0)
+        *known = took_ns;
+    else
+        *known += (took_ns - *known) / NEWEST_WEIGHT;
+}
+
+int64_t td_sched_batch_time_ns(const td_sched_batch_times *times, uint32_t n)
+{
+    assert(n >= 1 && n <= TD_SCHED_MAX_BATCH);
+    const int64_t *ns = times->ns;
+    uint32_t below = n, above = n;
+    while (below > 0 && ns[below] == 0)
+        below--;
+    while (above <= TD_SCHED_MAX_BATCH && ns[above] == 0)
+        above++;
+    if (above > TD_SCHED_MAX_BATCH) return below ? ns[below] * n / below : 0;
+    if (below == above || below == 0) return ns[above];
+    return ns[below] + (ns[above] - ns[below]) * (int64_t)(n - below) /
+                           (int64_t)(above - below);
+}
+
+// Waiting delays `count` by the wait and by what one more costs; who comes
+// would else wait for the whole batch and run alone after it.
+static bool pays(const td_sched_batch_times *times, uint32_t count,
+                 int64_t wait_ns)
+{
+    int64_t now_takes_ns = td_sched_batch_time_ns(times, count);
+    int64_t more_takes_ns = td_sched_batch_time_ns(times, count + 1);
+    int64_t alone_ns = td_sched_batch_time_ns(times, 1);
+    int64_t cost_ns = (wait_ns + more_takes_ns - now_takes_ns) * count;
+    return now_takes_ns + alone_ns - wait_ns - more_takes_ns > cost_ns;
+}
+
+static int64_t slack_start_ns(const td_sched_batch_times *times,
+                              const td_sched_batch_state *state, int64_t now_ns)
+{
+    if (state->next_ns == TD_SCHED_NEVER_NS || state->next_ns <= now_ns)
+        return now_ns;
+    int64_t more_ns = td_sched_batch_time_ns(times, state->count + 1);
+    bool in_time = state->due_ns == TD_SCHED_NEVER_NS ||
+                   state->next_ns <= state->due_ns - more_ns;
+    if (!in_time || !pays(times, state->count, state->next_ns - now_ns))
+        return now_ns;
+    return state->next_ns;
+}
+
+int64_t td_sched_batch_start_ns(const td_sched_batch_rule *rule,
+                                const td_sched_batch_times *times,
+                                const td_sched_batch_state *state,
+                                int64_t now_ns)
+{
+    assert(state->count >= 1);
+    if (state->count >= rule->most) return now_ns;
+    switch (rule->wait) {
+    case TD_SCHED_WAIT_SLACK:
+        return slack_start_ns(times, state, now_ns);
+    case TD_SCHED_WAIT_FIXED:
+        return state->oldest_ns + rule->wait_ns;
+    case TD_SCHED_WAIT_FULL:
+        return TD_SCHED_NEVER_NS;
+    default:
+        return now_ns;
+    }
+}
+
+bool td_sched_batch_grows(const td_sched_batch_times *times, uint32_t count,
+                          int64_t due_ns, int64_t now_ns)
+{
+    if (due_ns == TD_SCHED_NEVER_NS || count == 0) return true;
+    if (count >= TD_SCHED_MAX_BATCH) return false;
+    return now_ns + td_sched_batch_time_ns(times, count + 1) <= due_ns ||
+           now_ns + td_sched_batch_time_ns(times, count) > due_ns;
+}
+
+bool td_sched_batch_joins(const td_sched_batch_rule *rule,
+                          const td_sched_batch_times *times,
+                          const td_sched_batch_running *running, int64_t now_ns)
+{
+    uint32_t count = running->count;
+    if (count >= rule->most) return false;
+    if (count == 0 || running->due_ns == TD_SCHED_NEVER_NS) return true;
+    double as_is_ns =
+        running->left * (double)td_sched_batch_time_ns(times, count);
+    double shared_ns =
+        running->left * (double)td_sched_batch_time_ns(times, count + 1);
+    double slack_ns = (double)(running->due_ns - now_ns);
+    return shared_ns <= slack_ns || as_is_ns > slack_ns;
+}

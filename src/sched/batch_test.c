@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/batch.h"
+
+#include "sched/heap.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#define MS 1000000LL
+#define NEVER TD_SCHED_NEVER_NS
+
+// 10 ms alone, 1 ms more for each more, known to 8.
+static td_sched_batch_times profile(void)
+{
+    td_sched_batch_times times = {0};
+    for (uint32_t n = 1; n <= 8; n++)
+        td_sched_batch_measured(&times, n, (9 + n) * MS);
+    return times;
+}
+
+static void times_between_and_beyond_what_was_measured(void **state)
+{
+    (void)state;
+    td_sched_batch_times times = {0};
+    assert_int_equal(td_sched_batch_time_ns(&times, 4), 0);
+    td_sched_batch_measured(&times, 2, 20 * MS);
+    td_sched_batch_measured(&times, 6, 40 * MS);
+    assert_int_equal(td_sched_batch_time_ns(&times, 1), 20 * MS);
+    assert_int_equal(td_sched_batch_time_ns(&times, 2), 20 * MS);
+    assert_int_equal(td_sched_batch_time_ns(&times, 3), 25 * MS);
+    assert_int_equal(td_sched_batch_time_ns(&times, 12), 80 * MS);
+    td_sched_batch_measured(&times, 2, 30 * MS);
+    assert_int_equal(td_sched_batch_time_ns(&times, 2), 22 * MS);
+}
+
+static void a_batch_starts_when_its_rule_says(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        td_sched_batch_rule rule;
+        td_sched_batch_state batch;
+        int64_t start_ns; // now is 100 ms
+    } cases[] = {
+        {"none: at once",
+         {TD_SCHED_WAIT_NONE, 8, 0},
+         {1, 100 * MS, NEVER, 101 * MS},
+         100 * MS},
+        {"fixed: when the first has waited",
+         {TD_SCHED_WAIT_FIXED, 8, 10 * MS},
+         {3, 95 * MS, NEVER, NEVER},
+         105 * MS},
+        {"fixed: full at once",
+         {TD_SCHED_WAIT_FIXED, 3, 10 * MS},
+         {3, 95 * MS, NEVER, NEVER},
+         100 * MS},
+        {"full: never alone",
+         {TD_SCHED_WAIT_FULL, 8, 0},
+         {7, 0, 100 * MS, 101 * MS},
+         NEVER},
+        {"full: when full",
+         {TD_SCHED_WAIT_FULL, 8, 0},
+         {8, 0, NEVER, NEVER},
+         100 * MS},
+        {"slack: for one who comes soon",
+         {TD_SCHED_WAIT_SLACK, 8, 0},
+         {1, 100 * MS, 120 * MS, 102 * MS},
+         102 * MS},
+        {"slack: until the last moment that one more allows",
+         {TD_SCHED_WAIT_SLACK, 8, 0},
+         {1, 100 * MS, 113 * MS, 102 * MS},
+         102 * MS},
+        {"slack: not a moment longer",
+         {TD_SCHED_WAIT_SLACK, 8, 0},
+         {1, 100 * MS, 113 * MS - 1, 102 * MS},
+         100 * MS},
+        {"slack: for nobody",
+         {TD_SCHED_WAIT_SLACK, 8, 0},
+         {1, 100 * MS, NEVER, NEVER},
+         100 * MS},
+        {"slack: not for one who is late himself",
+         {TD_SCHED_WAIT_SLACK, 8, 0},
+         {1, 90 * MS, NEVER, 99 * MS},
+         100 * MS},
+        {"slack: not where many wait for little",
+         {TD_SCHED_WAIT_SLACK, 8, 0},
+         {6, 100 * MS, NEVER, 105 * MS},
+         100 * MS},
+    };
+    td_sched_batch_times times = profile();
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        int64_t start_ns = td_sched_batch_start_ns(&cases[i].rule, &times,
+                                                   &cases[i].batch, 100 * MS);
+        if (start_ns != cases[i].start_ns)
+            fail_msg("%s: starts at %lld ns", cases[i].name,
+                     (long long)start_ns);
+    }
+}
+
+static void a_batch_grows_while_its_tightest_bears_it(void **state)
+{
+    (void)state;
+    td_sched_batch_times times = profile();
+    assert_true(td_sched_batch_grows(&times, 3, NEVER, 0));
+    assert_true(td_sched_batch_grows(&times, 3, 13 * MS, 0));
+    assert_false(td_sched_batch_grows(&times, 3, 13 * MS - 1, 0));
+    assert_true(td_sched_batch_grows(&times, 3, 12 * MS - 1, 0)); // lost anyway
+}
+
+static void one_joins_what_runs_where_nobody_gets_late(void **state)
+{
+    (void)state;
+    td_sched_batch_times times = profile();
+    td_sched_batch_rule rule = {TD_SCHED_WAIT_NONE, 4, 0};
+    static const struct {
+        const char *name;
+        td_sched_batch_running running;
+        bool joins;
+    } cases[] = {
+        {"idle", {0, 0, 0}, true},
+        {"full", {4, 0.5, NEVER}, false},
+        {"no deadline", {3, 1, NEVER}, true},
+        {"slack for it", {3, 0.5, 6500000}, true}, // half of 13 ms
+        {"no slack for it", {3, 0.5, 6499999}, false},
+        {"late already", {3, 0.5, 5999999}, true}, // half of 12 ms
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++)
+        if (td_sched_batch_joins(&rule, &times, &cases[i].running, 0) !=
+            cases[i].joins)
+            fail_msg("%s", cases[i].name);
+}
+
+static void waits_go_by_their_names(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < TD_SCHED_WAIT_COUNT; i++) {
+        td_sched_batch_wait wait;
+        const char *name = td_sched_batch_wait_name((td_sched_batch_wait)i);
+        assert_int_equal(td_sched_batch_wait_find(name, &wait), TD_OK);
+        assert_int_equal(wait, i);
+    }
+    td_sched_batch_wait wait;
+    assert_int_equal(td_sched_batch_wait_find("soon", &wait), TD_ERR_NOTFOUND);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(times_between_and_beyond_what_was_measured),
+        cmocka_unit_test(a_batch_starts_when_its_rule_says),
+        cmocka_unit_test(a_batch_grows_while_its_tightest_bears_it),
+        cmocka_unit_test(one_joins_what_runs_where_nobody_gets_late),
+        cmocka_unit_test(waits_go_by_their_names),
+    };
+    return cmocka_run_group_tests_name("sched/batch", tests, NULL, NULL);
+}

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/heap.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+td_err td_sched_heap_init(td_sched_heap *heap, uint32_t capacity)
+{
+    *heap = (td_sched_heap){
+        .capacity = capacity,
+        .cells = calloc(capacity, sizeof *heap->cells),
+        .places = malloc(capacity * sizeof *heap->places),
+    };
+    if (heap->cells && heap->places) {
+        memset(heap->places, 0xff, capacity * sizeof *heap->places);
+        return TD_OK;
+    }
+    td_sched_heap_done(heap);
+    return TD_ERR_NOMEM;
+}
+
+void td_sched_heap_done(td_sched_heap *heap)
+{
+    free(heap->cells);
+    free(heap->places);
+    *heap = (td_sched_heap){0};
+}
+
+static bool before(td_sched_heap_cell a, td_sched_heap_cell b)
+{
+    return a.key < b.key || (a.key == b.key && a.number < b.number);
+}
+
+static void set(td_sched_heap *heap, uint32_t at, td_sched_heap_cell cell)
+{
+    heap->cells[at] = cell;
+    heap->places[cell.number] = at;
+}
+
+static uint32_t sift_up(td_sched_heap *heap, uint32_t at,
+                        td_sched_heap_cell cell)
+{
+    while (at > 0) {
+        uint32_t parent = (at - 1) / 2;
+        if (!before(cell, heap->cells[parent])) break;
+        set(heap, at, heap->cells[parent]);
+        at = parent;
+    }
+    return at;
+}
+
+static uint32_t sift_down(td_sched_heap *heap, uint32_t at,
+                          td_sched_heap_cell cell)
+{
+    for (;;) {
+        uint32_t child = 2 * at + 1;
+        if (child >= heap->count) return at;
+        if (child + 1 < heap->count &&
+            before(heap->cells[child + 1], heap->cells[child]))
+            child++;
+        if (!before(heap->cells[child], cell)) return at;
+        set(heap, at, heap->cells[child]);
+        at = child;
+    }
+}
+
+static void settle(td_sched_heap *heap, uint32_t at, td_sched_heap_cell cell)
+{
+    at = sift_up(heap, at, cell);
+    set(heap, sift_down(heap, at, cell), cell);
+}
+
+void td_sched_heap_put(td_sched_heap *heap, uint32_t number, int64_t key)
+{
+    assert(number < heap->capacity);
+    uint32_t at = heap->places[number];
+    if (at == UINT32_MAX) at = heap->count++;
+    settle(heap, at, (td_sched_heap_cell){key, number});
+}
+
+void td_sched_heap_take(td_sched_heap *heap, uint32_t number)
+{
+    uint32_t at = heap->places[number];
+    if (at == UINT32_MAX) return;
+    heap->places[number] = UINT32_MAX;
+    td_sched_heap_cell last = heap->cells[--heap->count];
+    if (at < heap->count) settle(heap, at, last);
+}
