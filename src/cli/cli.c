@@ -2,6 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/event.h"
+#include "config/page.h"
 
 #include <signal.h>
 #include <stdatomic.h>
@@ -81,22 +82,29 @@ bool td_cli_wants_help(int argc, char **argv)
 }
 
 bool td_cli_parse_file(int argc, char **argv, const char *help,
-                       void (*fields)(FILE *out), const td_cli_option *more,
+                       const td_config_table *fields, const td_cli_option *more,
                        td_cli_file *ret_file, int *ret_code)
 {
     td_cli_file file = {0};
+    bool page = false;
     const td_cli_option options[] = {{"check", NULL, &file.check},
+                                     {"fields", NULL, &page},
                                      {"log", &file.level, NULL},
                                      more ? *more : (td_cli_option){0},
                                      {0}};
     if (td_cli_wants_help(argc, argv)) {
         (void)printf("%s\nThe file's fields:\n", help);
-        fields(stdout);
+        td_config_table_help(fields, stdout);
         *ret_code = 0;
         return false;
     }
     *ret_code = 2;
     if (!td_cli_parse(argc, argv, options, &file.path)) return false;
+    if (page) {
+        td_config_page_write(fields, stdout);
+        *ret_code = 0;
+        return false;
+    }
     if (!file.path) {
         (void)fprintf(stderr, "tendon %s: which file?\n\n%s", argv[0], help);
         return false;

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
+#include "config/table.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -40,7 +41,8 @@ typedef struct td_cli_option {
 bool td_cli_parse(int argc, char **argv, const td_cli_option *options,
                   const char **operand);
 
-// The arguments of a command that takes a file: FILE [--check] [--log LEVEL].
+// The arguments of a command that takes a file: FILE [--check] [--fields]
+// [--log LEVEL].
 typedef struct td_cli_file {
     const char *path;
     const char *level; // NULL: not given
@@ -48,10 +50,10 @@ typedef struct td_cli_file {
 } td_cli_file;
 
 // Reads them and one option `more` of the command's own (NULL: none), or prints
-// `help` and what `fields` prints. True to go on; otherwise the exit code is in
-// `ret_code`.
+// `help` and the file's fields, or a page of the fields alone. True to go on;
+// otherwise the exit code is in `ret_code`.
 bool td_cli_parse_file(int argc, char **argv, const char *help,
-                       void (*fields)(FILE *out), const td_cli_option *more,
+                       const td_config_table *fields, const td_cli_option *more,
                        td_cli_file *ret_file, int *ret_code);
 
 // Whether any argument is --help or -h.

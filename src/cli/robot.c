@@ -17,6 +17,7 @@
 
 static const char help[] =
     "usage: tendon robot ROBOT.yaml [--check] [--plot DIR] [--log LEVEL]\n"
+    "       tendon robot --fields\n"
     "\n"
     "Runs a robot: finds its server, checks that the two fit, and plays the\n"
     "chunks that come back, until Ctrl-C. It may be started before its "
@@ -25,6 +26,7 @@ static const char help[] =
     "  --check      only read the file and say whether it is right\n"
     "  --plot DIR   at the end, write charts of the run into DIR (SVG)\n"
     "  --log LEVEL  debug, info (default), warn or error\n"
+    "  --fields     print the file's fields as a table (Markdown)\n"
     "\n"
     "examples:\n"
     "  tendon robot examples/robot.yaml\n"
@@ -225,8 +227,8 @@ int td_cli_robot(int argc, char **argv)
     const char *plot_dir = NULL;
     const td_cli_option plot = {"plot", &plot_dir, NULL};
     int code;
-    if (!td_cli_parse_file(argc, argv, help, td_config_robot_help, &plot, &file,
-                           &code))
+    if (!td_cli_parse_file(argc, argv, help, &td_config_robot_table, &plot,
+                           &file, &code))
         return code;
     td_errinfo info = {.text = ""};
     TD_AUTO(td_config_robot) *config = NULL;

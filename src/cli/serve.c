@@ -13,12 +13,14 @@
 
 static const char help[] =
     "usage: tendon serve MANIFEST.yaml [--check] [--log LEVEL]\n"
+    "       tendon serve --fields\n"
     "\n"
     "Serves the models of a manifest to the robots listed there, until "
     "Ctrl-C.\n"
     "\n"
     "  --check      only read the manifest and say whether it is right\n"
     "  --log LEVEL  debug, info (default), warn or error\n"
+    "  --fields     print the manifest's fields as a table (Markdown)\n"
     "\n"
     "examples:\n"
     "  tendon serve examples/manifest.yaml\n"
@@ -176,7 +178,7 @@ int td_cli_serve(int argc, char **argv)
 {
     td_cli_file file;
     int code;
-    if (!td_cli_parse_file(argc, argv, help, td_config_manifest_help, NULL,
+    if (!td_cli_parse_file(argc, argv, help, &td_config_manifest_table, NULL,
                            &file, &code))
         return code;
     td_errinfo info = {.text = ""};

@@ -112,7 +112,7 @@ static const td_config_field manifest_rows[] = {
     TD_ROW_STRUCTS(td_config_manifest, server, server_count, td_config_server,
                    NULL, server_table, 1, MAX_SERVERS, "the models to serve"),
 };
-static const td_config_table manifest_table = {
+const td_config_table td_config_manifest_table = {
     manifest_rows, TD_COUNT_OF(manifest_rows), sizeof(td_config_manifest),
     check_manifest};
 
@@ -239,7 +239,8 @@ td_err td_config_manifest_load(const char *path,
                                td_errinfo *info)
 {
     void *manifest = NULL;
-    TD_TRY(td_config_table_load(&manifest_table, path, &manifest, info));
+    TD_TRY(
+        td_config_table_load(&td_config_manifest_table, path, &manifest, info));
     *ret_manifest = manifest;
     return TD_OK;
 }
@@ -249,8 +250,8 @@ td_err td_config_manifest_parse(const char *path, const void *data, size_t size,
                                 td_errinfo *info)
 {
     void *manifest = NULL;
-    TD_TRY(td_config_table_parse(&manifest_table, path, data, size, &manifest,
-                                 info));
+    TD_TRY(td_config_table_parse(&td_config_manifest_table, path, data, size,
+                                 &manifest, info));
     *ret_manifest = manifest;
     return TD_OK;
 }
@@ -258,9 +259,4 @@ td_err td_config_manifest_parse(const char *path, const void *data, size_t size,
 void td_config_manifest_free(td_config_manifest *manifest)
 {
     td_config_table_free(manifest);
-}
-
-void td_config_manifest_help(FILE *out)
-{
-    td_config_table_help(&manifest_table, out);
 }

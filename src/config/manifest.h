@@ -11,7 +11,6 @@
 #include "config/parts.h"
 
 #include <stdbool.h>
-#include <stdio.h>
 
 #define TD_CONFIG_MAX_BATCH 64
 
@@ -102,7 +101,7 @@ TD_NODISCARD td_err td_config_manifest_parse(const char *path, const void *data,
 void td_config_manifest_free(td_config_manifest *manifest);
 TD_AUTO_FREE(td_config_manifest, td_config_manifest_free)
 
-// Prints every field: name, what it takes, its default, what it is for.
-void td_config_manifest_help(FILE *out);
+// Every field, for help and docs.
+extern const struct td_config_table td_config_manifest_table;
 
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/manifest.h"
 
+#include "config/table.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -279,7 +281,7 @@ static void help_speaks_of_every_part(void **state)
     size_t size = 0;
     FILE *out = open_memstream(&text, &size);
     assert_non_null(out);
-    td_config_manifest_help(out);
+    td_config_table_help(&td_config_manifest_table, out);
     fclose(out);
     assert_non_null(strstr(text, "  fps: 1 to 1000 (default 30)\n"));
     assert_non_null(strstr(text, "      per_batch_ms: "));

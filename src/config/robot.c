@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/robot.h"
 
-#include "config/table.h"
+#include "config/joints.h"
 
 #include <stdlib.h>
+
+#define LEAST_METRICS_HZ 0.001
 
 static const char *const modes[] = {"client", "peer", NULL};
 static const char *const devices[] = {"synthetic", NULL};
@@ -19,35 +21,33 @@ static const char *const codecs[] = {"jpeg", "raw", "auto", NULL};
 static const char *const chromas[] = {"4:2:0", "4:2:2", "4:4:4", NULL};
 static const char *const trims[] = {"steps", "time", NULL};
 
-static td_err check_joint(const td_config_place *place,
-                          const td_config_node *node, void *value);
-static td_err check_device(const td_config_place *place,
-                           const td_config_node *node, void *value);
 static td_err check_robot(const td_config_place *place,
                           const td_config_node *node, void *value);
 
 static const td_config_field joint_rows[] = {
     TD_ROW_ENUM(td_config_joint, kind, "linear", td_config_channel_kinds,
                 "how values between two steps are made"),
-    TD_ROW_NUMBER(td_config_joint, initial, "0", -10000, 10000,
-                  "where it stands at the start"),
+    TD_ROW_NUMBER(td_config_joint, initial, "0", -TD_CONFIG_POSITION,
+                  TD_CONFIG_POSITION, "where it stands at the start"),
     TD_ROW_NUMBER(td_config_joint, speed_limit, "10", 0.001, 10000,
                   "how fast the synthetic joint can move, units a second"),
-    TD_ROW_NUMBER(td_config_joint, min, "-10000", -10000, 10000,
-                  "no command goes below"),
-    TD_ROW_NUMBER(td_config_joint, max, "10000", -10000, 10000,
-                  "no command goes above"),
+    TD_ROW_NUMBER(td_config_joint, min, "-10000", -TD_CONFIG_POSITION,
+                  TD_CONFIG_POSITION,
+                  "no command goes below; -10000: no limit"),
+    TD_ROW_NUMBER(td_config_joint, max, "10000", -TD_CONFIG_POSITION,
+                  TD_CONFIG_POSITION, "no command goes above; 10000: no limit"),
     TD_ROW_NUMBER(td_config_joint, max_speed, "0", 0, 100000,
                   "of the commands, units a second; 0: no limit"),
     TD_ROW_NUMBER(td_config_joint, max_acceleration, "0", 0, 10000000,
                   "of the commands, units a second squared; 0: no limit"),
     TD_ROW_ENUM(td_config_joint, failsafe, "as_robot", joint_failsafes,
                 "what it does when there is no action"),
-    TD_ROW_NUMBER(td_config_joint, safe, "0", -10000, 10000,
-                  "its place in the safe pose"),
+    TD_ROW_NUMBER(td_config_joint, safe, "0", -TD_CONFIG_POSITION,
+                  TD_CONFIG_POSITION, "its place in the safe pose"),
 };
-static const td_config_table joint_table = {
-    joint_rows, TD_COUNT_OF(joint_rows), sizeof(td_config_joint), check_joint};
+static const td_config_table joint_table = {joint_rows, TD_COUNT_OF(joint_rows),
+                                            sizeof(td_config_joint),
+                                            td_config_joints_check_one};
 
 static const td_config_field camera_rows[] = {
     TD_ROW_INTEGER(td_config_robot_camera, height, "480", 32, 8192, "pixels"),
@@ -73,7 +73,7 @@ static const td_config_field device_rows[] = {
 };
 static const td_config_table device_table = {
     device_rows, TD_COUNT_OF(device_rows), sizeof(td_config_robot_device),
-    check_device};
+    td_config_joints_check_device};
 
 static const td_config_field realtime_rows[] = {
     TD_ROW_INTEGER(td_config_realtime, priority, "80", 0, 99,
@@ -184,36 +184,8 @@ static const td_config_field robot_rows[] = {
     TD_ROW_REFUSED("dataset_repo_id",
                    "recording is not in this version, leave the field out"),
 };
-static const td_config_table robot_table = {
+const td_config_table td_config_robot_table = {
     robot_rows, TD_COUNT_OF(robot_rows), sizeof(td_config_robot), check_robot};
-
-static td_err check_joint(const td_config_place *place,
-                          const td_config_node *node, void *value)
-{
-    const td_config_joint *joint = value;
-    if (joint->min > joint->max)
-        return td_config_bad(place, td_config_node_get(node, "min"), "min",
-                             "must be at most max, %g, got %g", joint->max,
-                             joint->min);
-    if (joint->safe < joint->min || joint->safe > joint->max)
-        return td_config_bad(place, td_config_node_get(node, "safe"), "safe",
-                             "must be within min and max, %g to %g, got %g",
-                             joint->min, joint->max, joint->safe);
-    return TD_OK;
-}
-
-static td_err check_device(const td_config_place *place,
-                           const td_config_node *node, void *value)
-{
-    const td_config_robot_device *device = value;
-    const char *wrong = td_config_channels_check(
-        device->joints, sizeof *device->joints, device->joint_count);
-    if (!wrong) return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, "joints"), "joints",
-                         "a quaternion is four joints in a row, %s begins "
-                         "fewer",
-                         wrong);
-}
 
 // As the XDG base directories have it; /tmp for a user without a home.
 static const char *default_boot_file(td_config_arena *arena, const char *client)
@@ -258,12 +230,17 @@ static td_err check_robot(const td_config_place *place,
 {
     td_config_robot *robot = value;
     TD_TRY(check_observe(place, node, robot));
+    TD_TRY(td_config_joints_check_failsafe(place, node, robot));
     if (robot->control_hz == 0) robot->control_hz = robot->fps;
     if (robot->control_hz % robot->fps != 0)
         return td_config_bad(
             place, td_config_node_get(node, "control_hz"), "control_hz",
             "must be a multiple of fps, %lld, got %lld", (long long)robot->fps,
             (long long)robot->control_hz);
+    if (robot->metrics_hz > 0 && robot->metrics_hz < LEAST_METRICS_HZ)
+        return td_config_bad(place, td_config_node_get(node, "metrics_hz"),
+                             "metrics_hz", "must be 0 or at least %g, got %g",
+                             LEAST_METRICS_HZ, robot->metrics_hz);
     if (robot->boot_file[0]) return TD_OK;
     robot->boot_file = default_boot_file(place->arena, robot->client_uuid);
     return robot->boot_file ? TD_OK : td_config_no_memory(place);
@@ -273,7 +250,7 @@ td_err td_config_robot_load(const char *path, td_config_robot **ret_robot,
                             td_errinfo *info)
 {
     void *robot = NULL;
-    TD_TRY(td_config_table_load(&robot_table, path, &robot, info));
+    TD_TRY(td_config_table_load(&td_config_robot_table, path, &robot, info));
     *ret_robot = robot;
     return TD_OK;
 }
@@ -282,7 +259,8 @@ td_err td_config_robot_parse(const char *path, const void *data, size_t size,
                              td_config_robot **ret_robot, td_errinfo *info)
 {
     void *robot = NULL;
-    TD_TRY(td_config_table_parse(&robot_table, path, data, size, &robot, info));
+    TD_TRY(td_config_table_parse(&td_config_robot_table, path, data, size,
+                                 &robot, info));
     *ret_robot = robot;
     return TD_OK;
 }
@@ -292,7 +270,9 @@ void td_config_robot_free(td_config_robot *robot)
     td_config_table_free(robot);
 }
 
-void td_config_robot_help(FILE *out)
+td_config_failsafe td_config_robot_failsafe(const td_config_robot *robot,
+                                            const td_config_joint *joint)
 {
-    td_config_table_help(&robot_table, out);
+    return joint->failsafe == TD_CONFIG_FAILSAFE_AS_ROBOT ? robot->failsafe
+                                                          : joint->failsafe;
 }

@@ -11,7 +11,9 @@
 #include "config/parts.h"
 
 #include <stdbool.h>
-#include <stdio.h>
+
+// Joints stand between this and its negative, which as a limit is none.
+#define TD_CONFIG_POSITION 10000
 
 typedef enum td_config_robot_mode {
     TD_CONFIG_ROBOT_CLIENT,
@@ -159,7 +161,11 @@ TD_NODISCARD td_err td_config_robot_parse(const char *path, const void *data,
 void td_config_robot_free(td_config_robot *robot);
 TD_AUTO_FREE(td_config_robot, td_config_robot_free)
 
-// Prints every field: name, what it takes, its default, what it is for.
-void td_config_robot_help(FILE *out);
+// What a joint does when there is nothing to play.
+td_config_failsafe td_config_robot_failsafe(const td_config_robot *robot,
+                                            const td_config_joint *joint);
+
+// Every field, for help and docs.
+extern const struct td_config_table td_config_robot_table;
 
 #endif

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,6 +19,9 @@
     "client_uuid: cookie-worker-4269\n"
 #define PLACE "endpoint: tcp/192.168.1.50:7447\n"
 #define ROBOT "robot: {kind: synthetic}\n"
+#define JOINTS "robot: {kind: synthetic, joints: "
+#define Q ": {kind: quaternion}"
+#define TURNED "a: {kind: quaternion, initial: 1}, b" Q ", c" Q ", d" Q
 #define WHOLE NAMES PLACE ROBOT // and then line 9
 
 static td_config_robot *parsed(const char *text)
@@ -208,6 +212,43 @@ static void a_broken_file_is_refused_with_its_line(void **state)
                      "2}}}\n",
          "8: robot.joints.arm.safe: must be within min and max, 1 to 2, got "
          "0"},
+        {"limits that no float32 is between",
+         NAMES PLACE JOINTS "{arm: {min: 0.1, max: 0.1, safe: 0.1}}}\n",
+         "8: robot.joints.arm.min: leaves no float32 up to max, "
+         "0.10000000000000001, got 0.10000000000000001"},
+        {"a limit that is hardly one",
+         NAMES PLACE JOINTS "{arm: {max_speed: 1e-9}}}\n",
+         "8: robot.joints.arm.max_speed: must be 0 for no limit or at least "
+         "1e-06, got 1e-09"},
+        {"an acceleration that is hardly one",
+         NAMES PLACE JOINTS "{arm: {max_acceleration: 1e-300}}}\n",
+         "8: robot.joints.arm.max_acceleration: must be 0 for no limit or at "
+         "least 1e-06, got 1e-300"},
+        {"a quaternion that is no orientation",
+         NAMES PLACE JOINTS "{a" Q ", b" Q ", c" Q ", d" Q "}}\n",
+         "8: robot.joints.a.initial: the four of a quaternion must be of "
+         "length 1, are of 0"},
+        {"a quaternion with limits",
+         NAMES PLACE JOINTS "{a: {kind: quaternion, max: 1}}}\n",
+         "8: robot.joints.a.min: and max are not for a quaternion, leave them "
+         "out"},
+        {"a quaternion without a safe pose",
+         NAMES PLACE JOINTS "{" TURNED "}}\nfailsafe: safe_pose\n",
+         "8: robot.joints.a.safe: the four of a quaternion must be of length "
+         "1, are of 0"},
+        {"a rotation without a speed",
+         NAMES PLACE JOINTS "{arm: {kind: angle, failsafe: "
+                            "zero_velocity}}}\n",
+         "8: robot.joints.arm.failsafe: zero_velocity is not for a rotation"},
+        {"a robot of rotations without a speed",
+         NAMES PLACE JOINTS "{" TURNED "}}\nfailsafe: zero_velocity\n",
+         "9: failsafe: zero_velocity is not for a rotation, as a is"},
+        {"a joint that may not stand still",
+         NAMES PLACE JOINTS "{arm: {min: 1, safe: 1}}}\n"
+                            "failsafe: zero_velocity\n",
+         "9: failsafe: zero_velocity is not for limits without 0, as arm is"},
+        {"metrics once in a century", WHOLE "metrics_hz: 1e-9\n",
+         "9: metrics_hz: must be 0 or at least 0.001, got 1e-09"},
         {"priority 100", WHOLE "realtime:\n  priority: 100\n",
          "10: realtime.priority: must be 0 to 99, got 100"},
         {"a joint that cannot move",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/table.h"
+#include "config/page.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -242,6 +242,26 @@ static void help_names_every_field_that_is_taken(void **state)
     free(text);
 }
 
+static void page_has_a_row_for_every_field(void **state)
+{
+    static const char *const rows[] = {
+        "| field | takes | default | what it is for |\n|---|---|---|---|\n",
+        "| `count` | -5 to 5 | `3` | how many |\n",
+        "| `inner.size` | 0 to 10 | `1.5` | ",
+        "| `later` | not taken | | ",
+    };
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    td_config_page_write(&thing_table, out);
+    fclose(out);
+    for (size_t i = 0; i < TD_COUNT_OF(rows); i++)
+        if (!strstr(text, rows[i])) fail_msg("no %s in\n%s", rows[i], text);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -252,6 +272,7 @@ int main(void)
         cmocka_unit_test(a_long_value_is_cut_between_characters),
         cmocka_unit_test(a_long_path_leaves_room_for_the_error),
         cmocka_unit_test(help_names_every_field_that_is_taken),
+        cmocka_unit_test(page_has_a_row_for_every_field),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -44,6 +44,15 @@ static double per_tick(double per_second, int64_t hz)
     return per_second > 0 ? per_second / (double)hz : INFINITY;
 }
 
+// As float32, and still within the limits that it is within.
+static float within(double value, double min, double max)
+{
+    float near = (float)value;
+    if (near < min) near = nextafterf(near, INFINITY);
+    if (near > max) near = nextafterf(near, -INFINITY);
+    return near;
+}
+
 // Limits by the second in the file, by the control tick in the gate.
 static void fill_limits(const td_config_robot *config, td_edge_settings *core)
 {
@@ -52,17 +61,15 @@ static void fill_limits(const td_config_robot *config, td_edge_settings *core)
         const td_config_joint *joint = &config->robot.joints[i];
         core->kinds[i] = (td_wire_channel_kind)joint->kind;
         core->limits[i] = (td_edge_gate_channel){
-            .min = joint->min,
-            .max = joint->max,
+            .min = joint->min > -TD_CONFIG_POSITION ? joint->min : -INFINITY,
+            .max = joint->max < TD_CONFIG_POSITION ? joint->max : INFINITY,
             .max_step = per_tick(joint->max_speed, hz),
             .max_accel_step = per_tick(joint->max_acceleration, hz * hz),
         };
-        td_config_failsafe failsafe =
-            joint->failsafe == TD_CONFIG_FAILSAFE_AS_ROBOT ? config->failsafe
-                                                           : joint->failsafe;
         core->failsafe[i] = (td_edge_failsafe_channel){
-            .mode = (td_edge_failsafe_mode)failsafe,
-            .safe = (float)joint->safe,
+            .mode =
+                (td_edge_failsafe_mode)td_config_robot_failsafe(config, joint),
+            .safe = within(joint->safe, joint->min, joint->max),
             .safe_step = per_tick(config->safe_pose_speed, hz),
         };
     }

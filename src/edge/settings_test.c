@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -21,7 +22,9 @@ static const char head[] = "cluster_uuid: jupiter\n"
                            "  kind: synthetic\n"
                            "  time_constant_s: 0.25\n"
                            "  joints:\n"
-                           "    lift: {initial: 0.5, speed_limit: 2}\n"
+                           "    lift: {initial: 0.5, speed_limit: 2, min: -1, "
+                           "max: 0.1, safe: 0.1, max_speed: 5, "
+                           "max_acceleration: 8}\n"
                            "    wrist: {kind: angle}\n"
                            "    grip: {kind: hold}\n"
                            "  cameras:\n"
@@ -180,6 +183,22 @@ static void numbers_arrive(void **state)
     }
 }
 
+static void limits_arrive_by_the_control_tick(void **state)
+{
+    (void)state;
+    settled s = settle("fps: 10\ncontrol_hz: 20\nsafe_pose_speed: 4\n");
+    const td_edge_gate_channel *lift = &s.edge.core.limits[0];
+    const td_edge_gate_channel *wrist = &s.edge.core.limits[1];
+    assert_true(lift->min == -1 && lift->max == 0.1);
+    assert_true(lift->max_step == 0.25 && lift->max_accel_step == 0.02);
+    assert_true(wrist->min == -INFINITY && wrist->max == INFINITY);
+    assert_true(wrist->max_step == INFINITY);
+    assert_true(s.edge.core.failsafe[0].safe_step == 0.2);
+    assert_true(s.edge.core.failsafe[0].safe <= 0.1);
+    assert_true(nextafterf(s.edge.core.failsafe[0].safe, 1) > 0.1);
+    td_config_robot_free(s.file);
+}
+
 static void the_codec_arrives(void **state)
 {
     (void)state;
@@ -197,6 +216,7 @@ int main(void)
         cmocka_unit_test(names_arrive),
         cmocka_unit_test(joints_and_cameras_arrive_in_order),
         cmocka_unit_test(numbers_arrive),
+        cmocka_unit_test(limits_arrive_by_the_control_tick),
         cmocka_unit_test(the_codec_arrives),
     };
     return cmocka_run_group_tests_name("edge/settings", tests, NULL, NULL);
