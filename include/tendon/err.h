@@ -11,6 +11,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define TD_ERRORS(X)                                                           \
     X(INVALID, "invalid argument")                                             \
     X(NOMEM, "out of memory")                                                  \
@@ -57,5 +61,9 @@ const char *td_err_text(td_err err);
 td_err td_fail(td_errinfo *info, td_err err, const char *fmt, ...)
     TD_PRINTF(3, 4);
 td_err td_vfail(td_errinfo *info, td_err err, const char *fmt, va_list args);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif

@@ -48,6 +48,8 @@ static struct {
     _Atomic bool stopping;
 
     // The writer thread's own while it runs.
+    td_log_sink sink; // NULL: fd
+    void *user;       // the sink's
     int fd;
     bool has_colour;
     int64_t start_ns;
@@ -120,7 +122,7 @@ void td_log_text(td_log_level level, const char *fmt, ...)
 
 struct line {
     size_t used;
-    char text[LINE_BYTES]; // cut to fit; the last byte is kept for '\n'
+    char text[LINE_BYTES]; // cut to fit; the last byte is kept for its end
 };
 
 static void line_put(struct line *line, const char *text, size_t size)
@@ -180,20 +182,22 @@ static void blank_control_characters(struct line *line, size_t from)
     }
 }
 
-static void put_record(struct line *line, const struct record *record)
+static void put_text(struct line *line, const struct record *record)
 {
-    double elapsed_s = (double)(record->at_ns - writer.start_ns) / 1e9;
-    const char *colour = writer.has_colour ? levels[record->level].colour : "";
-    line_print(line, "%.3f %s%-5s%s ", elapsed_s, colour,
-               levels[record->level].name, *colour ? "\033[0m" : "");
-
     size_t from = line->used;
     if (record->fmt)
         put_formatted(line, record);
     else
         line_put(line, record->text, strlen(record->text));
     blank_control_characters(line, from);
-    line->text[line->used++] = '\n';
+}
+
+static void put_head(struct line *line, const struct record *record)
+{
+    double elapsed_s = (double)(record->at_ns - writer.start_ns) / 1e9;
+    const char *colour = writer.has_colour ? levels[record->level].colour : "";
+    line_print(line, "%.3f %s%-5s%s ", elapsed_s, colour,
+               levels[record->level].name, *colour ? "\033[0m" : "");
 }
 
 static bool write_all(int fd, const char *text, size_t size)
@@ -212,7 +216,15 @@ static bool print(const struct record *record)
 {
     struct line line;
     line.used = 0;
-    put_record(&line, record);
+    if (writer.sink) {
+        put_text(&line, record);
+        line.text[line.used] = '\0';
+        writer.sink(writer.user, record->level, line.text);
+        return true;
+    }
+    put_head(&line, record);
+    put_text(&line, record);
+    line.text[line.used++] = '\n';
     return write_all(writer.fd, line.text, line.used);
 }
 
@@ -257,14 +269,16 @@ static void write_lines(void *user)
     }
 }
 
-td_err td_log_start(int fd, td_log_level level)
+static td_err start(td_log_sink sink, void *user, int fd, td_log_level level)
 {
     if (writer.thread) return TD_ERR_EXISTS;
     if (!writer.queue)
         TD_TRY(td_queue_new(QUEUE_LINES, sizeof(struct record), &writer.queue));
 
+    writer.sink = sink;
+    writer.user = user;
     writer.fd = fd;
-    writer.has_colour = isatty(fd);
+    writer.has_colour = !sink && isatty(fd);
     writer.start_ns = td_clock_now_ns(&td_clock_monotonic);
     atomic_store(&writer.stopping, false);
     const td_thread_config config = {.name = "td-log", .cpu = -1};
@@ -273,6 +287,16 @@ td_err td_log_start(int fd, td_log_level level)
     atomic_store(&lowest, level);
     atomic_store(&door, writer.queue);
     return TD_OK;
+}
+
+td_err td_log_start(int fd, td_log_level level)
+{
+    return start(NULL, NULL, fd, level);
+}
+
+td_err td_log_start_sink(td_log_sink sink, void *user, td_log_level level)
+{
+    return start(sink, user, -1, level);
 }
 
 void td_log_stop(void)

@@ -41,6 +41,14 @@ typedef struct td_log_arg {
 // runs.
 TD_NODISCARD td_err td_log_start(int fd, td_log_level level);
 
+// Where lines go that are not printed: without time, level and newline. On the
+// writer thread; may block, and lines wait meanwhile.
+typedef void (*td_log_sink)(void *user, td_log_level level, const char *line);
+
+// The same with a function of the caller's in the place of a file.
+TD_NODISCARD td_err td_log_start_sink(td_log_sink sink, void *user,
+                                      td_log_level level);
+
 // Prints what is waiting and stops the writer. Lines after it are lost and
 // counted. Main thread; blocks.
 void td_log_stop(void);

@@ -378,6 +378,26 @@ static void colour_is_for_terminals_only(void **state)
     assert_non_null(strstr(output, "\033[33mwarn \033[0m bright"));
 }
 
+// The writer thread's, until the log is stopped.
+static void note_line(void *user, td_log_level level, const char *line)
+{
+    size_t used = strlen(user);
+    snprintf((char *)user + used, sizeof output - used, "%d:%s;", (int)level,
+             line);
+}
+
+static void a_sink_is_given_each_line_by_itself(void **state)
+{
+    (void)state;
+    output[0] = '\0';
+    assert_int_equal(td_log_start_sink(note_line, output, TD_LOG_INFO), TD_OK);
+    td_log_text(TD_LOG_WARN, "no\033 %s", "chunk");
+    td_log(TD_LOG_INFO, "row {}", 7);
+    td_log_text(TD_LOG_DEBUG, "below the level");
+    td_log_stop();
+    assert_string_equal(output, "2:no  chunk;1:row 7;");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -394,6 +414,7 @@ int main(void)
         cmocka_unit_test(an_output_that_goes_away_is_counted_and_survived),
         cmocka_unit_test(two_threads_lose_nothing_and_stay_in_order),
         cmocka_unit_test(colour_is_for_terminals_only),
+        cmocka_unit_test(a_sink_is_given_each_line_by_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

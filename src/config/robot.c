@@ -8,7 +8,7 @@
 #define LEAST_METRICS_HZ 0.001
 
 static const char *const modes[] = {"client", "peer", NULL};
-static const char *const devices[] = {"synthetic", NULL};
+static const char *const devices[] = {"synthetic", "callback", NULL};
 static const char *const aggregates[] = {"weighted_average", "latest_only",
                                          "average",          "conservative",
                                          "temporal",         NULL};
@@ -61,7 +61,8 @@ static const td_config_table camera_table = {
 
 static const td_config_field device_rows[] = {
     TD_ROW_ENUM(td_config_robot_device, kind, NULL, devices,
-                "what stands here"),
+                "what stands here; callback: hardware of a program that uses "
+                "the C API"),
     TD_ROW_MAP(td_config_robot_device, joints, joint_count, td_config_joint,
                "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
                joint_table, 1, TD_CONFIG_MAX_CHANNELS, "joints in order"),
@@ -263,6 +264,11 @@ td_err td_config_robot_parse(const char *path, const void *data, size_t size,
                                  &robot, info));
     *ret_robot = robot;
     return TD_OK;
+}
+
+const char *td_config_robot_kind_name(td_config_robot_kind kind)
+{
+    return devices[kind];
 }
 
 void td_config_robot_free(td_config_robot *robot)

@@ -22,6 +22,7 @@ typedef enum td_config_robot_mode {
 
 typedef enum td_config_robot_kind {
     TD_CONFIG_ROBOT_SYNTHETIC,
+    TD_CONFIG_ROBOT_CALLBACK, // hardware of a program that uses the C API
 } td_config_robot_kind;
 
 typedef enum td_config_aggregate {
@@ -157,6 +158,9 @@ TD_NODISCARD td_err td_config_robot_parse(const char *path, const void *data,
                                           size_t size,
                                           td_config_robot **ret_robot,
                                           td_errinfo *info);
+
+// As in the file: "synthetic".
+const char *td_config_robot_kind_name(td_config_robot_kind kind);
 
 void td_config_robot_free(td_config_robot *robot);
 TD_AUTO_FREE(td_config_robot, td_config_robot_free)

@@ -149,10 +149,15 @@ td_err td_edge_set_task(td_edge *edge, const char *task, td_errinfo *info)
     return TD_OK;
 }
 
+td_edge_state td_edge_state_get(const td_edge *edge)
+{
+    return (td_edge_state)atomic_load(&edge->state);
+}
+
 void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
 {
     *ret_report = (td_edge_report){
-        .state = (td_edge_state)atomic_load(&edge->state),
+        .state = td_edge_state_get(edge),
         .outbox_replaced = atomic_load(&edge->outbox_replaced),
         .metrics_failed = atomic_load(&edge->metrics_failed),
         .frame_failed = atomic_load(&edge->frame_failed),

@@ -109,7 +109,12 @@ typedef struct td_edge_report {
     char server[TD_WIRE_MAX_NAME + 1];     // empty: none
 } td_edge_report;
 
+td_edge_state td_edge_state_get(const td_edge *edge);
 void td_edge_report_get(td_edge *edge, td_edge_report *ret_report);
+
+// The same by name, as on the metrics topic. Any thread.
+void td_edge_telemetry_fill(td_edge *edge, int64_t now_ns,
+                            td_wire_metrics *ret_metrics);
 
 // Borrowed while the edge is open; safe to read while it runs.
 typedef struct td_edge_times {

@@ -146,9 +146,7 @@ TD_NODISCARD td_err td_edge_session_new(td_edge *edge,
                                         td_errinfo *info);
 void td_edge_session_free(td_edge_session *session);
 
-// telemetry.c: every number of the edge, by name. Any thread.
-void td_edge_telemetry_fill(td_edge *edge, int64_t now_ns,
-                            td_wire_metrics *ret_metrics);
+// telemetry.c
 void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
                            td_wire_encoder *encoder, int64_t now_ns);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "robot/robot.h"
 
+#include "robot/callback/callback.h"
 #include "robot/synthetic/synthetic.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 static const td_robot_ops *const robots[] = {
     &td_robot_synthetic,
+    &td_robot_callback,
 };
 
 static void known_names(char *text, size_t room)

@@ -40,13 +40,16 @@ typedef struct td_robot_camera {
     uint32_t height, width;
 } td_robot_camera;
 
+typedef struct td_robot_callbacks td_robot_callbacks;
+
 // What every robot is opened with. Borrowed for the call to open() only.
 typedef struct td_robot_config {
     td_robot_joint joints[TD_ROBOT_MAX_JOINTS];
     uint32_t joint_count; // at least 1
     td_robot_camera cameras[TD_ROBOT_MAX_CAMERAS];
     uint32_t camera_count;
-    double time_constant_s; // how fast a joint follows; above 0
+    double time_constant_s; // synthetic: how fast a joint follows; above 0
+    const td_robot_callbacks *callbacks; // callback: the user's; else NULL
 } td_robot_config;
 
 typedef struct td_robot_ops {

@@ -138,7 +138,7 @@ static void what_it_cannot_be_is_refused_by_name(void **state)
     assert_int_equal(td_robot_open("atlas", &config, &robot, &info),
                      TD_ERR_NOTFOUND);
     assert_string_equal(info.text,
-                        "no robot called atlas, known are synthetic");
+                        "no robot called atlas, known are synthetic, callback");
 }
 
 int main(void)

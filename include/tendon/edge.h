@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TENDON_EDGE_H
+#define TENDON_EDGE_H
+
+// Your own robot on a remote policy: the C API of libtendon.
+//
+// You give the robot's file (YAML, `robot: {kind: callback}`) and functions
+// that read and write your hardware. The client finds a server for the policy,
+// asks it for actions and plays them at the file's rate, within the file's
+// limits, whatever the network does. There are two ways to run it:
+//
+//   callback  the client owns the loop: its control thread decides, its driver
+//             thread calls your read() and write(). A call that blocks delays
+//             itself alone; one that blocks beyond `driver_limit_s`, fails or
+//             lies (values that are not finite) makes the fail-safe act.
+//   pull      you own the loop: leave read() and write() NULL and call
+//             td_client_step() once a control period. It never waits.
+//
+// Threads: unless a function says otherwise, call it on any thread, but never
+// inside a callback; td_client_stop() may be called anywhere. A callback must
+// not throw. docs/c-api.md has two examples and what is promised to stay.
+
+#include "tendon/err.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// The version of this header. Programs that were built with an older one of the
+// same major version go on working with a newer library (major 0: the same
+// minor version).
+#define TD_CLIENT_VERSION_MAJOR 0
+#define TD_CLIENT_VERSION_MINOR 1
+#define TD_CLIENT_VERSION_PATCH 0
+#define TD_CLIENT_VERSION                                                      \
+    (TD_CLIENT_VERSION_MAJOR * 1000000 + TD_CLIENT_VERSION_MINOR * 1000 +      \
+     TD_CLIENT_VERSION_PATCH)
+
+// The version of the library: as TD_CLIENT_VERSION, and "0.1.0". Never blocks.
+uint32_t td_client_version(void);
+const char *td_client_version_text(void);
+
+typedef struct td_client td_client;
+
+// Your hardware. Begin with zeros and set `size`. In every function `count` is
+// the number of the file's joints, and values are in their order. Return TD_OK,
+// or what went wrong (TD_ERR_IO, TD_ERR_TIMEOUT): it is counted. Functions that
+// share data with one another see to it themselves: only those of one thread
+// are never called at the same time.
+typedef struct td_client_driver {
+    size_t size; // sizeof(td_client_driver), so that it can grow
+    void *user;  // given back to each function
+
+    // Where the joints are. Driver thread; may block. Every value must be set.
+    td_err (*read)(void *user, float *ret_state, uint32_t count);
+
+    // Moves the joints: a command within the file's limits, once a control
+    // period from the first chunk on. Driver thread; may block.
+    td_err (*write)(void *user, const float *command, uint32_t count);
+
+    // (needed where the file has cameras) The newest frame of a camera, by its
+    // number in the file: height x width x RGB. One thread at a time for each
+    // camera; may block until there is one.
+    td_err (*frame)(void *user, uint32_t camera, uint8_t *ret_rgb,
+                    uint32_t height, uint32_t width);
+
+    // (optional, not with pull) Your own fast controller: makes what write() is
+    // given, in units of your own, out of the command and the state that was
+    // just read; `state` is NULL if that failed. `ret_out` begins as the
+    // command. Driver thread, once a control period (`control_hz`, up to 1000)
+    // from the first command on; its time is measured (`control_ms`). The
+    // file's limits hold for the command and not for what this makes of it.
+    td_err (*control)(void *user, const float *command, const float *state,
+                      uint32_t count, float *ret_out);
+
+    // (optional) Your own blend of a step that is known from the chunk before
+    // and from the new one, instead of the file's `aggregate_fn_name`. Merge
+    // thread. A row that it leaves with a value that is not finite is refused
+    // and counted, and the new one stands.
+    void (*aggregate)(void *user, uint64_t step, const float *old_row,
+                      const float *new_row, uint32_t count, float *ret_row);
+} td_client_driver;
+
+// Opens a robot from its file, or from the same YAML as text. The functions and
+// what `user` points to are borrowed until it is closed, and read() is called
+// from here on; nothing moves before td_client_run() or td_client_start() has
+// found a server. Blocks for a moment. Owned by the caller. IO, FORMAT, INVALID
+// (with the file's line and field, or what is wrong with the driver), VERSION
+// (a driver with functions that this library does not know), NOMEM.
+TD_NODISCARD td_err td_client_open(const char *path,
+                                   const td_client_driver *driver,
+                                   td_client **ret_client, td_errinfo *info);
+TD_NODISCARD td_err td_client_open_text(const char *yaml,
+                                        const td_client_driver *driver,
+                                        td_client **ret_client,
+                                        td_errinfo *info);
+
+// Runs until td_client_stop(): finds a server, waiting for one as long as it
+// takes, and holds on to it. Blocks. Once for each client: EXISTS. Refuses to
+// start on a server that does not fit: MISMATCH (the field, what this side has,
+// what the server has), VERSION, DENIED.
+TD_NODISCARD td_err td_client_run(td_client *client, td_errinfo *info);
+
+// The same on a thread of the client's own. td_client_wait() blocks until that
+// has ended, and returns what td_client_run() would have; EMPTY if it was never
+// started. One thread waits.
+TD_NODISCARD td_err td_client_start(td_client *client, td_errinfo *info);
+TD_NODISCARD td_err td_client_wait(td_client *client, td_errinfo *info);
+
+// Makes them return. The robot holds where it is until it is closed. Any
+// thread, callbacks and signal handlers too; never blocks.
+void td_client_stop(td_client *client);
+
+// Stops, leaves the robot where it stands and frees. No call may be running but
+// one of td_client_start()'s own. Blocks until the functions have returned.
+void td_client_close(td_client *client);
+
+typedef enum td_client_doing {
+    TD_CLIENT_IDLE,     // no command yet: leave the robot be
+    TD_CLIENT_FRESH,    // plays the policy
+    TD_CLIENT_STARVED,  // nothing left to play: the fail-safe's command
+    TD_CLIENT_FAILSAFE, // limits hit too often, or bad states: the same
+} td_client_doing;
+
+// What came of a step. Set `size` before.
+typedef struct td_client_result {
+    size_t size; // sizeof(td_client_result)
+    td_client_doing doing;
+    bool limited;   // the command is not what was wanted: a limit was kept
+    uint32_t left;  // actions left to play
+    int64_t age_us; // FRESH: since the observation that it answers
+} td_client_result;
+
+// Pull mode: one control period (1 / `control_hz`) of a host that owns its
+// loop, on the host's thread. Takes the state that it has just read and gives
+// the command to write now; with IDLE `ret_command` is untouched. A state that
+// is not finite is counted and not used; when that lasts, or when the host
+// pauses, longer than `driver_limit_s`, the fail-safe acts. `ret_result` may be
+// NULL. One thread at a time; never blocks, allocates or takes a lock.
+// UNSUPPORTED for a client with read() and write().
+TD_NODISCARD td_err td_client_step(td_client *client, const float *state,
+                                   float *ret_command,
+                                   td_client_result *ret_result);
+
+// How many joints the file has: the length of a state and of a command.
+uint32_t td_client_joints(const td_client *client);
+
+// Begins a new episode: what was to come is forgotten, the robot holds, and the
+// server is told, with the reason for a person ("" for none). Waits at most
+// milliseconds. FORMAT and LIMIT (the reason), NOMEM.
+TD_NODISCARD td_err td_client_reset(td_client *client, const char *reason,
+                                    td_errinfo *info);
+
+// Tells the policy something else to do, from the next observation on. Waits at
+// most milliseconds. FORMAT (not UTF-8), LIMIT (beyond 8192 bytes).
+TD_NODISCARD td_err td_client_set_task(td_client *client, const char *task,
+                                       td_errinfo *info);
+
+// "CONNECTING", "STREAMING", "DEGRADED", "STALLED", "RECONNECTING", "STOPPED".
+// Never blocks, never NULL.
+const char *td_client_state(const td_client *client);
+
+// Every number of the client by its name, as on its metrics topic: counters
+// ("fresh", "driver_failed"), gauges, and of each histogram "NAME/count",
+// "NAME/mean", "NAME/p50", "NAME/p99" and "NAME/max". Later versions have more
+// names. `each` runs on the calling thread. NOMEM.
+typedef void (*td_client_number_fn)(void *user, const char *name, double value);
+TD_NODISCARD td_err td_client_report(td_client *client,
+                                     td_client_number_fn each, void *user);
+
+// One of them. NOTFOUND, NOMEM.
+TD_NODISCARD td_err td_client_number(td_client *client, const char *name,
+                                     double *ret_value);
+
+typedef enum td_client_level {
+    TD_CLIENT_DEBUG,
+    TD_CLIENT_INFO,
+    TD_CLIENT_WARN,
+    TD_CLIENT_ERROR,
+} td_client_level;
+
+// Where this process's clients say what happens: to `log`, a line a call, on a
+// thread that may block; NULL: to standard error, as it is from the start. Only
+// lines of `level` and above. BUSY while a client is open.
+typedef void (*td_client_log_fn)(void *user, td_client_level level,
+                                 const char *line);
+TD_NODISCARD td_err td_client_log(td_client_log_fn log, void *user,
+                                  td_client_level level);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

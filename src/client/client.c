@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public C API, include/tendon/edge.h, on the edge.
+//
+// Close: the session is told to stop and its thread joined; then the edge's
+// threads end, after which no function of the user's is called any more.
+#include "client/client.h"
+
+#include "base/clock.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_(number) #number
+#define TEXT(number) TEXT_(number)
+
+// Of the first version: `aggregate` was its last.
+#define FIRST_DRIVER_SIZE                                                      \
+    (offsetof(td_client_driver, aggregate) + sizeof(void (*)(void)))
+
+uint32_t td_client_version(void)
+{
+    return TD_CLIENT_VERSION;
+}
+
+const char *td_client_version_text(void)
+{
+    return TEXT(TD_CLIENT_VERSION_MAJOR) "." TEXT(
+        TD_CLIENT_VERSION_MINOR) "." TEXT(TD_CLIENT_VERSION_PATCH);
+}
+
+// What a newer driver has beyond ours must not be in use.
+static td_err take_driver(td_client *client, const td_client_driver *given,
+                          td_errinfo *info)
+{
+    if (given->size < FIRST_DRIVER_SIZE)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: size must be sizeof(td_client_driver), %zu, "
+                       "got %zu",
+                       sizeof *given, given->size);
+    const unsigned char *bytes = (const unsigned char *)given;
+    for (size_t i = sizeof *given; i < given->size; i++)
+        if (bytes[i])
+            return td_fail(info, TD_ERR_VERSION,
+                           "driver: has functions that are newer than this "
+                           "library, %s",
+                           td_client_version_text());
+    size_t known = given->size < sizeof *given ? given->size : sizeof *given;
+    memcpy(&client->driver, given, known);
+    return TD_OK;
+}
+
+static td_err check_driver(const td_client *client, td_errinfo *info)
+{
+    const td_client_driver *driver = &client->driver;
+    if (client->config->robot.kind != TD_CONFIG_ROBOT_CALLBACK)
+        return td_fail(info, TD_ERR_INVALID,
+                       "robot.kind: must be callback for a robot of your own, "
+                       "is %s",
+                       td_config_robot_kind_name(client->config->robot.kind));
+    if (!driver->read != !driver->write)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: needs both read and write, or neither, to be "
+                       "pulled");
+    if (driver->control && !driver->read)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: control is not used by a client that is "
+                       "pulled");
+    return TD_OK;
+}
+
+static td_err open_parts(td_client *client, td_net *net, td_errinfo *info)
+{
+    const td_client_driver *driver = &client->driver;
+    const td_robot_callbacks callbacks = {
+        .user = driver->user,
+        .read = driver->read,
+        .write = driver->write,
+        .frame = driver->frame,
+    };
+    const td_edge_extras extras = {
+        .callbacks = &callbacks,
+        .control = driver->control,
+        .control_user = driver->user,
+        .blend = driver->aggregate,
+        .blend_user = driver->user,
+        .pull = !driver->read,
+        .net = net,
+    };
+    return td_edge_assembly_open(&client->parts, client->config, &extras, info);
+}
+
+static td_err open_client(td_client *client, td_net *net,
+                          const td_client_driver *driver, td_errinfo *info)
+{
+    TD_TRY(take_driver(client, driver, info));
+    TD_TRY(check_driver(client, info));
+    return open_parts(client, net, info);
+}
+
+td_err td_client_open_on(td_net *net, td_config_robot *config,
+                         const td_client_driver *driver, td_client **ret_client,
+                         td_errinfo *info)
+{
+    td_client *client = calloc(1, sizeof *client);
+    if (!client) {
+        td_config_robot_free(config);
+        return TD_ERR_NOMEM;
+    }
+    client->config = config;
+    td_client_log_hold();
+    td_err err = open_client(client, net, driver, info);
+    if (err != TD_OK) {
+        td_client_close(client);
+        return err;
+    }
+    *ret_client = client;
+    return TD_OK;
+}
+
+td_err td_client_open(const char *path, const td_client_driver *driver,
+                      td_client **ret_client, td_errinfo *info)
+{
+    td_config_robot *config = NULL;
+    TD_TRY(td_config_robot_load(path, &config, info));
+    return td_client_open_on(NULL, config, driver, ret_client, info);
+}
+
+td_err td_client_open_text(const char *yaml, const td_client_driver *driver,
+                           td_client **ret_client, td_errinfo *info)
+{
+    td_config_robot *config = NULL;
+    TD_TRY(td_config_robot_parse("(text)", yaml, strlen(yaml), &config, info));
+    return td_client_open_on(NULL, config, driver, ret_client, info);
+}
+
+td_err td_client_run(td_client *client, td_errinfo *info)
+{
+    if (atomic_exchange(&client->ran, true))
+        return td_fail(info, TD_ERR_EXISTS, "a client runs once");
+    return td_edge_run(client->parts.edge, info);
+}
+
+static void run(void *user)
+{
+    td_client *client = user;
+    client->result = td_edge_run(client->parts.edge, &client->why);
+}
+
+td_err td_client_start(td_client *client, td_errinfo *info)
+{
+    const td_thread_config config = {.name = "td-session", .cpu = -1};
+    if (atomic_exchange(&client->ran, true))
+        return td_fail(info, TD_ERR_EXISTS, "a client runs once");
+    return td_thread_start(&config, run, client, &client->runner, info);
+}
+
+td_err td_client_wait(td_client *client, td_errinfo *info)
+{
+    if (!client->runner)
+        return td_fail(info, TD_ERR_EMPTY, "nothing was started");
+    td_thread_join(TD_TAKE(client->runner));
+    return client->result == TD_OK
+               ? TD_OK
+               : td_fail(info, client->result, "%s", client->why.text);
+}
+
+void td_client_stop(td_client *client)
+{
+    td_edge_stop(client->parts.edge);
+}
+
+void td_client_close(td_client *client)
+{
+    if (client->runner) {
+        td_client_stop(client);
+        td_thread_join(client->runner);
+    }
+    td_edge_assembly_close(&client->parts);
+    td_client_log_release();
+    td_config_robot_free(client->config);
+    free(client);
+}
+
+static td_client_doing doing(const td_edge_step *step)
+{
+    if (!step->command) return TD_CLIENT_IDLE;
+    if (step->fresh) return TD_CLIENT_FRESH;
+    return step->starved ? TD_CLIENT_STARVED : TD_CLIENT_FAILSAFE;
+}
+
+static void tell(const td_edge_step *step, td_client_result *ret_result)
+{
+    td_client_result result = {
+        .size = ret_result->size,
+        .doing = doing(step),
+        .limited = step->command && step->hits->consecutive > 0,
+        .left = step->left,
+        .age_us = step->fresh ? step->age_ns / TD_NS_PER_US : 0,
+    };
+    memcpy(ret_result, &result,
+           result.size < sizeof result ? result.size : sizeof result);
+}
+
+td_err td_client_step(td_client *client, const float *state, float *ret_command,
+                      td_client_result *ret_result)
+{
+    if (client->driver.read) return TD_ERR_UNSUPPORTED;
+    td_edge_step step = td_edge_pull(client->parts.edge, state);
+    if (step.command)
+        memcpy(ret_command, step.command,
+               td_client_joints(client) * sizeof *ret_command);
+    if (ret_result) tell(&step, ret_result);
+    return TD_OK;
+}
+
+uint32_t td_client_joints(const td_client *client)
+{
+    return (uint32_t)client->config->robot.joint_count;
+}
+
+td_err td_client_reset(td_client *client, const char *reason, td_errinfo *info)
+{
+    return td_edge_reset(client->parts.edge, reason, info);
+}
+
+td_err td_client_set_task(td_client *client, const char *task, td_errinfo *info)
+{
+    return td_edge_set_task(client->parts.edge, task, info);
+}
+
+const char *td_client_state(const td_client *client)
+{
+    return td_edge_state_name(td_edge_state_get(client->parts.edge));
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/assembly.h"
+
+#include "base/log.h"
+#include "base/thread.h"
+#include "edge/boot.h"
+#include "edge/prometheus.h"
+#include "edge/settings.h"
+#include "net/zenoh/zenoh.h"
+
+#include <stdlib.h>
+#include <time.h>
+
+static td_err open_robot(td_edge_assembly *assembly,
+                         const td_config_robot *config,
+                         const td_edge_extras *extras, td_errinfo *info)
+{
+    td_robot_config *robot = malloc(sizeof *robot);
+    if (!robot) return TD_ERR_NOMEM;
+    td_edge_settings_robot(config, robot);
+    robot->callbacks = extras->callbacks;
+    td_err err = td_robot_open(td_config_robot_kind_name(config->robot.kind),
+                               robot, &assembly->robot, info);
+    free(robot);
+    return err;
+}
+
+static td_err open_net(td_edge_assembly *assembly,
+                       const td_config_robot *config, td_net *given,
+                       td_errinfo *info)
+{
+    const td_net_zenoh_config net = {
+        .mode = config->mode == TD_CONFIG_ROBOT_PEER ? TD_NET_ZENOH_PEER
+                                                     : TD_NET_ZENOH_CLIENT,
+        .connect = &config->endpoint,
+        .connect_count = 1,
+        .shared_memory = config->shared_memory,
+    };
+    assembly->net = given;
+    assembly->net_is_ours = !given;
+    return given ? TD_OK : td_net_zenoh_open(&net, &assembly->net, info);
+}
+
+static uint64_t boot_number(const td_config_robot *config)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    int64_t wall_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+    uint64_t boot;
+    td_errinfo info;
+    if (td_edge_boot(config->boot_file, wall_ms, &boot, &info) != TD_OK)
+        td_log_text(TD_LOG_WARN, "robot: %s", info.text);
+    return boot;
+}
+
+static void add_extras(const td_edge_extras *extras, td_edge_config *edge)
+{
+    edge->trace = extras->trace;
+    edge->control = extras->control;
+    edge->control_user = extras->control_user;
+    edge->pull = extras->pull;
+    if (!extras->blend) return;
+    edge->core.aggregate = TD_EDGE_CUSTOM;
+    edge->core.blend = extras->blend;
+    edge->core.blend_user = extras->blend_user;
+}
+
+static td_err open_edge(td_edge_assembly *assembly,
+                        const td_config_robot *config,
+                        const td_edge_extras *extras, td_errinfo *info)
+{
+    td_edge_config *edge = malloc(sizeof *edge);
+    if (!edge) return TD_ERR_NOMEM;
+    td_edge_settings_from(config, boot_number(config), edge);
+    add_extras(extras, edge);
+    td_err err = td_edge_open(assembly->net, assembly->robot, edge,
+                              &assembly->edge, info);
+    free(edge);
+    return err;
+}
+
+// td-expose's thread.
+static void render(td_prom *prom, void *user)
+{
+    const td_edge_assembly *assembly = user;
+    td_edge_report report;
+    td_edge_report_get(assembly->edge, &report);
+    td_edge_times times = td_edge_times_get(assembly->edge);
+    td_edge_prometheus_write(prom, assembly->client, &report, &times);
+}
+
+static td_err open_expose(td_edge_assembly *assembly,
+                          const td_config_robot *config, td_errinfo *info)
+{
+    const td_expose_config expose = {
+        .port = (uint16_t)config->prometheus_port,
+        .render = render,
+        .user = assembly,
+    };
+    return config->prometheus_port
+               ? td_expose_open(&expose, &assembly->expose, info)
+               : TD_OK;
+}
+
+static void lock_memory(const td_config_robot *config)
+{
+    td_errinfo refusal;
+    if (config->realtime.lock_memory &&
+        td_thread_lock_memory(&refusal) != TD_OK)
+        td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
+}
+
+static td_err open_parts(td_edge_assembly *assembly,
+                         const td_config_robot *config,
+                         const td_edge_extras *extras, td_errinfo *info)
+{
+    TD_TRY(open_robot(assembly, config, extras, info));
+    lock_memory(config);
+    TD_TRY(open_net(assembly, config, extras->net, info));
+    TD_TRY(open_edge(assembly, config, extras, info));
+    return open_expose(assembly, config, info);
+}
+
+td_err td_edge_assembly_open(td_edge_assembly *assembly,
+                             const td_config_robot *config,
+                             const td_edge_extras *extras, td_errinfo *info)
+{
+    *assembly = (td_edge_assembly){.client = config->client_uuid};
+    td_err err = open_parts(assembly, config, extras, info);
+    if (err != TD_OK) td_edge_assembly_close(assembly);
+    return err;
+}
+
+void td_edge_assembly_close(td_edge_assembly *assembly)
+{
+    if (assembly->expose) td_expose_close(assembly->expose);
+    if (assembly->edge) td_edge_close(assembly->edge);
+    if (assembly->net && assembly->net_is_ours) td_net_close(assembly->net);
+    if (assembly->robot) td_robot_close(assembly->robot);
+    *assembly = (td_edge_assembly){0};
+}

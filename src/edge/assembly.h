@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_ASSEMBLY_H
+#define TD_EDGE_ASSEMBLY_H
+
+// What a robot's file asks for, opened and joined: the robot, the network, the
+// edge and its numbers for Prometheus. `tendon robot` and the C API begin here.
+
+#include "base/expose.h"
+#include "config/robot.h"
+#include "edge/edge.h"
+#include "robot/callback/callback.h"
+
+// What no file can hold. All borrowed while the assembly is open.
+typedef struct td_edge_extras {
+    const td_robot_callbacks *callbacks; // of a robot of kind callback
+    td_edge_control_fn control;          // NULL: none
+    void *control_user;
+    td_edge_blend_fn blend; // NULL: what the file says
+    void *blend_user;
+    td_edge_trace *trace; // NULL: none
+    bool pull;            // the host owns the loop
+    td_net *net;          // instead of one that the file asks for; NULL
+} td_edge_extras;
+
+// Each part is NULL until it is open.
+typedef struct td_edge_assembly {
+    const char *client;
+    td_net *net; // the edge's; not closed when it came with the extras
+    bool net_is_ours;
+    td_robot *robot;
+    td_edge *edge;
+    td_expose *expose; // NULL: not asked for
+} td_edge_assembly;
+
+// Opens all of it. `config` is borrowed while it is open. On failure what was
+// opened is closed again. Blocks. As the parts' own functions.
+TD_NODISCARD td_err td_edge_assembly_open(td_edge_assembly *assembly,
+                                          const td_config_robot *config,
+                                          const td_edge_extras *extras,
+                                          td_errinfo *info);
+
+// Closes it in reverse. Blocks.
+void td_edge_assembly_close(td_edge_assembly *assembly);
+
+#endif
