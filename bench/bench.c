@@ -101,6 +101,18 @@ void td_bench_print(const td_bench_options *options, const td_bench_row *row)
     printed.missed += is_missed(row);
 }
 
+void td_bench_say(const td_bench_options *options, const char *fmt, ...)
+{
+    if (options->json) return;
+    clear_progress();
+    va_list args;
+    va_start(args, fmt);
+    (void)vprintf(fmt, args);
+    va_end(args);
+    (void)putchar('\n');
+    (void)fflush(stdout);
+}
+
 void td_bench_tally(uint64_t *ret_rows, uint64_t *ret_missed)
 {
     *ret_rows = printed.rows;

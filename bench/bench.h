@@ -21,6 +21,7 @@ typedef struct td_bench_options {
     bool quick; // few and short blocks: to try a change, not to quote
     int64_t minutes;
     int64_t robots;
+    const char *plot; // where those that draw put their charts; NULL: nowhere
 } td_bench_options;
 
 // Each prints its rows. CANCELLED after Ctrl-C; MISMATCH when what must hold
@@ -33,6 +34,8 @@ TD_NODISCARD td_err td_bench_wire(const td_bench_options *options,
                                   td_errinfo *info);
 TD_NODISCARD td_err td_bench_sim(const td_bench_options *options,
                                  td_errinfo *info);
+TD_NODISCARD td_err td_bench_async(const td_bench_options *options,
+                                   td_errinfo *info);
 TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,
                                   td_errinfo *info);
 
@@ -57,6 +60,10 @@ typedef struct td_bench_row {
 
 // Prints the row, for people or as a line of JSON.
 void td_bench_print(const td_bench_options *options, const td_bench_row *row);
+
+// A line for people; nothing with --json.
+void td_bench_say(const td_bench_options *options, const char *fmt, ...)
+    TD_PRINTF(2, 3);
 
 // Rows printed, and those beyond their limit.
 void td_bench_tally(uint64_t *ret_rows, uint64_t *ret_missed);

@@ -91,4 +91,10 @@ void td_chart_add_histogram(td_chart *chart, const double *values,
 // series, a series without a panel) from when it was built.
 TD_NODISCARD td_err td_chart_write(const td_chart *chart, FILE *file);
 
+// Writes it to dir/name; the directory is made if it is not there, a file of
+// that name is replaced. Blocks. As td_chart_write(), with the path and what
+// was wrong with it.
+TD_NODISCARD td_err td_chart_save(const td_chart *chart, const char *dir,
+                                  const char *name, td_errinfo *info);
+
 #endif

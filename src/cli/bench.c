@@ -11,17 +11,21 @@ static const struct {
     const char *name;
     const char *summary;
     bool alone; // not one of `all`
+    bool draws; // with --plot
     td_err (*run)(const td_bench_options *options, td_errinfo *info);
 } benches[] = {
     {"rt", "round trip robot, server, robot beside a bare Zenoh ping", false,
-     td_bench_rt},
-    {"tick", "lateness of the control tick beside a bare timer", false,
+     false, td_bench_rt},
+    {"tick", "lateness of the control tick beside a bare timer", false, false,
      td_bench_tick},
-    {"wire", "encoding and decoding beside a memcpy", false, td_bench_wire},
-    {"sim", "how much faster than real time the simulation runs", false,
+    {"wire", "encoding and decoding beside a memcpy", false, false,
+     td_bench_wire},
+    {"sim", "how much faster than real time the simulation runs", false, false,
      td_bench_sim},
+    {"async", "what asking early is worth to a robot, in virtual time", false,
+     true, td_bench_async},
     {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
-     true, td_bench_soak},
+     true, false, td_bench_soak},
 };
 
 // The other process of a benchmark.
@@ -34,7 +38,7 @@ static const td_cli_command partners[] = {
 static void print_help(FILE *out)
 {
     (void)fprintf(out,
-                  "usage: tendon bench NAME [--json] [--quick]\n"
+                  "usage: tendon bench NAME [--json] [--quick] [--plot DIR]\n"
                   "\n"
                   "Prints figures beside their limits. Two sides that are "
                   "compared take turns in\nblocks; a value is the median of "
@@ -47,12 +51,14 @@ static void print_help(FILE *out)
         out, "\n"
              "  --json       one object a line\n"
              "  --quick      few and short blocks: to try it, not to quote\n"
+             "  --plot DIR   async: also draw what it saw (SVG)\n"
              "  --minutes N  soak: how long (default 10)\n"
              "  --robots N   soak: how many (default 32)\n"
              "\n"
              "examples:\n"
              "  tendon bench wire\n"
              "  tendon bench rt --json > rt.jsonl\n"
+             "  tendon bench async --plot plots\n"
              "  tendon bench soak --minutes 2 --robots 8\n");
 }
 
@@ -70,6 +76,17 @@ static bool read_number(const char *option, const char *text, int64_t least,
                   "tendon bench: --%s must be %lld to %lld, got \"%s\"\n",
                   option, (long long)least, (long long)most, text);
     return false;
+}
+
+static bool may_plot(const char *name)
+{
+    bool draws = strcmp(name, "all") == 0;
+    for (size_t i = 0; i < TD_COUNT_OF(benches); i++)
+        draws |= benches[i].draws && strcmp(benches[i].name, name) == 0;
+    if (!draws)
+        (void)fprintf(stderr, "tendon bench: %s draws nothing for --plot\n",
+                      name);
+    return draws;
 }
 
 static td_err run_named(const char *name, const td_bench_options *options,
@@ -119,11 +136,10 @@ int td_cli_bench(int argc, char **argv)
     const char *minutes = NULL;
     const char *robots = NULL;
     td_bench_options options = {.minutes = 10, .robots = 32};
-    const td_cli_option table[] = {{"json", NULL, &options.json},
-                                   {"quick", NULL, &options.quick},
-                                   {"minutes", &minutes, NULL},
-                                   {"robots", &robots, NULL},
-                                   {0}};
+    const td_cli_option table[] = {
+        {"json", NULL, &options.json}, {"quick", NULL, &options.quick},
+        {"minutes", &minutes, NULL},   {"robots", &robots, NULL},
+        {"plot", &options.plot, NULL}, {0}};
     if (td_cli_wants_help(argc, argv)) {
         print_help(stdout);
         return 0;
@@ -136,5 +152,6 @@ int td_cli_bench(int argc, char **argv)
         print_help(stderr);
         return 2;
     }
+    if (options.plot && !may_plot(name)) return 2;
     return run(name, &options);
 }

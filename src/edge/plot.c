@@ -3,30 +3,7 @@
 
 #include "edge/plot/run.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-static td_err write_file(const td_chart *chart, const char *path,
-                         td_errinfo *info)
-{
-    FILE *file = fopen(path, "we");
-    if (!file) return td_fail(info, TD_ERR_IO, "%s: %s", path, strerror(errno));
-    td_err err = td_chart_write(chart, file);
-    int failed = errno;
-    if (fclose(file) != 0 && err == TD_OK) {
-        err = TD_ERR_IO;
-        failed = errno;
-    }
-    if (err == TD_OK) return TD_OK;
-
-    (void)unlink(path);
-    return td_fail(info, err, "%s: %s", path,
-                   err == TD_ERR_IO ? strerror(failed) : td_err_text(err));
-}
 
 static td_err init_run(const td_edge_trace *trace, td_edge_plot_run *ret_run)
 {
@@ -57,13 +34,9 @@ static td_err plot_all(const td_edge_plot_run *run, const char *dir,
                        td_errinfo *info)
 {
     for (size_t i = 0; i < TD_COUNT_OF(plots); i++) {
-        char path[PATH_MAX];
-        int size = snprintf(path, sizeof path, "%s/%s", dir, plots[i].file);
-        if (size < 0 || (size_t)size >= sizeof path)
-            return td_fail(info, TD_ERR_IO, "%s: the path is too long", dir);
         TD_AUTO(td_chart) *chart = NULL;
         TD_TRY(plots[i].draw(run, &chart));
-        TD_TRY(write_file(chart, path, info));
+        TD_TRY(td_chart_save(chart, dir, plots[i].file, info));
     }
     return TD_OK;
 }
@@ -71,8 +44,6 @@ static td_err plot_all(const td_edge_plot_run *run, const char *dir,
 td_err td_edge_plot(const td_edge_trace *trace, const char *dir,
                     td_errinfo *info)
 {
-    if (mkdir(dir, 0777) != 0 && errno != EEXIST)
-        return td_fail(info, TD_ERR_IO, "%s: %s", dir, strerror(errno));
     td_edge_plot_run run;
     td_err err = init_run(trace, &run);
     if (err == TD_OK) {

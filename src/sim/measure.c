@@ -8,10 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// The synthetic policy starts from the robot's state and has no goal, so that
-// chunks of it that do not fit drift apart for as long as it runs.
-#define SMOOTH_NS (60 * TD_NS_PER_S)
-
 typedef struct watched {
     uint32_t joints;
     uint64_t ticks;   // from the first command on
@@ -49,7 +45,7 @@ static void watch(void *user, const td_sim_tick *tick)
     seen->starved += step->starved && !seen->was_idle;
     seen->was_idle = step->starved;
     if (step->fresh) td_hist_record(&seen->age, step->age_ns);
-    if (tick->now_ns < SMOOTH_NS) watch_command(seen, step->command);
+    watch_command(seen, step->command);
 }
 
 static double share(uint64_t part, uint64_t whole)

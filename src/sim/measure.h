@@ -15,7 +15,7 @@ typedef struct td_sim_figures {
     double starve_share; // of the asks: those that did not come in time
     double age_p50_ms;   // of executed actions, since their observation
     double age_p99_ms;
-    double rms_accel; // of the first minute's commands, by second differences
+    double rms_accel; // of the commands, by second differences
 } td_sim_figures;
 
 // Blocks for as long as it computes. Takes the place of the configuration's

@@ -28,7 +28,8 @@ struct td_sim_server {
     td_net *net;
     td_net_decl *status;
     td_server_core *core;
-    td_rand rand;
+    td_rand rand; // of latencies
+    td_rand seed; // of chunks
     client clients[TD_SIM_MAX_ROBOTS];
     td_net_request *queries[MAX_QUERIES];
     uint32_t query_count;
@@ -205,14 +206,30 @@ static td_err finish(td_sim_server *server, int64_t now_ns, td_errinfo *info)
     return err;
 }
 
-static void infer(const td_engine_synthetic_model *model, request *held)
+// The noise is of the client and the observation: asked again, it is the same.
+static void leave_path(const td_sim_server *server, uint32_t number,
+                       const td_wire_obs *obs, float *state)
 {
+    td_rand own, rand;
+    double noise = server->world->config->chunk_noise;
+    td_rand_fork(&server->seed, number, &own);
+    td_rand_fork(&own, obs->ident.seq, &rand);
+    td_engine_synthetic_model_path(server->world->model, obs->cursor, state);
+    for (uint32_t i = 0; i < server->spec->state_count; i++)
+        state[i] += (float)(noise * td_rand_normal(&rand));
+}
+
+static void infer(const td_sim_server *server, uint32_t number, request *held)
+{
+    const td_engine_synthetic_model *model = server->world->model;
     float state[TD_WIRE_MAX_CHANNELS];
     held->item.status =
         td_engine_synthetic_model_state(model, &held->obs, state);
-    if (held->item.status == TD_OK)
-        td_engine_synthetic_model_answer(model, state, held->obs.cursor,
-                                         held->actions);
+    if (held->item.status != TD_OK) return;
+    if (server->world->config->chunk_noise > 0)
+        leave_path(server, number, &held->obs, state);
+    td_engine_synthetic_model_answer(model, state, held->obs.cursor,
+                                     held->actions);
 }
 
 static td_err begin(td_sim_server *server, int64_t now_ns)
@@ -221,19 +238,18 @@ static td_err begin(td_sim_server *server, int64_t now_ns)
     uint32_t count = td_server_core_next(server->core, server->spec->max_batch,
                                          server->running, requests);
     if (count == 0) return TD_OK;
-    const td_engine_synthetic_model *model = server->world->model;
     for (uint32_t i = 0; i < count; i++) {
         request *held = requests[i].payload;
         held->started_ns = now_ns;
         held->item = (td_engine_item){.obs = &held->obs,
                                       .actions = held->actions,
                                       .rows = server->spec->chunk_rows};
-        infer(model, held);
+        infer(server, server->running[i], held);
         server->batch[i] = held;
     }
     server->batch_count = count;
-    server->service_ns =
-        td_engine_synthetic_model_latency_ns(model, &server->rand, count);
+    server->service_ns = td_engine_synthetic_model_latency_ns(
+        server->world->model, &server->rand, count);
     server->done_ns = now_ns + server->service_ns;
     return TD_OK;
 }
@@ -263,6 +279,7 @@ static td_err server_init(td_sim_server *server, td_errinfo *info)
     server->done_ns = INT64_MAX;
     server->spec = td_engine_synthetic_model_spec(world->model);
     td_rand_init(&server->rand, world->config->seed ^ 0x5e74e75U);
+    td_rand_init(&server->seed, world->config->seed);
     TD_TRY(td_server_core_new(&settings, server->spec, &server->core));
     td_server_core_set_state(server->core, TD_WIRE_READY);
     TD_TRY(td_net_inproc_open(world->hub, server_id, &server->net, info));
@@ -292,23 +309,31 @@ static void client_close(td_sim_server *server, uint32_t number)
         td_net_msg_free(msg);
 }
 
+// What waits behind what runs comes out when that has ended.
+static void let_go(td_sim_server *server)
+{
+    uint32_t numbers[TD_ENGINE_MAX_BATCH];
+    td_sched_request waiting[TD_ENGINE_MAX_BATCH];
+    uint32_t count;
+    for (uint32_t i = 0; i < server->batch_count; i++) {
+        td_server_core_done(server->core, server->running[i],
+                            TD_SERVER_DEPARTED);
+        request_free(server->batch[i]);
+    }
+    while ((count = td_server_core_next(server->core, TD_ENGINE_MAX_BATCH,
+                                        numbers, waiting)) > 0)
+        for (uint32_t i = 0; i < count; i++)
+            request_free(waiting[i].payload);
+}
+
 void td_sim_server_free(td_sim_server *server)
 {
     if (server->status) (void)td_net_undeclare(server->status);
     for (uint32_t i = 0; i < server->query_count; i++)
         td_net_request_free(server->queries[i]);
-    for (uint32_t i = 0; i < server->batch_count; i++)
-        request_free(server->batch[i]);
     for (uint32_t i = 0; i < TD_SIM_MAX_ROBOTS; i++)
         client_close(server, i);
-    uint32_t numbers[TD_ENGINE_MAX_BATCH];
-    td_sched_request waiting[TD_ENGINE_MAX_BATCH];
-    uint32_t count = 0;
-    while (server->core &&
-           (count = td_server_core_next(server->core, TD_ENGINE_MAX_BATCH,
-                                        numbers, waiting)) > 0)
-        for (uint32_t i = 0; i < count; i++)
-            request_free(waiting[i].payload);
+    if (server->core) let_go(server);
     if (server->net) td_net_close(server->net);
     if (server->core) td_server_core_free(server->core);
     free(server);

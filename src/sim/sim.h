@@ -34,6 +34,9 @@ typedef struct td_sim_config {
     uint32_t max_batch;
     td_edge_settings edge; // each robot's; channels and period come from above
     td_engine_latency latency;
+    // Above 0, chunks are of one path, and each is off it by a draw of this
+    // deviation a joint; otherwise each starts at its observation's state.
+    double chunk_noise;
     td_net_faults faults; // both ways, on observations and answers
     void (*watch)(void *user, const td_sim_tick *tick); // NULL: nobody does
     void *watch_user;

@@ -183,6 +183,19 @@ td_err td_engine_synthetic_model_state(const td_engine_synthetic_model *model,
     return TD_OK;
 }
 
+static double phase_of(const td_engine_synthetic_model *model, uint64_t cursor,
+                       uint32_t channel)
+{
+    return model->step_angle * (double)cursor + PHASE * channel;
+}
+
+void td_engine_synthetic_model_path(const td_engine_synthetic_model *model,
+                                    uint64_t cursor, float *ret_state)
+{
+    for (uint32_t j = 0; j < model->spec.state_count; j++)
+        ret_state[j] = (float)(AMPLITUDE * sin(phase_of(model, cursor, j)));
+}
+
 static bool moves(td_wire_channel_kind kind)
 {
     return kind == TD_WIRE_LINEAR || kind == TD_WIRE_ANGLE;
@@ -196,7 +209,7 @@ void td_engine_synthetic_model_answer(const td_engine_synthetic_model *model,
     uint32_t channels = spec->action_count;
     for (uint32_t j = 0; j < channels; j++) {
         double start = state[j % spec->state_count];
-        double phase = model->step_angle * (double)cursor + PHASE * j;
+        double phase = phase_of(model, cursor, j);
         turn at = {AMPLITUDE * sin(phase), AMPLITUDE * cos(phase)};
         if (!moves(spec->actions[j].kind)) at = (turn){0, 0};
         for (uint32_t k = 0; k < spec->chunk_rows; k++) {

@@ -70,6 +70,11 @@ TD_NODISCARD td_err
 td_engine_synthetic_model_state(const td_engine_synthetic_model *model,
                                 const td_wire_obs *obs, float *ret_state);
 
+// The state from which a chunk at this cursor follows 0.1 sin(w n + p), n being
+// the step; state_count floats. Chunks from such states are of one path.
+void td_engine_synthetic_model_path(const td_engine_synthetic_model *model,
+                                    uint64_t cursor, float *ret_state);
+
 // The answer to a state at a cursor: chunk_rows x action_count floats. Any
 // thread; never blocks.
 void td_engine_synthetic_model_answer(const td_engine_synthetic_model *model,

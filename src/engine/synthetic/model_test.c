@@ -103,6 +103,19 @@ static void chunks_of_later_cursors_continue_earlier_ones(void **state)
                     1e-6f);
 }
 
+static void chunks_from_states_on_the_path_follow_it(void **state)
+{
+    (void)state;
+    float at[STATES], actions[ROWS * ACTIONS];
+    const double w = 2 * M_PI * 0.25 * (PERIOD_US * 1e-6);
+    td_engine_synthetic_model_path(model, 70, at);
+    td_engine_synthetic_model_answer(model, at, 70, actions);
+    for (int k = 0; k < ROWS; k++)
+        for (int j = 0; j < 2; j++)
+            assert_true(fabs(actions[k * ACTIONS + j] -
+                             0.1 * sin(w * (70 + k) + 0.7 * j)) < 1e-6);
+}
+
 static void a_state_of_another_shape_is_refused(void **state)
 {
     (void)state;
@@ -176,6 +189,7 @@ int main(void)
         TEST(the_answer_is_the_documented_function),
         TEST(the_first_row_is_the_state_itself),
         TEST(chunks_of_later_cursors_continue_earlier_ones),
+        TEST(chunks_from_states_on_the_path_follow_it),
         TEST(a_state_of_another_shape_is_refused),
         TEST(the_spec_outlives_the_settings),
         TEST(settings_out_of_range_are_refused_by_name),
