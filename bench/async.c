@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdio.h>
 
-#define BUFFER_TIME_NS (500 * TD_NS_PER_MS)
+#define BUFFER_TIME_NS (750 * TD_NS_PER_MS)
 #define DEVIATION 0.3
 #define CHUNK_NOISE 0.002 // rad; the path goes 0.005 a step at most
 #define PATIENCE_NS (10 * TD_NS_PER_S) // for an answer of 2 s and its tail
@@ -22,7 +22,7 @@ const td_bench_async_setting td_bench_async_settings[TD_BENCH_ASYNC_SETTINGS] =
         {"g1", "g=1", "g = 1", TD_EDGE_ASK_THRESHOLD, 1, 1},
         {"g1-every-step", "g=1 (*)", "g = 1, at every step",
          TD_EDGE_ASK_THRESHOLD, 1, 60},
-        {"buffer0.5s", "0.5 s", "buffer_time 0.5 s", TD_EDGE_ASK_TIME, 0, 1},
+        {"buffer0.75s", "0.75 s", "buffer_time 0.75 s", TD_EDGE_ASK_TIME, 0, 1},
         {"auto", "auto", "auto", TD_EDGE_ASK_AUTO, 0, 1},
 };
 

@@ -32,10 +32,10 @@ static void watch(void *user, const td_sim_tick *tick)
     kept->asked[i] = tick->step->ask;
 }
 
-static void add_idle(td_chart *chart, const seen *kept)
+static void add_idle(td_chart *chart, const seen *kept, bool label)
 {
     td_chart_add_series(chart,
-                        &(td_chart_series){.label = "idle",
+                        &(td_chart_series){.label = label ? "idle" : NULL,
                                            .style = TD_CHART_BANDS,
                                            .colour = TD_CHART_VERMILION});
     for (uint32_t i = 0; i < kept->count;) {
@@ -48,16 +48,18 @@ static void add_idle(td_chart *chart, const seen *kept)
     }
 }
 
-static void add_queue(td_chart *chart, const seen *kept)
+static void add_queue(td_chart *chart, const seen *kept, bool label)
 {
-    td_chart_add_series(chart, &(td_chart_series){.label = "actions left",
-                                                  .style = TD_CHART_STEPS,
-                                                  .colour = TD_CHART_BLUE});
+    td_chart_add_series(
+        chart, &(td_chart_series){.label = label ? "actions left" : NULL,
+                                  .style = TD_CHART_STEPS,
+                                  .colour = TD_CHART_BLUE});
     for (uint32_t i = 0; i < kept->count; i++)
         td_chart_add_point(chart, kept->at_s[i], kept->left[i]);
-    td_chart_add_series(chart, &(td_chart_series){.label = "asked",
-                                                  .style = TD_CHART_TRIANGLES,
-                                                  .colour = TD_CHART_ORANGE});
+    td_chart_add_series(chart,
+                        &(td_chart_series){.label = label ? "asked" : NULL,
+                                           .style = TD_CHART_TRIANGLES,
+                                           .colour = TD_CHART_ORANGE});
     for (uint32_t i = 0; i < kept->count; i++)
         if (kept->asked[i])
             td_chart_add_point(chart, kept->at_s[i], kept->left[i]);
@@ -80,15 +82,15 @@ static void add_panel(td_chart *chart, size_t setting, const seen *kept)
     (void)snprintf(title, sizeof title, "%s: idle in %u of %u ticks, %u asks",
                    td_bench_async_settings[setting].long_title, idle,
                    kept->count, asks);
-    bool last = setting + 1 == TD_BENCH_ASYNC_SETTINGS;
+    bool first = setting == 0;
     td_chart_add_panel(chart,
                        &(td_chart_panel){.title = title,
-                                         .x_label = last ? "time (s)" : NULL,
+                                         .x_label = first ? "time (s)" : NULL,
                                          .y_label = "actions left",
                                          .height_px = 90,
                                          .y_from_zero = true});
-    add_idle(chart, kept);
-    add_queue(chart, kept);
+    add_idle(chart, kept, first);
+    add_queue(chart, kept, first);
 }
 
 static td_err run(const td_bench_options *options, size_t setting,

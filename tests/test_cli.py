@@ -54,6 +54,10 @@ USAGE = {
         ["serve", EXAMPLES / "manifest.yaml", "--log", "loud"],
         "tendon serve: --log is debug, info, warn or error, not",
     ),
+    "a benchmark that draws nothing": (
+        ["bench", "wire", "--plot", "plots"],
+        "tendon bench: wire draws nothing for --plot",
+    ),
     "too many robots": (
         ["demo", "--robots", "1000"],
         'tendon demo: --robots must be 1 to 16, got "1000"',
