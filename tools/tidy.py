@@ -20,7 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 DATABASE = ROOT / "build/dev/compile_commands.json"
 PASSED = ROOT / "build/lint/tidy"
-FOLDERS = ("src", "bench", "fuzz")
+FOLDERS = ("src", "bench", "fuzz", "tests")
 COMPLAINT = re.compile(r"^(?=/\S+: (?:error|warning):)", re.MULTILINE)
 CLANG, TIDY = "clang-19", "clang-tidy-19"
 

@@ -24,6 +24,7 @@ class Channels:
             at[kind].append(index)
         self.linear = np.array(at["linear"], int)
         self.angle = np.array(at["angle"], int)
+        self.hold = np.array(at["hold"], int)
         self.quaternion = np.array(at["quaternion"], int).reshape(-1, 4)
         self.count = len(kinds)
 
@@ -151,22 +152,20 @@ class Played:
         between = share < 1
         rows = to.copy()
         if between.any():
-            rows[between] = blend(
-                channels, start[between], to[between], share[between]
-            )
+            rows[between] = blend(channels, start[between], to[between], share[between])
         return rows
 
 
 class Robot:
     """One from its start on; a restart is another one with a higher boot."""
 
-    def __init__(self, settings, server, boot, route):
+    def __init__(self, settings, boot, route, episode):
         self.settings = settings
         self.channels = Channels(settings.kinds)
-        self.server = server
+        self.server = None  # the one attached to
         self.boot = boot
         self.route = route
-        self.episode = 0
+        self.episode = episode
         self.cursor = 0
         self.timeline = EMPTY
         self.sent = {}
@@ -175,6 +174,7 @@ class Robot:
         self.row = None  # the one played last, or being played
         self.before = None  # the one before it
         self.tick_of_step = 0  # 0: between steps
+        self.held = False  # in the tick before
         self.played = Played()
 
     def count(self, name, times=1):
@@ -185,9 +185,15 @@ class Robot:
         if self.sent.pop(seq, None):
             self.count(name)
 
-    def send(self, seq, captured_ns, put_ns, cursor):
-        self.end(seq - REMEMBERED, "unanswered")
+    def send(self, seq, episode, cursor, captured_ns, put_ns):
+        """Returns whether it goes: not if its episode is over."""
+        for other in [s for s in self.sent if (s - seq) % REMEMBERED == 0]:
+            self.end(other, "unanswered")
+        if episode != self.episode:
+            self.count("reset")
+            return False
         self.sent[seq] = Sent(cursor, captured_ns, put_ns)
+        return True
 
     def reset(self):
         self.episode += 1
@@ -195,24 +201,33 @@ class Robot:
         self.sent.clear()
         self.timeline = EMPTY
 
-    def tick(self, failsafe=False):
-        """Returns whether it commands anything: not before the first row."""
+    def tick(self, commanded=None, failsafe=False):
+        """Returns "plays", "holds", or before the first row "nothing".
+
+        `commanded` is what the limits made of the tick before, and `failsafe`
+        whether it acts for another reason than that there is no row.
+        """
         begins = self.tick_of_step == 0
-        if failsafe or (begins and not self.begin_step()):
-            if self.played.share:
-                self.played.again()
-            return bool(self.played.share)
+        if failsafe or (begins and not self.begin_step(commanded)):
+            self.held = True
+            if self.row is None:
+                return "nothing"
+            self.played.again()
+            return "holds"
+        self.held = False
         self.tick_of_step += 1
         share = self.tick_of_step / self.settings.ticks_per_step
         self.played.add(self.before, self.row, share)
         self.tick_of_step %= self.settings.ticks_per_step
-        return True
+        return "plays"
 
-    def begin_step(self):
+    def begin_step(self, commanded):
         if not self.timeline.first <= self.cursor < self.timeline.end:
             return False
         to = self.timeline.rows[self.cursor - self.timeline.first]
-        self.before = to if self.row is None else self.row
+        self.before = commanded if self.held else self.row
+        if self.row is None:
+            self.before = to
         self.row = to
         self.cursor += 1
         return True
