@@ -15,6 +15,8 @@
 #define MIN_LENGTH 1e-3
 // Within this of length 1 a quaternion stays as it is, bit for bit.
 #define UNIT_TOLERANCE 1e-6
+// Of a step or its change: the ticks that it takes to stop must be a number.
+#define LEAST_LIMIT 1e-12
 
 const char *td_edge_gate_limit_name(td_edge_gate_limit limit)
 {
@@ -133,10 +135,10 @@ uint32_t td_edge_gate_width(const td_edge_gate *gate, uint32_t channel)
 static td_err check_limit(uint32_t channel, const char *field, double value,
                           td_errinfo *info)
 {
-    if (value > 0) return TD_OK;
+    if (value >= LEAST_LIMIT) return TD_OK;
     return td_fail(info, TD_ERR_INVALID,
-                   "channel %u: %s: must be above 0, got %g", channel, field,
-                   value);
+                   "channel %u: %s: must be at least %g, got %g", channel,
+                   field, LEAST_LIMIT, value);
 }
 
 static td_err check_range(uint32_t channel, const td_edge_gate_channel *limits,

@@ -27,7 +27,7 @@ typedef struct td_edge_gate_channel {
     // neither turns freely: its commands go the shorter way round and are not
     // wrapped. A quaternion has none.
     double min, max;
-    double max_step;       // change a tick, above 0; INFINITY: no limit
+    double max_step;       // change a tick, at least 1e-12; INFINITY: no limit
     double max_accel_step; // change of the step a tick, likewise; not for HOLD
 } td_edge_gate_channel;
 // The first of a quaternion's four speaks for all: steps are radians turned.
