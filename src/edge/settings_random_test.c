@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 #define FILES 10000
-#define TICKS 200
+#define TICKS 100
 #define PENDING 4
 #define MAX_ROWS 64
 #define MAX_VALUES 256 // of an answer, about
