@@ -117,6 +117,11 @@ static int64_t *asked_at(td_edge_ask *ask, uint64_t seq)
     return &ask->asked_ns[seq % TD_EDGE_ASK_MAX_UNANSWERED];
 }
 
+static bool *skipped_at(td_edge_ask *ask, uint64_t seq)
+{
+    return &ask->skipped[seq % TD_EDGE_ASK_MAX_UNANSWERED];
+}
+
 static void connect(td_edge_ask *ask, uint64_t connection)
 {
     ask->connection = connection;
@@ -124,15 +129,33 @@ static void connect(td_edge_ask *ask, uint64_t connection)
     ask->given_up = 0;
 }
 
-// What ended, and what is given up, is no longer unanswered.
+static bool is_pending(const td_edge_ask *ask, uint64_t seq)
+{
+    return seq > ask->settled && seq <= ask->asked;
+}
+
+// What ended, was skipped or is given up is no longer unanswered.
 static void settle(td_edge_ask *ask, const td_edge_ask_seen *seen,
                    int64_t resend_after_ns)
 {
-    if (seen->ended_seq > ask->settled && seen->ended_seq <= ask->asked)
-        ask->settled = seen->ended_seq;
-    while (ask->settled < ask->asked &&
-           seen->now_ns - *asked_at(ask, ask->settled + 1) >= resend_after_ns)
-        ask->given_up = ++ask->settled;
+    if (is_pending(ask, seen->ended_seq)) ask->settled = seen->ended_seq;
+    if (is_pending(ask, seen->skipped_seq))
+        *skipped_at(ask, seen->skipped_seq) = true;
+    for (uint64_t seq = ask->settled + 1; seq <= ask->asked; seq++) {
+        bool skipped = *skipped_at(ask, seq);
+        if (!skipped && seen->now_ns - *asked_at(ask, seq) < resend_after_ns)
+            return;
+        ask->settled = seq;
+        if (!skipped) ask->given_up = seq;
+    }
+}
+
+static uint32_t count_unanswered(td_edge_ask *ask)
+{
+    uint32_t count = 0;
+    for (uint64_t seq = ask->settled + 1; seq <= ask->asked; seq++)
+        count += !*skipped_at(ask, seq);
+    return count;
 }
 
 // Doubles from resend_min with each refusal.
@@ -150,10 +173,14 @@ static bool is_time(td_edge_ask *ask, const td_edge_ask_seen *seen,
 {
     const td_edge_ask_settings *settings = &ask->settings;
     if (ask->asked == ask->began) return true;
-    uint64_t unanswered = ask->asked - ask->settled;
-    if (unanswered >= settings->max_unanswered) return false;
+    uint32_t unanswered = count_unanswered(ask);
+    if (unanswered >= settings->max_unanswered ||
+        ask->asked - ask->settled >= TD_EDGE_ASK_MAX_UNANSWERED)
+        return false;
     int64_t since_ns =
         seen->now_ns - *asked_at(ask, ask->asked) + settings->period_ns / 2;
+    if (*skipped_at(ask, ask->asked) && since_ns < settings->period_ns)
+        return false;
     return (unanswered == 0 || since_ns >= advice->apart_ns) &&
            (seen->refusals == 0 ||
             since_ns >= backoff(settings, seen->refusals));
@@ -176,5 +203,6 @@ td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
     decision.resend = ask->given_up > seen->ended_seq;
     decision.seq = ++ask->asked;
     *asked_at(ask, decision.seq) = seen->now_ns;
+    *skipped_at(ask, decision.seq) = false;
     return decision;
 }

@@ -21,9 +21,12 @@
 // until it brings new rows, and so that max_unanswered of them are spread over
 // a round trip: two that leave together come back together, and help once.
 //
-// Each ask takes a token of the rate, a resent one too. A server that refuses
-// is asked again after resend_min, twice as much for each refusal in a row, at
-// most resend_max.
+// One that was skipped, that is not sent after all, is not unanswered; the next
+// may go in the next step.
+//
+// Each ask takes a token of the rate, a resent or skipped one too. A server
+// that refuses is asked again after resend_min, twice as much for each refusal
+// in a row, at most resend_max.
 //
 // Two sides, as in the core. The merge side turns what it measured into advice.
 // The tick side decides: it never blocks or allocates, and is
@@ -82,7 +85,9 @@ typedef struct td_edge_ask {
     uint64_t settled;    // it and those before are no longer unanswered
     uint64_t given_up;   // the newest that was, on this connection
     uint64_t began;      // the newest asked before this connection
-    int64_t asked_ns[TD_EDGE_ASK_MAX_UNANSWERED]; // by seq, a ring
+    // By seq, rings.
+    int64_t asked_ns[TD_EDGE_ASK_MAX_UNANSWERED];
+    bool skipped[TD_EDGE_ASK_MAX_UNANSWERED];
 } td_edge_ask;
 
 // Seqs start at 1. The rate is unlimited until td_edge_rate_set(&ask->rate, …),
@@ -94,12 +99,13 @@ TD_NODISCARD td_err td_edge_ask_init(td_edge_ask *ask,
 // What the tick sees, beside the advice.
 typedef struct td_edge_ask_seen {
     int64_t now_ns;
-    uint64_t connection; // another number for each server found; 0: none
-    uint32_t left;       // rows, after the one just played
-    uint64_t ended_seq;  // the newest that ended, however; read before the
-                         // timeline that `left` was counted on
-    uint32_t refusals;   // in a row, since the connection began and since a
-                         // chunk was merged (refused, misshapen or unsent)
+    uint64_t connection;  // another number for each server found; 0: none
+    uint32_t left;        // rows, after the one just played
+    uint64_t ended_seq;   // the newest that ended, however; read before the
+                          // timeline that `left` was counted on
+    uint64_t skipped_seq; // the newest that was never sent
+    uint32_t refusals;    // in a row, since the connection began and since a
+                          // chunk was merged (refused, misshapen or unsent)
 } td_edge_ask_seen;
 
 typedef struct td_edge_ask_decision {

@@ -121,6 +121,50 @@ static void given_up_is_not_sent_again_while_rows_are_enough(void **state)
     assert_false(decide_at(&f, 2000).ask);
 }
 
+static void skipped_is_asked_for_again_in_the_next_step(void **state)
+{
+    (void)state;
+    fixture f = fixture_of(1);
+    assert_true(decide_at(&f, 0).ask);
+    f.seen.skipped_seq = 1;
+    assert_false(decide_at(&f, 1).ask); // a tick between two steps
+    td_edge_ask_decision decision = decide_at(&f, 20);
+    assert_true(decision.ask);
+    assert_int_equal(decision.seq, 2);
+    assert_false(decision.resend);
+    assert_false(decide_at(&f, 40).ask);
+}
+
+static void skipped_does_not_end_an_older_one(void **state)
+{
+    (void)state;
+    fixture f = fixture_of(2);
+    assert_true(decide_at(&f, 0).ask);
+    for (uint64_t seq = 2; seq < 6; seq++) {
+        assert_int_equal(decide_at(&f, (int64_t)seq * 20).seq, seq);
+        f.seen.skipped_seq = seq;
+    }
+    assert_true(decide_at(&f, 120).ask); // with the first there are two
+    assert_false(decide_at(&f, 140).ask);
+    f.seen.ended_seq = 1;
+    assert_true(decide_at(&f, 160).ask);
+    assert_false(decide_at(&f, 180).ask);
+}
+
+static void skipped_for_long_does_not_forget_an_older_one(void **state)
+{
+    (void)state;
+    fixture f = fixture_of(2);
+    uint64_t asked = 0;
+    f.advice.resend_after_ns = INT64_MAX;
+    assert_true(decide_at(&f, 0).ask);
+    for (int ms = 20; ms < 5000; ms += 20)
+        if (decide_at(&f, ms).ask) f.seen.skipped_seq = asked = f.ask.asked;
+    assert_int_equal(asked, TD_EDGE_ASK_MAX_UNANSWERED);
+    f.seen.ended_seq = 1;
+    assert_true(decide_at(&f, 5000).ask);
+}
+
 static void new_connection_forgets_what_was_asked(void **state)
 {
     (void)state;
@@ -390,6 +434,9 @@ int main(void)
         cmocka_unit_test(one_at_a_time_until_it_ends),
         cmocka_unit_test(newest_is_sent_in_place_of_one_given_up),
         cmocka_unit_test(given_up_is_not_sent_again_while_rows_are_enough),
+        cmocka_unit_test(skipped_is_asked_for_again_in_the_next_step),
+        cmocka_unit_test(skipped_does_not_end_an_older_one),
+        cmocka_unit_test(skipped_for_long_does_not_forget_an_older_one),
         cmocka_unit_test(new_connection_forgets_what_was_asked),
         cmocka_unit_test(several_go_at_every_step),
         cmocka_unit_test(several_are_kept_apart),

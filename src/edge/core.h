@@ -69,6 +69,21 @@ typedef enum td_edge_stray {
 
 const char *td_edge_stray_name(td_edge_stray stray);
 
+// Observations asked for and never handed to the transport, by why.
+#define TD_EDGE_SKIPS(X)                                                       \
+    X(STALE, "frame_stale")   /* a camera has no new frame */                  \
+    X(FAILED, "frame_failed") /* it could not be written */                    \
+    X(SIMILAR, "similar")     /* to the last one sent */
+
+typedef enum td_edge_skip {
+#define TD_EDGE_SKIP_ENUM(name, text) TD_EDGE_SKIP_##name,
+    TD_EDGE_SKIPS(TD_EDGE_SKIP_ENUM)
+#undef TD_EDGE_SKIP_ENUM
+        TD_EDGE_SKIP_COUNT
+} td_edge_skip;
+
+const char *td_edge_skip_name(td_edge_skip skip);
+
 // What a tick sees.
 typedef struct td_edge_seen {
     int64_t now_ns;
@@ -131,6 +146,11 @@ void td_edge_core_connected(td_edge_core *core);
 TD_NODISCARD bool td_edge_core_sent(td_edge_core *core,
                                     const td_edge_sent *sent);
 
+// An observation that was asked for is not sent: another may be asked for in
+// the next step. One that failed counts as a refusal too. Whoever shares the
+// lock.
+void td_edge_core_skipped(td_edge_core *core, uint64_t seq, td_edge_skip why);
+
 // The transport did not take it after all: it may be asked for again. Whoever
 // shares the lock.
 void td_edge_core_unsent(td_edge_core *core, uint64_t seq);
@@ -161,6 +181,7 @@ typedef struct td_edge_counts {
     uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];        // ticks, by limit
     uint64_t blends_refused; // rows of the user's function
     uint64_t asked;
+    uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t sent;
     uint64_t outcomes[TD_EDGE_OUTCOME_COUNT];
     uint64_t strays[TD_EDGE_STRAY_COUNT];

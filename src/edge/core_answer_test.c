@@ -267,6 +267,39 @@ static void what_the_transport_did_not_take_may_be_asked_for_again(void **state)
     assert_true(robot_tick(core, TD_NS_PER_S).ask);
 }
 
+static void what_is_skipped_is_counted_and_asked_for_again(void **state)
+{
+    (void)state;
+    const td_edge_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    for (int why = 0; why < TD_EDGE_SKIP_COUNT; why++) {
+        int64_t now_ns = why * TD_NS_PER_S;
+        td_edge_step step = robot_see(core, now_ns, 1);
+        assert_true(step.ask);
+        assert_false(robot_see(core, now_ns + 1, 1).ask);
+        td_edge_core_skipped(core, step.seq, (td_edge_skip)why);
+    }
+    td_edge_counts counts = robot_counts(core);
+    for (int why = 0; why < TD_EDGE_SKIP_COUNT; why++)
+        assert_int_equal(counts.skipped[why], 1);
+    assert_int_equal(counts.asked, TD_EDGE_SKIP_COUNT);
+    assert_int_equal(counts.sent, 0);
+}
+
+static void what_failed_is_asked_for_less_and_less(void **state)
+{
+    (void)state;
+    const td_edge_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    int64_t soon_ns = 2 * settings.period_ns;
+    td_edge_core_skipped(core, robot_see(core, 0, 1).seq, TD_EDGE_SKIP_STALE);
+    td_edge_step step = robot_see(core, soon_ns, 1);
+    assert_true(step.ask);
+    td_edge_core_skipped(core, step.seq, TD_EDGE_SKIP_FAILED);
+    assert_false(robot_see(core, 2 * soon_ns, 1).ask);
+    assert_true(robot_see(core, TD_NS_PER_S + soon_ns, 1).ask);
+}
+
 static void what_falls_out_of_the_ring_is_unanswered(void **state)
 {
     (void)state;
@@ -399,6 +432,8 @@ int main(void)
         cmocka_unit_test(an_older_answer_does_not_end_the_wait_for_the_newest),
         cmocka_unit_test(
             what_the_transport_did_not_take_may_be_asked_for_again),
+        cmocka_unit_test(what_is_skipped_is_counted_and_asked_for_again),
+        cmocka_unit_test(what_failed_is_asked_for_less_and_less),
         cmocka_unit_test(what_falls_out_of_the_ring_is_unanswered),
         cmocka_unit_test(every_observation_ends_once_whatever_comes),
     };

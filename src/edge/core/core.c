@@ -16,6 +16,16 @@ const char *td_edge_stray_name(td_edge_stray stray)
     return names[stray];
 }
 
+const char *td_edge_skip_name(td_edge_skip skip)
+{
+    static const char *const names[] = {
+#define TD_EDGE_SKIP_NAME(name, text) text,
+        TD_EDGE_SKIPS(TD_EDGE_SKIP_NAME)
+#undef TD_EDGE_SKIP_NAME
+    };
+    return names[skip];
+}
+
 void td_edge_settings_plain(uint32_t channels, int64_t period_ns,
                             td_edge_settings *ret_settings)
 {
@@ -183,5 +193,6 @@ void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts)
     read_all(tick->limited, ret_counts->limited, TD_EDGE_GATE_LIMIT_COUNT);
     memcpy(ret_counts->outcomes, merge->inflight.outcomes,
            sizeof ret_counts->outcomes);
+    memcpy(ret_counts->skipped, merge->skipped, sizeof ret_counts->skipped);
     memcpy(ret_counts->strays, merge->strays, sizeof ret_counts->strays);
 }

@@ -48,6 +48,13 @@ static void note_refusal(td_edge_core *core)
     atomic_fetch_add_explicit(&core->refusals, 1, memory_order_relaxed);
 }
 
+void td_edge_core_skipped(td_edge_core *core, uint64_t seq, td_edge_skip why)
+{
+    core->merge.skipped[why]++;
+    if (why == TD_EDGE_SKIP_FAILED) note_refusal(core);
+    atomic_store_explicit(&core->skipped_seq, seq, memory_order_release);
+}
+
 void td_edge_core_unsent(td_edge_core *core, uint64_t seq)
 {
     td_edge_inflight_end(&core->merge.inflight, seq, TD_EDGE_UNSENT);

@@ -46,6 +46,7 @@ typedef struct td_edge_merge_side {
     uint32_t chunk_rows; // of the last chunk
     td_edge_latency waits, trips;
     uint64_t blends_refused;
+    uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t strays[TD_EDGE_STRAY_COUNT];
 } td_edge_merge_side;
 
@@ -56,8 +57,9 @@ struct td_edge_core {
     TD_CACHELINE_ALIGNED td_edge_merge_side merge;
     // From merge to tick.
     TD_CACHELINE_ALIGNED _Atomic(const td_edge_timeline *) published;
-    _Atomic uint64_t ended_seq; // the newest seq that has ended, however
-    _Atomic uint32_t refusals;  // in a row
+    _Atomic uint64_t ended_seq;   // the newest seq that has ended, however
+    _Atomic uint64_t skipped_seq; // the newest that was never sent
+    _Atomic uint32_t refusals;    // in a row
     _Atomic uint32_t below_rows;
     _Atomic int64_t apart_ns, resend_after_ns;
     _Atomic uint64_t episode;

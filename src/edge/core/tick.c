@@ -195,6 +195,8 @@ static void ask(td_edge_core *core, const td_edge_seen *seen,
         .connection = seen->connection,
         .left = left_to_play(tick, step->left),
         .ended_seq = ended_seq,
+        .skipped_seq =
+            atomic_load_explicit(&core->skipped_seq, memory_order_acquire),
         .refusals = atomic_load_explicit(&core->refusals, memory_order_relaxed),
     };
     const td_edge_ask_advice advice = {
