@@ -152,12 +152,14 @@ static const td_config_field robot_rows[] = {
     TD_ROW_NUMBER(td_config_robot, max_action_age_s, "3", 0.001, 3600,
                   "a chunk whose observation is older is refused"),
     TD_ROW_ENUM(td_config_robot, image_codec, "jpeg", codecs,
-                "how pictures travel; auto: raw through shared memory, "
-                "else jpeg"),
+                "how pictures travel; auto: raw through shared memory where "
+                "that costs less, else jpeg"),
     TD_ROW_INTEGER(td_config_robot, jpeg_quality, "90", 1, 100,
                    "of the pictures sent"),
     TD_ROW_ENUM(td_config_robot, jpeg_chroma, "4:2:0", chromas,
                 "how finely their colour is kept"),
+    TD_ROW_BOOL(td_config_robot, downscale, "true",
+                "make pictures smaller where the server asks for it"),
     TD_ROW_INTEGER(td_config_robot, max_empty_cycles_before_warning, "10", 1,
                    1000000, "control steps without an action"),
     TD_ROW_ENUM(td_config_robot, failsafe, "hold", failsafes,

@@ -48,6 +48,7 @@ typedef enum td_config_failsafe {
     TD_CONFIG_FAILSAFE_AS_ROBOT, // a joint's: what the robot's is
 } td_config_failsafe;
 
+// In the order of td_edge_codec.
 typedef enum td_config_image_codec {
     TD_CONFIG_JPEG,
     TD_CONFIG_RAW,
@@ -133,6 +134,7 @@ typedef struct td_config_robot {
     td_config_image_codec image_codec;
     int64_t jpeg_quality;
     td_config_chroma jpeg_chroma;
+    bool downscale;
     int64_t max_empty_cycles_before_warning;
     td_config_failsafe failsafe;
     double safe_pose_speed; // units a second

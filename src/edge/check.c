@@ -3,6 +3,8 @@
 
 #include "wire/text.h"
 
+#include <stdlib.h>
+
 static td_err check_text(const char *field, const char *own,
                          td_wire_text theirs, td_errinfo *info)
 {
@@ -44,19 +46,45 @@ static td_err check_channels(const char *field, const td_wire_channel *own,
     return TD_OK;
 }
 
+// To less than a row of the smaller one: sides are whole numbers.
+static bool has_same_shape(const td_wire_camera *own,
+                           const td_wire_camera *theirs)
+{
+    int64_t off = (int64_t)own->height * theirs->width -
+                  (int64_t)theirs->height * own->width;
+    return llabs(off) < own->width;
+}
+
+static td_err check_size(const td_edge_profile *profile,
+                         const td_wire_camera *own,
+                         const td_wire_camera *theirs, td_errinfo *info)
+{
+    const char *why = "";
+    if (own->height == theirs->height && own->width == theirs->width)
+        return TD_OK;
+    if (theirs->height > own->height || theirs->width > own->width)
+        why = "; a picture is never made larger";
+    else if (!profile->downscale)
+        why = "; downscale is off";
+    else if (theirs->height == 0 || theirs->width == 0 ||
+             !has_same_shape(own, theirs))
+        why = "; a picture of another shape would be distorted";
+    else
+        return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "expected_cameras.%.*s: this robot has %ux%u, the server "
+                   "wants %ux%u%s",
+                   (int)own->name.size, own->name.data, own->height, own->width,
+                   theirs->height, theirs->width, why);
+}
+
 static td_err check_camera(const td_edge_profile *profile,
                            const td_wire_camera *theirs, td_errinfo *info)
 {
     for (uint32_t i = 0; i < profile->camera_count; i++) {
         const td_wire_camera *own = &profile->cameras[i];
-        if (!td_wire_text_same(own->name, theirs->name)) continue;
-        if (own->height == theirs->height && own->width == theirs->width)
-            return TD_OK;
-        return td_fail(info, TD_ERR_MISMATCH,
-                       "expected_cameras.%.*s: this robot has %ux%u, the "
-                       "server wants %ux%u",
-                       (int)own->name.size, own->name.data, own->height,
-                       own->width, theirs->height, theirs->width);
+        if (td_wire_text_same(own->name, theirs->name))
+            return check_size(profile, own, theirs, info);
     }
     return td_fail(info, TD_ERR_MISMATCH,
                    "expected_cameras.%.*s: this robot has no such camera, the "

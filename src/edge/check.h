@@ -18,12 +18,14 @@ typedef struct td_edge_profile {
     uint32_t state_count;
     td_wire_camera cameras[TD_WIRE_MAX_IMAGES];
     uint32_t camera_count;
+    bool downscale; // it may send smaller pictures than its cameras give
     int64_t step_period_us;
     uint32_t actions_per_chunk;
 } td_edge_profile;
 
 // MISMATCH with the field, this robot's value and the server's in `info`.
-// Cameras that the server does not ask for are fine: they are not sent.
+// Cameras that the server does not ask for are fine: they are not sent. So is
+// one of which it wants a smaller picture of the same shape, with `downscale`.
 TD_NODISCARD td_err td_edge_check(const td_edge_profile *profile,
                                   const td_wire_status *status,
                                   td_errinfo *info);

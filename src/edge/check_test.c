@@ -41,6 +41,7 @@ static void fit(pair *p)
                 .model_version = "v1",
                 .cameras = {camera("top", 480, 640), camera("hand", 96, 128)},
                 .camera_count = 2,
+                .downscale = true,
                 .step_period_us = 33333,
                 .actions_per_chunk = 50,
             },
@@ -148,6 +149,28 @@ static void spoil_chunk(pair *p)
     p->robot.actions_per_chunk = 51;
 }
 
+static void want_half(pair *p)
+{
+    p->server.cameras[0] = camera("hand", 48, 64);
+}
+
+static void want_two_thirds_and_a_bit(pair *p)
+{
+    p->server.cameras[0] = camera("hand", 63, 84); // 84 x 96 / 128 is 63
+    p->robot.cameras[1] = camera("hand", 97, 128);
+}
+
+static void forbid_smaller_pictures(pair *p)
+{
+    want_half(p);
+    p->robot.downscale = false;
+}
+
+static void want_no_pixels(pair *p)
+{
+    p->server.cameras[0] = camera("hand", 0, 0);
+}
+
 static const struct {
     const char *name;
     void (*spoil)(pair *p);
@@ -186,13 +209,19 @@ static const struct {
      "wants 96x128"},
     {"camera on its side", spoil_camera_size,
      "expected_cameras.top: this robot has 640x480, the server wants "
-     "480x640"},
+     "480x640; a picture is never made larger"},
     {"camera height", spoil_camera_height,
      "expected_cameras.hand: this robot has 96x128, the server wants "
-     "90x128"},
+     "90x128; a picture of another shape would be distorted"},
     {"camera width", spoil_camera_width,
      "expected_cameras.hand: this robot has 96x128, the server wants "
-     "96x160"},
+     "96x160; a picture is never made larger"},
+    {"smaller pictures, forbidden", forbid_smaller_pictures,
+     "expected_cameras.hand: this robot has 96x128, the server wants "
+     "48x64; downscale is off"},
+    {"pictures without pixels", want_no_pixels,
+     "expected_cameras.hand: this robot has 96x128, the server wants "
+     "0x0; a picture of another shape would be distorted"},
     {"period", spoil_period,
      "step_period_us: this robot has 20000, the server wants 33333"},
     {"chunk", spoil_chunk,
@@ -252,6 +281,9 @@ static void a_robot_that_fits_passes(void **state)
         {"all the same, cameras in any order", keep},
         {"more cameras than asked for", own_more_cameras},
         {"a server that wants no camera", want_no_camera},
+        {"smaller pictures", want_half},
+        {"smaller pictures, the same shape to a row",
+         want_two_thirds_and_a_bit},
         {"fewer rows of a chunk", play_less_of_a_chunk},
         {"a server not ready: not a matter of fit", be_warming_and_full},
     };

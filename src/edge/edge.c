@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the tick stops first, so that nothing new is asked; then driver,
-// publisher and merge, each woken once; then the session's declarations go, and
-// with the last callback everything is freed.
+// Shutdown: the cameras are told; the tick stops first, so that nothing new is
+// asked; then driver, publisher and merge, each woken once; then the session's
+// declarations go, and with the last callback everything is freed, the cameras
+// after the publisher that looks at their frames.
 #include "edge/edge.h"
 
 #include "base/log.h"
 #include "edge/shell.h"
 #include "wire/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,10 +27,21 @@ static void init_values(td_edge *edge)
     td_hist_init(&edge->control_ns);
     td_hist_init(&edge->transport_ns);
     td_hist_init(&edge->installed_ns);
+    td_hist_init(&edge->skew_ns);
     edge->opened_ns = td_clock_now_ns(&td_clock_monotonic);
     edge->config.core.start_ns = edge->opened_ns;
     // A host begins when it likes.
     edge->driven_ns = edge->config.pull ? INT64_MAX : edge->opened_ns;
+}
+
+static td_err open_cameras(td_edge *edge, td_errinfo *info)
+{
+    const td_edge_profile *profile = &edge->config.profile;
+    for (uint32_t i = 0; i < profile->camera_count; i++)
+        TD_TRY(td_edge_camera_open(edge->robot, i, &profile->cameras[i],
+                                   edge->config.camera_period_ns[i],
+                                   &edge->cameras[i], info));
+    return TD_OK;
 }
 
 static td_err make(td_edge *edge, td_errinfo *info)
@@ -42,6 +55,8 @@ static td_err make(td_edge *edge, td_errinfo *info)
     TD_TRY(td_wire_decoder_new(&edge->decoder));
     TD_TRY(td_edge_set_task(edge, edge->config.task, info));
     TD_TRY(td_edge_reset_open(edge, info));
+    TD_TRY(open_cameras(edge, info));
+    td_edge_telemetry_open(edge);
     TD_TRY(td_edge_publisher_new(edge, &edge->publisher, info));
     return td_edge_session_new(edge, &edge->session, info);
 }
@@ -92,6 +107,8 @@ static void unmake(td_edge *edge)
         td_net_msg_free(received.msg);
     if (edge->publisher) td_edge_publisher_free(edge->publisher);
     if (edge->resets) td_net_unpublish(edge->resets);
+    for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
+        if (edge->cameras[i]) td_edge_camera_close(edge->cameras[i]);
     if (edge->decoder) td_wire_decoder_free(edge->decoder);
     if (edge->received) td_queue_free(edge->received);
     free_slot(edge->outbox);
@@ -106,6 +123,8 @@ static void unmake(td_edge *edge)
 void td_edge_close(td_edge *edge)
 {
     atomic_store(&edge->stop_threads, true);
+    for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
+        if (edge->cameras[i]) td_edge_camera_stop(edge->cameras[i]);
     join(edge->tick, NULL);
     join(edge->driver, &edge->driver_wake);
     join(edge->publisher_thread, &edge->publisher_wake);
@@ -154,13 +173,25 @@ td_edge_state td_edge_state_get(const td_edge *edge)
     return (td_edge_state)atomic_load(&edge->state);
 }
 
+static void report_camera(const td_edge *edge, uint32_t index,
+                          td_edge_camera_report *ret_report)
+{
+    td_wire_text name = edge->config.profile.cameras[index].name;
+    *ret_report = (td_edge_camera_report){
+        .taken = td_edge_camera_taken(edge->cameras[index]),
+        .failed = td_edge_camera_failed(edge->cameras[index]),
+        .stale = atomic_load(&edge->stale[index]),
+    };
+    (void)snprintf(ret_report->name, sizeof ret_report->name, "%.*s",
+                   (int)name.size, name.data);
+}
+
 void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
 {
     *ret_report = (td_edge_report){
         .state = td_edge_state_get(edge),
         .outbox_replaced = atomic_load(&edge->outbox_replaced),
         .metrics_failed = atomic_load(&edge->metrics_failed),
-        .frame_failed = atomic_load(&edge->frame_failed),
         .inbox_full = atomic_load(&edge->inbox_full),
         .missed_ticks = atomic_load(&edge->missed_ticks),
         .driver_failed = atomic_load(&edge->driver_failed),
@@ -168,6 +199,9 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
     };
     for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
         ret_report->entered[i] = atomic_load(&edge->entered[i]);
+    ret_report->camera_count = edge->config.profile.camera_count;
+    for (uint32_t i = 0; i < ret_report->camera_count; i++)
+        report_camera(edge, i, &ret_report->cameras[i]);
     pthread_mutex_lock(&edge->lock);
     td_edge_core_counts(edge->core, &ret_report->counts);
     memcpy(ret_report->server, edge->server, sizeof ret_report->server);
@@ -182,5 +216,6 @@ td_edge_times td_edge_times_get(const td_edge *edge)
         .transport_ns = &edge->transport_ns,
         .installed_ns = &edge->installed_ns,
         .control_ns = &edge->control_ns,
+        .skew_ns = &edge->skew_ns,
     };
 }

@@ -2,12 +2,13 @@
 #ifndef TD_EDGE_EDGE_H
 #define TD_EDGE_EDGE_H
 
-// The edge at work: one robot, played by four threads around the deciding core.
+// The edge at work: one robot, played by threads around the deciding core.
 //
 //   tick       plays one row a period; real-time; exchanges slots, waits for
 //              nobody, allocates nothing
 //   driver     talks to the robot, which may block
-//   publisher  takes frames, encodes and sends observations
+//   cameras    one each; takes frames at its own pace, keeps the newest
+//   publisher  encodes and sends observations
 //   merge      decodes answers and builds timelines
 //
 // The caller's thread runs the session: find a server, check that it fits,
@@ -18,9 +19,13 @@
 
 #include "base/hist.h"
 #include "edge/check.h"
+#include "edge/codec.h"
 #include "edge/core.h"
+#include "edge/similar.h"
 #include "edge/state.h"
 #include "edge/trace.h"
+#include "media/jpeg.h"
+#include "media/resize.h"
 #include "net/net.h"
 #include "robot/robot.h"
 
@@ -39,8 +44,11 @@ typedef struct td_edge_config {
     const char *task;
     td_edge_profile profile;
     td_edge_settings core;
-    bool raw_images;
+    int64_t camera_period_ns[TD_WIRE_MAX_IMAGES]; // of the profile's cameras
+    td_edge_codec codec;
     int jpeg_quality;
+    td_media_chroma jpeg_chroma;
+    td_edge_similar_settings similar;
     int realtime_priority; // of the tick; the driver has one less; 0: ordinary
     int cpu;               // of the tick; -1: any
     int64_t metrics_period_ns;  // 0: no metrics
@@ -94,19 +102,27 @@ TD_NODISCARD td_err td_edge_set_task(td_edge *edge, const char *task,
 void td_edge_close(td_edge *edge);
 TD_AUTO_FREE(td_edge, td_edge_close)
 
+typedef struct td_edge_camera_report {
+    char name[TD_WIRE_MAX_NAME + 1];
+    uint64_t taken;  // frames
+    uint64_t failed; // frames that did not come
+    uint64_t stale;  // observations not sent for want of a new one
+} td_edge_camera_report;
+
 // What happened so far. Any thread.
 typedef struct td_edge_report {
     td_edge_state state;
     td_edge_counts counts;
     uint64_t outbox_replaced; // observations replaced before they were sent
     uint64_t metrics_failed;  // telemetry that could not be sent
-    uint64_t frame_failed;    // observations not sent for want of a frame
     uint64_t inbox_full;      // answers and replies that found no room
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
     uint64_t resets_failed;                // messages that could not be sent
     uint64_t entered[TD_EDGE_STATE_COUNT]; // each state, how often
     char server[TD_WIRE_MAX_NAME + 1];     // empty: none
+    td_edge_camera_report cameras[TD_WIRE_MAX_IMAGES];
+    uint32_t camera_count;
 } td_edge_report;
 
 td_edge_state td_edge_state_get(const td_edge *edge);
@@ -123,6 +139,7 @@ typedef struct td_edge_times {
     const td_hist *transport_ns; // put -> callback
     const td_hist *installed_ns; // capture -> installed
     const td_hist *control_ns;   // the user's own controller
+    const td_hist *skew_ns;      // between a frame and its state
 } td_edge_times;
 
 td_edge_times td_edge_times_get(const td_edge *edge);

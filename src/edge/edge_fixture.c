@@ -16,19 +16,14 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
-#define FRAMES 256
-
-// A synthetic robot that remembers each command that differs from the last, and
-// where its last frames went.
+// A synthetic robot that remembers each command that differs from the last.
 typedef struct spy {
     td_robot base;
     td_robot *inner;
     size_t count;
     float commands[MAX_COMMANDS][CHANNELS];
-    _Atomic(const uint8_t *) frames[FRAMES];
-    atomic_size_t frame_count;
-    atomic_int broken; // a camera; -1: none
-    atomic_bool mute;  // its joints cannot be read
+    atomic_int broken, blocked; // a camera; -1: none
+    atomic_bool mute;           // its joints cannot be read
 } spy;
 
 static void spy_close(td_robot *robot)
@@ -61,8 +56,8 @@ static td_err spy_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
 {
     spy *self = (spy *)robot;
     if (atomic_load(&self->broken) == (int)camera) return TD_ERR_IO;
-    size_t number = atomic_fetch_add(&self->frame_count, 1);
-    atomic_store(&self->frames[number % FRAMES], ret_rgb);
+    while (atomic_load(&self->blocked) == (int)camera)
+        td_clock_sleep_until(now() + LOOK_NS);
     return td_robot_frame(self->inner, camera, now_ns, ret_rgb);
 }
 
@@ -89,6 +84,7 @@ static td_robot *spy_new(void)
     assert_non_null(self);
     self->base.ops = &spy_ops;
     atomic_init(&self->broken, -1);
+    atomic_init(&self->blocked, -1);
     assert_int_equal(td_robot_open("synthetic", &config, &self->inner, NULL),
                      TD_OK);
     return &self->base;
@@ -101,14 +97,6 @@ const float *world_commands(world *w, size_t *ret_count)
     return &self->commands[0][0];
 }
 
-bool world_has_frame_at(world *w, const void *rgb)
-{
-    spy *self = (spy *)w->robot;
-    for (size_t i = 0; i < FRAMES; i++)
-        if (atomic_load(&self->frames[i]) == rgb) return true;
-    return false;
-}
-
 void world_break_camera(world *w, int camera)
 {
     atomic_store(&((spy *)w->robot)->broken, camera);
@@ -117,6 +105,11 @@ void world_break_camera(world *w, int camera)
 void world_break_driver(world *w, bool broken)
 {
     atomic_store(&((spy *)w->robot)->mute, broken);
+}
+
+void world_block_camera(world *w, int camera)
+{
+    atomic_store(&((spy *)w->robot)->blocked, camera);
 }
 
 static void fill_profile(td_edge_profile *profile)
@@ -144,6 +137,7 @@ static void fill_config(td_edge_config *config)
         .route = {"lab", "trial", "act", "v1", "demo"},
         .client = "arm-0",
         .task = "wave",
+        .camera_period_ns = {20 * TD_NS_PER_MS, 20 * TD_NS_PER_MS},
         .jpeg_quality = 80,
         .cpu = -1,
         .refused_for_ns = 60 * TD_NS_PER_S,
@@ -192,6 +186,7 @@ int world_setup(void **state)
 int world_teardown(void **state)
 {
     world *w = *state;
+    world_block_camera(w, -1);
     if (w->runner) world_stop(w);
     if (w->edge) world_close(w);
     for (size_t i = 0; i < MAX_PUPPETS; i++)

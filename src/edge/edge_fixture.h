@@ -3,9 +3,8 @@
 #define TD_EDGE_EDGE_FIXTURE_H
 
 // For tests of the edge's shell: a network in this process, a robot that
-// remembers its commands and where its frames went, and servers that are
-// puppets: the test's own thread works them while it waits. td_edge_run() has a
-// thread of its own.
+// remembers its commands, and servers that are puppets: the test's own thread
+// works them while it waits. td_edge_run() has a thread of its own.
 //
 // Everything here is for the test's thread, and asserts.
 
@@ -119,11 +118,9 @@ void world_shout_bytes(world *w, const void *bytes, size_t size);
 // Borrowed; the edge must be closed, or be holding.
 const float *world_commands(world *w, size_t *ret_count);
 
-// Whether one of the robot's last frames was taken to exactly this place.
-bool world_has_frame_at(world *w, const void *rgb);
-
-// Makes this camera fail from now on; -1: none does.
+// Makes this camera fail or block from now on; -1: none does.
 void world_break_camera(world *w, int camera);
+void world_block_camera(world *w, int camera);
 
 // Makes reading its joints fail while `broken`.
 void world_break_driver(world *w, bool broken);

@@ -102,7 +102,8 @@ static td_edge_server server_of(const td_edge_finder *finder)
         for (uint32_t j = 0; j < status->camera_count; j++)
             if (td_wire_text_same(profile->cameras[i].name,
                                   status->cameras[j].name))
-                server.wanted[i] = true;
+                server.wanted[i] = (td_media_size){status->cameras[j].height,
+                                                   status->cameras[j].width};
     return server;
 }
 

@@ -2,38 +2,45 @@
 #include "edge/frames.h"
 
 #include "base/clock.h"
-#include "media/jpeg.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-typedef struct camera {
+typedef struct picture {
     const td_wire_camera *wire;
-    size_t size;                 // height x width x 3
-    uint8_t *rgb;                // its own buffer
-    uint8_t *into;               // where its next frame goes
-    td_media_jpeg_encoder *jpeg; // NULL: raw
-    bool chosen;
-} camera;
+    td_edge_camera *camera;
+    td_media_size size; // wanted; height 0: it is not
+    const td_edge_frame *frame;
+    const uint8_t *rgb;        // of that size: the frame's own or `smaller`
+    td_media_resizer *resizer; // to that size; NULL: it is the camera's
+    uint8_t *smaller;
+    td_media_jpeg_encoder *jpeg; // NULL: raw only
+    td_wire_image image;
+} picture;
 
 struct td_edge_frames {
-    camera cameras[TD_WIRE_MAX_IMAGES];
+    picture pictures[TD_WIRE_MAX_IMAGES];
     uint32_t count;
+    bool made, raw; // the images
 };
 
-static td_err camera_init(camera *cam, const td_edge_config *config,
-                          uint32_t index)
+static td_err picture_init(picture *pic, const td_edge_config *config,
+                           td_edge_camera *camera, uint32_t index)
 {
-    cam->wire = &config->profile.cameras[index];
-    cam->size = (size_t)cam->wire->height * cam->wire->width * 3;
-    cam->rgb = malloc(cam->size);
-    if (!cam->rgb) return TD_ERR_NOMEM;
-    if (config->raw_images) return TD_OK;
-    return td_media_jpeg_encoder_new(config->jpeg_quality, TD_MEDIA_CHROMA_420,
-                                     &cam->jpeg);
+    pic->wire = &config->profile.cameras[index];
+    pic->camera = camera;
+    if (config->codec == TD_EDGE_CODEC_RAW) return TD_OK;
+    return td_media_jpeg_encoder_new(config->jpeg_quality, config->jpeg_chroma,
+                                     &pic->jpeg);
+}
+
+static void unscale(picture *pic)
+{
+    if (pic->resizer) td_media_resizer_free(TD_TAKE(pic->resizer));
+    free(TD_TAKE(pic->smaller));
 }
 
 td_err td_edge_frames_new(const td_edge_config *config,
+                          td_edge_camera *const *cameras,
                           td_edge_frames **ret_frames)
 {
     td_edge_frames *frames = calloc(1, sizeof *frames);
@@ -41,7 +48,7 @@ td_err td_edge_frames_new(const td_edge_config *config,
     frames->count = config->profile.camera_count;
     td_err err = TD_OK;
     for (uint32_t i = 0; i < frames->count && err == TD_OK; i++)
-        err = camera_init(&frames->cameras[i], config, i);
+        err = picture_init(&frames->pictures[i], config, cameras[i], i);
     if (err == TD_OK)
         *ret_frames = frames;
     else
@@ -52,53 +59,116 @@ td_err td_edge_frames_new(const td_edge_config *config,
 void td_edge_frames_free(td_edge_frames *frames)
 {
     for (uint32_t i = 0; i < frames->count; i++) {
-        free(frames->cameras[i].rgb);
-        if (frames->cameras[i].jpeg)
-            td_media_jpeg_encoder_free(frames->cameras[i].jpeg);
+        picture *pic = &frames->pictures[i];
+        unscale(pic);
+        if (pic->jpeg) td_media_jpeg_encoder_free(pic->jpeg);
     }
     free(frames);
 }
 
-void td_edge_frames_choose(td_edge_frames *frames,
-                           const bool wanted[TD_WIRE_MAX_IMAGES])
+static size_t bytes_of(td_media_size size)
 {
-    for (uint32_t i = 0; i < frames->count; i++) {
-        frames->cameras[i].chosen = wanted[i];
-        frames->cameras[i].into = frames->cameras[i].rgb;
-    }
+    return (size_t)size.height * size.width * 3;
 }
 
-td_err td_edge_frames_take(td_edge_frames *frames, td_robot *robot)
+static td_err scale_to(picture *pic, td_media_size size, td_errinfo *info)
 {
-    for (uint32_t i = 0; i < frames->count; i++) {
-        const camera *cam = &frames->cameras[i];
-        if (!cam->chosen) continue;
-        TD_TRY(td_robot_frame(robot, i, td_clock_now_ns(&td_clock_monotonic),
-                              cam->into));
+    const td_media_size own = {pic->wire->height, pic->wire->width};
+    if (size.height == pic->size.height && size.width == pic->size.width)
+        return TD_OK;
+    unscale(pic);
+    pic->size = (td_media_size){0};
+    if (size.height != own.height || size.width != own.width) {
+        td_err err = td_media_resizer_new(own, size, &pic->resizer);
+        if (err != TD_OK)
+            return td_fail(info, err, "camera %.*s: %ux%u to %ux%u",
+                           (int)pic->wire->name.size, pic->wire->name.data,
+                           own.height, own.width, size.height, size.width);
+        pic->smaller = malloc(bytes_of(size));
+        if (!pic->smaller) return TD_ERR_NOMEM;
     }
+    pic->size = size;
     return TD_OK;
 }
 
-static td_err show(const camera *cam, td_wire_image *ret_image,
-                   td_errinfo *info)
+static td_err take(picture *pic, int64_t now_ns, td_errinfo *info)
 {
-    const td_wire_camera *wire = cam->wire;
-    if (!cam->jpeg) {
-        *ret_image = (td_wire_image){
-            .name = wire->name,
-            .codec = TD_WIRE_RAW,
-            .shape = {wire->height, wire->width, 3},
-            .data = cam->rgb,
-            .size = cam->size,
-        };
-        return TD_OK;
+    pic->frame = td_edge_camera_newest(pic->camera);
+    if (!td_edge_camera_is_fresh(pic->camera, pic->frame, now_ns))
+        return td_fail(info, TD_ERR_EMPTY, "camera %.*s has no new frame",
+                       (int)pic->wire->name.size, pic->wire->name.data);
+    pic->rgb = pic->frame->rgb;
+    if (!pic->resizer) return TD_OK;
+    td_media_resize(pic->resizer, pic->frame->rgb, pic->smaller);
+    pic->rgb = pic->smaller;
+    return TD_OK;
+}
+
+td_err td_edge_frames_take(td_edge_frames *frames,
+                           const td_media_size wanted[TD_WIRE_MAX_IMAGES],
+                           int64_t now_ns, td_errinfo *info)
+{
+    td_err result = TD_OK;
+    frames->made = false;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        picture *pic = &frames->pictures[i];
+        pic->frame = NULL;
+        if (wanted[i].height == 0) continue;
+        TD_TRY(scale_to(pic, wanted[i], info));
+        td_err err = take(pic, now_ns, info);
+        if (err != TD_OK) result = err; // of the others too it is to be known
     }
+    return result;
+}
+
+bool td_edge_frames_is_stale(const td_edge_frames *frames, uint32_t camera,
+                             int64_t now_ns)
+{
+    const picture *pic = &frames->pictures[camera];
+    return pic->frame &&
+           !td_edge_camera_is_fresh(pic->camera, pic->frame, now_ns);
+}
+
+bool td_edge_frames_are_fresh(const td_edge_frames *frames, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < frames->count; i++)
+        if (td_edge_frames_is_stale(frames, i, now_ns)) return false;
+    return true;
+}
+
+uint32_t
+td_edge_frames_look(const td_edge_frames *frames,
+                    td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES])
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        const picture *pic = &frames->pictures[i];
+        if (pic->frame)
+            ret_images[count++] = (td_edge_similar_image){
+                pic->rgb, pic->size.height, pic->size.width};
+    }
+    return count;
+}
+
+static void make_raw(picture *pic)
+{
+    pic->image = (td_wire_image){
+        .name = pic->wire->name,
+        .codec = TD_WIRE_RAW,
+        .shape = {pic->size.height, pic->size.width, 3},
+        .data = pic->rgb,
+        .size = bytes_of(pic->size),
+    };
+}
+
+// Without a shape it travels as plain bytes, which every server reads.
+static td_err make_jpeg(picture *pic, td_errinfo *info)
+{
     td_slice jpeg;
-    TD_TRY(td_media_jpeg_encode(cam->jpeg, cam->rgb, wire->height, wire->width,
-                                &jpeg, info));
-    // Without a shape it travels as plain bytes, which every server reads.
-    *ret_image = (td_wire_image){
-        .name = wire->name,
+    TD_TRY(td_media_jpeg_encode(pic->jpeg, pic->rgb, pic->size.height,
+                                pic->size.width, &jpeg, info));
+    pic->image = (td_wire_image){
+        .name = pic->wire->name,
         .codec = TD_WIRE_JPEG,
         .data = jpeg.data,
         .size = jpeg.size,
@@ -106,33 +176,37 @@ static td_err show(const camera *cam, td_wire_image *ret_image,
     return TD_OK;
 }
 
-td_err td_edge_frames_show(td_edge_frames *frames, td_wire_obs *obs,
-                           td_errinfo *info)
+td_err td_edge_frames_make(td_edge_frames *frames, bool raw, td_errinfo *info)
 {
+    if (frames->made && frames->raw == raw) return TD_OK;
+    frames->made = false;
     for (uint32_t i = 0; i < frames->count; i++) {
-        if (!frames->cameras[i].chosen) continue;
-        TD_TRY(show(&frames->cameras[i], &obs->images[obs->image_count], info));
-        obs->image_count++;
+        picture *pic = &frames->pictures[i];
+        if (!pic->frame) continue;
+        if (raw)
+            make_raw(pic);
+        else
+            TD_TRY(make_jpeg(pic, info));
     }
+    frames->made = true;
+    frames->raw = raw;
     return TD_OK;
 }
 
-static camera *camera_of(td_edge_frames *frames, const void *rgb)
+void td_edge_frames_show(const td_edge_frames *frames, td_wire_obs *obs)
 {
+    obs->image_count = 0;
     for (uint32_t i = 0; i < frames->count; i++)
-        if (frames->cameras[i].rgb == rgb) return &frames->cameras[i];
-    return NULL;
+        if (frames->pictures[i].frame)
+            obs->images[obs->image_count++] = frames->pictures[i].image;
 }
 
-void td_edge_frames_place(td_edge_frames *frames, const td_slice *parts,
-                          size_t count, uint8_t *bytes)
+void td_edge_frames_skew(const td_edge_frames *frames, int64_t state_ns,
+                         td_hist *skew_ns)
 {
-    for (size_t i = 0; i < count; i++) {
-        camera *cam = camera_of(frames, parts[i].data);
-        if (cam)
-            cam->into = bytes;
-        else
-            memcpy(bytes, parts[i].data, parts[i].size);
-        bytes += parts[i].size;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        const td_edge_frame *frame = frames->pictures[i].frame;
+        if (frame)
+            td_hist_record(skew_ns, llabs(frame->captured_ns - state_ns));
     }
 }

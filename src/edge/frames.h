@@ -2,38 +2,49 @@
 #ifndef TD_EDGE_FRAMES_H
 #define TD_EDGE_FRAMES_H
 
-// The frames that observations show, and where their bytes lie: in buffers of
-// their own, or in the message itself. For each observation: choose, then
-// either take, show and encode (JPEG), or show, encode, place and take (raw).
-// Publisher's thread only.
+// The images of an observation: the newest frames of the cameras that the
+// server wants, each as small as it wants it. For each observation: take, make,
+// show. Publisher's thread only; never blocks.
 
+#include "base/hist.h"
+#include "edge/camera.h"
 #include "edge/edge.h"
 
 typedef struct td_edge_frames td_edge_frames;
 
-// Borrows the configuration. Owned by the caller. NOMEM, or INVALID for a JPEG
-// quality that is none.
+// Borrows the configuration and its cameras. Owned by the caller. NOMEM, or
+// INVALID for a JPEG quality that is none.
 TD_NODISCARD td_err td_edge_frames_new(const td_edge_config *config,
+                                       td_edge_camera *const *cameras,
                                        td_edge_frames **ret_frames);
 void td_edge_frames_free(td_edge_frames *frames);
 
-// Which cameras the next observation shows, each in its own buffer.
-void td_edge_frames_choose(td_edge_frames *frames,
-                           const bool wanted[TD_WIRE_MAX_IMAGES]);
+// Takes the newest frame of each camera that is wanted, in the size that is;
+// height 0: it is not. What was made before is gone. EMPTY when one of them has
+// no new frame, INVALID (larger than the camera's), NOMEM.
+TD_NODISCARD td_err td_edge_frames_take(
+    td_edge_frames *frames, const td_media_size wanted[TD_WIRE_MAX_IMAGES],
+    int64_t now_ns, td_errinfo *info);
 
-// Takes a frame of each chosen camera. Blocks as the robot does. As
-// td_robot_frame().
-TD_NODISCARD td_err td_edge_frames_take(td_edge_frames *frames,
-                                        td_robot *robot);
+// Whether a camera is wanted and its frame, as taken last, is not new.
+bool td_edge_frames_is_stale(const td_edge_frames *frames, uint32_t camera,
+                             int64_t now_ns);
+bool td_edge_frames_are_fresh(const td_edge_frames *frames, int64_t now_ns);
 
-// Adds the chosen cameras' images: a raw one may still be taken later, for a
-// JPEG the frame must be there. As td_media_jpeg_encode().
-TD_NODISCARD td_err td_edge_frames_show(td_edge_frames *frames,
-                                        td_wire_obs *obs, td_errinfo *info);
+// The frames that were taken, borrowed until the next. Returns how many.
+uint32_t
+td_edge_frames_look(const td_edge_frames *frames,
+                    td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES]);
 
-// Writes an observation that shows raw frames to `bytes`, all but the frames:
-// these are taken into their places in it.
-void td_edge_frames_place(td_edge_frames *frames, const td_slice *parts,
-                          size_t count, uint8_t *bytes);
+// Makes images of what was taken, once. As td_media_jpeg_encode().
+TD_NODISCARD td_err td_edge_frames_make(td_edge_frames *frames, bool raw,
+                                        td_errinfo *info);
+
+// Adds what was made; borrowed until the next is taken or made.
+void td_edge_frames_show(const td_edge_frames *frames, td_wire_obs *obs);
+
+// Records how far each frame is from the state in time.
+void td_edge_frames_skew(const td_edge_frames *frames, int64_t state_ns,
+                         td_hist *skew_ns);
 
 #endif

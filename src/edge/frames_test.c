@@ -3,7 +3,9 @@
 #include "robot/synthetic/frame.h"
 #include "robot/synthetic/synthetic.h"
 
-#define MAX_FRAME_BYTES (96 * 128 * 3)
+#define HEIGHT 96
+#define WIDTH 128
+#define FRAME_BYTES (HEIGHT * WIDTH * 3)
 
 static void want_top(td_wire_status *status)
 {
@@ -16,112 +18,307 @@ static void want_both(td_wire_status *status)
     status->camera_count = 2;
 }
 
-static uint32_t shown;      // images in the newest observation
-static bool in_place;       // each of its frames was taken where it came out
-static uint64_t counter[2]; // of their newest frames, and one
-
-// The frame that this counter belongs to, whole.
-static void assert_frame(const td_wire_image *image, uint64_t number)
+static void want_half(td_wire_status *status)
 {
-    static uint8_t expected[MAX_FRAME_BYTES];
+    status->cameras[0].height = HEIGHT / 2;
+    status->cameras[0].width = WIDTH / 2;
+}
+
+static uint32_t shown;      // images in the newest observation
+static uint64_t counter[2]; // of their newest frames
+static uint64_t enough;     // for the predicates below
+
+static void render(uint64_t number, uint32_t height, uint32_t width,
+                   uint8_t *ret_rgb)
+{
     td_robot_synthetic_frame frame;
-    assert_true(image->size <= sizeof expected);
-    assert_int_equal(
-        td_robot_synthetic_frame_init(&frame, image->shape[0], image->shape[1]),
-        TD_OK);
-    td_robot_synthetic_frame_render(&frame, number, expected);
-    assert_memory_equal(image->data, expected, image->size);
+    assert_int_equal(td_robot_synthetic_frame_init(&frame, height, width),
+                     TD_OK);
+    td_robot_synthetic_frame_render(&frame, number, ret_rgb);
     td_robot_synthetic_frame_done(&frame);
 }
 
-static void assert_newer_frame(const td_wire_image *image)
+// Whole, and no older than the one before it.
+static void assert_frame(const td_wire_image *image)
 {
+    static uint8_t expected[FRAME_BYTES];
     size_t camera = td_wire_text_is(image->name, "top") ? 0 : 1;
     uint64_t number = 0;
     assert_int_equal(image->codec, TD_WIRE_RAW);
+    assert_true(image->size <= sizeof expected);
     assert_int_equal(td_robot_synthetic_counter(image->data, image->shape[0],
                                                 image->shape[1], &number),
                      TD_OK);
     assert_true(number >= counter[camera]);
-    counter[camera] = number + 1;
-    assert_frame(image, number);
+    counter[camera] = number;
+    render(number, image->shape[0], image->shape[1], expected);
+    assert_memory_equal(image->data, expected, image->size);
 }
 
 static void look_at_frames(world *w, const td_wire_obs *obs)
 {
+    (void)w;
     shown = obs->image_count;
-    in_place = true;
-    for (uint32_t i = 0; i < obs->image_count; i++) {
-        assert_newer_frame(&obs->images[i]);
-        in_place &= world_has_frame_at(w, obs->images[i].data);
-    }
+    for (uint32_t i = 0; i < obs->image_count; i++)
+        assert_frame(&obs->images[i]);
 }
 
 static void open_raw(world *w, void (*edit_status)(td_wire_status *status))
 {
     counter[0] = counter[1] = 0;
-    w->config.raw_images = true;
+    w->config.codec = TD_EDGE_CODEC_RAW;
     puppet *p = puppet_open(w, 0, "gpu-1");
     p->edit_status = edit_status;
     p->see = look_at_frames;
 }
 
-// In this process a lent message is received where it was written.
+static uint64_t stale(const world *w)
+{
+    return w->report.counts.skipped[TD_EDGE_SKIP_STALE];
+}
+
+static bool has_stale_enough(world *w)
+{
+    return stale(w) >= enough;
+}
+
+static bool has_sent_enough(world *w)
+{
+    return w->report.counts.sent >= enough;
+}
+
 static void assert_frames_arrive(world *w,
                                  void (*edit_status)(td_wire_status *status),
-                                 uint32_t images, bool lent)
+                                 uint32_t images)
 {
     open_raw(w, edit_status);
     world_stream(w);
     world_until(w, has_merged_twenty);
     assert_int_equal(shown, images);
-    assert_int_equal(in_place, lent);
-    assert_int_equal(w->report.frame_failed, 0);
+    assert_int_equal(w->report.counts.skipped[TD_EDGE_SKIP_FAILED], 0);
 }
 
-static void a_raw_frame_is_taken_into_the_message(void **state)
+static void a_raw_frame_arrives_in_a_loan(void **state)
 {
-    assert_frames_arrive(*state, NULL, 1, true);
+    assert_frames_arrive(*state, NULL, 1);
 }
 
-static void every_raw_frame_is_taken_into_its_place(void **state)
+static void every_raw_frame_arrives(void **state)
 {
-    assert_frames_arrive(*state, want_both, 2, true);
+    assert_frames_arrive(*state, want_both, 2);
 }
 
 static void a_raw_frame_that_is_not_worth_a_loan_arrives_too(void **state)
 {
-    assert_frames_arrive(*state, want_top, 1, false);
+    assert_frames_arrive(*state, want_top, 1);
 }
 
-static bool has_failed_often(world *w)
-{
-    return w->report.frame_failed >= 3;
-}
-
-static void a_frame_that_fails_half_way_sends_nothing(void **state)
+static void the_time_between_each_frame_and_its_state_is_recorded(void **state)
 {
     world *w = *state;
-    w->config.core.ask.resend_min_ns = TD_NS_PER_MS;
-    w->config.core.ask.resend_max_ns = TD_NS_PER_MS;
     open_raw(w, want_both);
-    world_break_camera(w, 1);
     world_stream(w);
-    world_until(w, has_failed_often);
-    assert_int_equal(w->puppets[0].observations, 0);
-    assert_int_equal(w->report.counts.sent, 0);
-    world_break_camera(w, -1);
     world_until(w, has_merged_twenty);
+    const td_hist *skew_ns = td_edge_times_get(w->edge).skew_ns;
+    assert_true(atomic_load(&skew_ns->count) >= 2 * 20);
+}
+
+// Nothing is sent while the hand's camera has no new frame; the tick and the
+// other camera do not wait for it.
+static void assert_nothing_goes(world *w)
+{
+    enough = stale(w) + 1; // what was fresh before has gone
+    world_until(w, has_stale_enough);
+    td_edge_report before = w->report;
+    enough = stale(w) + 20;
+    world_until(w, has_stale_enough);
+    const td_edge_report *after = &w->report;
+    assert_int_equal(after->counts.sent, before.counts.sent);
+    assert_true(after->counts.ticks > before.counts.ticks);
+    assert_true(after->cameras[0].taken > before.cameras[0].taken);
+    assert_int_equal(after->cameras[1].taken, before.cameras[1].taken);
+    assert_true(after->cameras[1].stale >= before.cameras[1].stale + 20);
+}
+
+static void assert_all_goes(world *w)
+{
+    enough = w->report.counts.sent + 20;
+    world_until(w, has_sent_enough);
     assert_int_equal(shown, 2);
+}
+
+static void a_camera_that_fails_has_nothing_stale_sent(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_both);
+    world_stream(w);
+    assert_all_goes(w);
+    world_break_camera(w, 1);
+    assert_nothing_goes(w);
+    assert_true(w->report.cameras[1].failed > 0);
+    assert_int_equal(w->report.cameras[0].failed, 0);
+    world_break_camera(w, -1);
+    assert_all_goes(w);
+}
+
+static void a_camera_that_blocks_has_nothing_stale_sent(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_both);
+    world_stream(w);
+    assert_all_goes(w);
+    world_block_camera(w, 1);
+    assert_nothing_goes(w);
+    world_block_camera(w, -1);
+    assert_all_goes(w);
+}
+
+static void the_first_frame_is_waited_for(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_both);
+    world_block_camera(w, 1);
+    world_stream(w);
+    assert_nothing_goes(w);
+    assert_int_equal(w->report.counts.sent, 0);
+    world_block_camera(w, -1);
+    assert_all_goes(w);
+}
+
+static void a_camera_that_nobody_wants_may_block(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_top);
+    world_block_camera(w, 1);
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_int_equal(w->report.cameras[1].taken, 0);
+    assert_int_equal(w->report.cameras[1].stale, 0);
+}
+
+static bool is_accounted_for(world *w)
+{
+    const td_edge_report *report = &w->report;
+    uint64_t ended = report->counts.sent + report->outbox_replaced;
+    for (int i = 0; i < TD_EDGE_SKIP_COUNT; i++)
+        ended += report->counts.skipped[i];
+    return ended == report->counts.asked;
+}
+
+static void every_ask_is_accounted_for(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_both);
+    world_stream(w);
+    assert_all_goes(w);
+    world_break_camera(w, 0);
+    enough = stale(w) + 20;
+    world_until(w, has_stale_enough);
+    world_stop(w);
+    world_until(w, is_accounted_for);
+}
+
+// The frame that this small one was made from is among those taken.
+static void look_at_small_frame(world *w, const td_wire_obs *obs)
+{
+    static uint8_t frame[FRAME_BYTES], expected[FRAME_BYTES / 4];
+    const td_wire_image *image = &obs->images[0];
+    td_media_resizer *resizer = NULL;
+    assert_int_equal(image->shape[0], HEIGHT / 2);
+    assert_int_equal(image->shape[1], WIDTH / 2);
+    assert_int_equal(image->size, sizeof expected);
+    if (shown++ > 0) return;
+    assert_int_equal(
+        td_media_resizer_new((td_media_size){HEIGHT, WIDTH},
+                             (td_media_size){HEIGHT / 2, WIDTH / 2}, &resizer),
+        TD_OK);
+    td_edge_report_get(w->edge, &w->report);
+    bool found = false;
+    for (uint64_t i = 0; i <= w->report.cameras[1].taken && !found; i++) {
+        render(i, HEIGHT, WIDTH, frame);
+        td_media_resize(resizer, frame, expected);
+        found = memcmp(image->data, expected, sizeof expected) == 0;
+    }
+    td_media_resizer_free(resizer);
+    assert_true(found);
+}
+
+static void a_smaller_picture_is_sent_where_one_is_wanted(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_half);
+    w->puppets[0].see = look_at_small_frame;
+    w->config.profile.downscale = true;
+    shown = 0;
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_true(shown >= 20);
+}
+
+static void a_smaller_picture_may_be_forbidden(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_half);
+    world_open(w);
+    world_run(w);
+    world_until(w, has_returned);
+    assert_int_equal(w->result, TD_ERR_MISMATCH);
+    assert_non_null(strstr(w->why.text, "expected_cameras.hand"));
+    assert_non_null(strstr(w->why.text, "downscale is off"));
+}
+
+static uint8_t sampling; // of the last JPEG's brightness, as its header says
+
+static void look_at_sampling(world *w, const td_wire_obs *obs)
+{
+    static const uint8_t frame_header[] = {0xff, 0xc0};
+    const td_wire_image *image = &obs->images[0];
+    (void)w;
+    assert_int_equal(image->codec, TD_WIRE_JPEG);
+    const uint8_t *at =
+        memmem(image->data, image->size, frame_header, sizeof frame_header);
+    assert_non_null(at);
+    sampling = at[11]; // after length, depth, sides, their number and an id
+}
+
+static void the_chroma_is_as_set(void **state)
+{
+    static const struct {
+        td_media_chroma chroma;
+        uint8_t sampling;
+    } cases[] = {
+        {TD_MEDIA_CHROMA_420, 0x22},
+        {TD_MEDIA_CHROMA_422, 0x21},
+        {TD_MEDIA_CHROMA_444, 0x11},
+    };
+    world *w = *state;
+    puppet_open(w, 0, "gpu-1")->see = look_at_sampling;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        w->config.jpeg_chroma = cases[i].chroma;
+        world_stream(w);
+        enough = 3;
+        world_until(w, has_sent_enough);
+        world_stop(w);
+        world_close(w);
+        assert_int_equal(sampling, cases[i].sampling);
+    }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        WORLD_TEST(a_raw_frame_is_taken_into_the_message),
-        WORLD_TEST(every_raw_frame_is_taken_into_its_place),
+        WORLD_TEST(a_raw_frame_arrives_in_a_loan),
+        WORLD_TEST(every_raw_frame_arrives),
         WORLD_TEST(a_raw_frame_that_is_not_worth_a_loan_arrives_too),
-        WORLD_TEST(a_frame_that_fails_half_way_sends_nothing),
+        WORLD_TEST(the_time_between_each_frame_and_its_state_is_recorded),
+        WORLD_TEST(a_camera_that_fails_has_nothing_stale_sent),
+        WORLD_TEST(a_camera_that_blocks_has_nothing_stale_sent),
+        WORLD_TEST(the_first_frame_is_waited_for),
+        WORLD_TEST(a_camera_that_nobody_wants_may_block),
+        WORLD_TEST(every_ask_is_accounted_for),
+        WORLD_TEST(a_smaller_picture_is_sent_where_one_is_wanted),
+        WORLD_TEST(a_smaller_picture_may_be_forbidden),
+        WORLD_TEST(the_chroma_is_as_set),
     };
     return cmocka_run_group_tests_name("edge/frames", tests, NULL, NULL);
 }

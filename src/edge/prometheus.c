@@ -22,8 +22,6 @@ static const struct {
             "Observations that the tick asked for."),
     COUNTER("observations_replaced", outbox_replaced,
             "Observations replaced by a newer one before they were sent."),
-    COUNTER("observations_frameless", frame_failed,
-            "Observations not sent for want of a camera's frame."),
     COUNTER("observations_sent", counts.sent,
             "Observations handed to the transport."),
     COUNTER("blends_refused", counts.blends_refused,
@@ -68,6 +66,42 @@ static void write_limits(td_prom *prom, const td_edge_counts *counts)
                         (td_prom_label[]){{"limit", limit}, {0}},
                         counts->limited[i]);
     }
+}
+
+static void write_skips(td_prom *prom, const td_edge_counts *counts)
+{
+    for (int i = 0; i < TD_EDGE_SKIP_COUNT; i++) {
+        const char *why = td_edge_skip_name((td_edge_skip)i);
+        td_prom_counter(prom, "tendon_edge_observations_skipped_total",
+                        "Observations asked for and not sent, by why.",
+                        (td_prom_label[]){{"why", why}, {0}},
+                        counts->skipped[i]);
+    }
+}
+
+static void write_cameras(td_prom *prom, const td_edge_report *report)
+{
+    static const struct {
+        const char *name, *help;
+        size_t offset; // of the uint64_t in td_edge_camera_report
+    } rows[] = {
+        {"tendon_edge_camera_frames_total", "Frames that came.",
+         offsetof(td_edge_camera_report, taken)},
+        {"tendon_edge_camera_failed_total", "Frames that did not come.",
+         offsetof(td_edge_camera_report, failed)},
+        {"tendon_edge_camera_stale_total",
+         "Observations not sent for want of a new frame of this camera.",
+         offsetof(td_edge_camera_report, stale)},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(rows); i++)
+        for (uint32_t j = 0; j < report->camera_count; j++) {
+            const td_edge_camera_report *camera = &report->cameras[j];
+            uint64_t value;
+            memcpy(&value, (const char *)camera + rows[i].offset, sizeof value);
+            td_prom_counter(prom, rows[i].name, rows[i].help,
+                            (td_prom_label[]){{"camera", camera->name}, {0}},
+                            value);
+        }
 }
 
 // PENDING is no end: an observation leaves it again.
@@ -133,6 +167,9 @@ static void write_times(td_prom *prom, const td_edge_times *times)
                       "From an observation's capture to its chunk's "
                       "installation.",
                       NULL, times->installed_ns);
+    td_prom_histogram(prom, "tendon_edge_skew_seconds",
+                      "Between a frame and the state that it was sent with.",
+                      NULL, times->skew_ns);
 }
 
 void td_edge_prometheus_write(td_prom *prom, const char *client,
@@ -147,6 +184,8 @@ void td_edge_prometheus_write(td_prom *prom, const char *client,
     write_counters(prom, report);
     write_failsafes(prom, &report->counts);
     write_limits(prom, &report->counts);
+    write_skips(prom, &report->counts);
+    write_cameras(prom, report);
     write_outcomes(prom, &report->counts);
     write_strays(prom, &report->counts);
     td_prom_gauge(prom, "tendon_edge_buffer_rows", "Actions left to play.",

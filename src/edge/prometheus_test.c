@@ -11,12 +11,13 @@
 #include <cmocka.h>
 
 static td_edge_report report;
-static td_hist lateness, age, control, transport, installed;
+static td_hist lateness, age, control, transport, installed, skew;
 static const td_edge_times times = {.lateness_ns = &lateness,
                                     .age_ns = &age,
                                     .control_ns = &control,
                                     .transport_ns = &transport,
-                                    .installed_ns = &installed};
+                                    .installed_ns = &installed,
+                                    .skew_ns = &skew};
 static char *text; // as written last
 
 static int setup(void **state)
@@ -28,6 +29,7 @@ static int setup(void **state)
     td_hist_init(&control);
     td_hist_init(&transport);
     td_hist_init(&installed);
+    td_hist_init(&skew);
     return 0;
 }
 
@@ -70,7 +72,6 @@ static void each_counter_has_its_name(void **state)
     report.counts.left = 106;
     report.missed_ticks = 107;
     report.outbox_replaced = 108;
-    report.frame_failed = 109;
     report.inbox_full = 110;
     report.driver_failed = 111;
     report.metrics_failed = 112;
@@ -85,7 +86,6 @@ static void each_counter_has_its_name(void **state)
     assert_line("tendon_edge_buffer_rows 106");
     assert_line("tendon_edge_missed_ticks_total 107");
     assert_line("tendon_edge_observations_replaced_total 108");
-    assert_line("tendon_edge_observations_frameless_total 109");
     assert_line("tendon_edge_inbox_full_total 110");
     assert_line("tendon_edge_driver_failed_total 111");
     assert_line("tendon_edge_metrics_failed_total 112");
@@ -150,6 +150,22 @@ static void fail_safe_and_limits_are_labels(void **state)
     assert_null(strstr(text, "why=\"none\""));
 }
 
+static void skips_and_cameras_are_labels(void **state)
+{
+    (void)state;
+    report.counts.skipped[TD_EDGE_SKIP_STALE] = 8;
+    report.camera_count = 2;
+    report.cameras[0] = (td_edge_camera_report){"top", 9, 10, 11};
+    report.cameras[1] = (td_edge_camera_report){"hand", 12, 13, 14};
+    write_all();
+    assert_line(
+        "tendon_edge_observations_skipped_total{why=\"frame_stale\"} 8");
+    assert_line("tendon_edge_camera_frames_total{camera=\"top\"} 9");
+    assert_line("tendon_edge_camera_failed_total{camera=\"top\"} 10");
+    assert_line("tendon_edge_camera_stale_total{camera=\"top\"} 11");
+    assert_line("tendon_edge_camera_frames_total{camera=\"hand\"} 12");
+}
+
 static void what_may_fall_is_no_counter(void **state)
 {
     (void)state;
@@ -188,6 +204,7 @@ static void times_are_in_seconds(void **state)
     td_hist_record(&control, 20 * TD_NS_PER_US);
     td_hist_record(&transport, 3 * TD_NS_PER_MS);
     td_hist_record(&installed, 2 * TD_NS_PER_S);
+    td_hist_record(&skew, 20 * TD_NS_PER_MS);
     write_all();
     assert_line("tendon_edge_lateness_seconds_bucket{le=\"0.00005\"} 0");
     assert_line("tendon_edge_lateness_seconds_bucket{le=\"0.0001\"} 1");
@@ -197,6 +214,7 @@ static void times_are_in_seconds(void **state)
     assert_line("tendon_edge_transport_seconds_sum 0.003000000");
     assert_line("tendon_edge_installed_seconds_sum 2.000000000");
     assert_line("tendon_edge_installed_seconds_count 1");
+    assert_line("tendon_edge_skew_seconds_sum 0.020000000");
 }
 
 // As a reader of the format counts: a second TYPE line is an error.
@@ -222,6 +240,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(fail_safe_and_limits_are_labels, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(outcomes_and_strays_are_labels, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(skips_and_cameras_are_labels, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(what_may_fall_is_no_counter, setup,
                                         teardown),

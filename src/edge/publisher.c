@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Takes frames, encodes and sends. Raw frames are taken into the message itself
-// where the transport lends a place for it. Otherwise the frames' own buffers
-// are lent to the transport, and not touched again before it has given them
-// back.
+// Makes images, encodes and sends. The tick wakes it with its ask, so that the
+// frames are taken and compressed while the driver reads the state.
+//
+// Raw frames are copied once, into the place in shared memory that the
+// transport lends for the message. What it lends no place for goes in parts:
+// then the frames' own buffers are lent to the transport, and not touched again
+// before it has given them back.
 #include "base/log.h"
 #include "edge/frames.h"
 #include "edge/shell.h"
@@ -19,21 +22,35 @@ struct td_edge_publisher {
     td_net_pub *pub;
     td_wire_encoder *encoder;
     td_edge_frames *frames;
-    char task[TD_WIRE_MAX_TEXT + 1]; // of the present observation
-    td_net_loan *loan;               // where the message lies; NULL: in parts
-    bool lent;                       // the parts, to the transport
-    td_event released;               // by the transport
+    td_edge_similar similar;
+    td_edge_codec_choice choice;
+    uint64_t connection, episode; // of what was sent last
+    uint64_t prepared_seq;        // what frames are taken for; 0: nothing
+    int64_t spent_ns;             // on it so far
+    td_wire_obs obs;
+    char task[TD_WIRE_MAX_TEXT + 1];
+    bool raw;          // its images
+    td_net_loan *loan; // where the message lies; NULL: in parts
+    bool lent;         // the parts, to the transport
+    td_event released; // by the transport
 };
+
+static int64_t now(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
 
 static td_err publisher_init(td_edge_publisher *publisher, td_errinfo *info)
 {
     td_edge *edge = publisher->edge;
+    const td_edge_config *config = &edge->config;
     char key[TD_WIRE_MAX_KEY];
     td_event_init(&publisher->released);
+    td_edge_codec_begin(&publisher->choice, config->codec);
+    TD_TRY(td_edge_similar_init(&publisher->similar, &config->similar));
     TD_TRY(td_wire_encoder_new(&publisher->encoder));
-    TD_TRY(td_edge_frames_new(&edge->config, &publisher->frames));
-    TD_TRY(td_wire_key(&edge->config.route, edge->config.client, "obs", key,
-                       info));
+    TD_TRY(td_edge_frames_new(config, edge->cameras, &publisher->frames));
+    TD_TRY(td_wire_key(&config->route, config->client, "obs", key, info));
     return td_net_publish(edge->net, key, &obs_qos, &publisher->pub, info);
 }
 
@@ -63,63 +80,119 @@ void td_edge_publisher_free(td_edge_publisher *publisher)
     free(publisher);
 }
 
-static bool buffers_back(td_edge_publisher *publisher)
+static td_err take_buffers_back(td_edge_publisher *publisher, td_errinfo *info)
 {
-    if (!publisher->lent) return true;
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + RELEASE_WAIT_NS;
-    if (!td_event_wait_until(&publisher->released, until_ns)) return false;
+    if (!publisher->lent) return TD_OK;
+    if (!td_event_wait_until(&publisher->released, now() + RELEASE_WAIT_NS))
+        return td_fail(info, TD_ERR_BUSY, "the last one is still being sent");
     publisher->lent = false;
-    return true;
+    return TD_OK;
 }
 
-static void choose_cameras(td_edge_publisher *publisher)
+// What was learnt of one server is nothing to the next.
+static void meet_server(td_edge_publisher *publisher)
+{
+    uint64_t connection = atomic_load(&publisher->edge->connection);
+    if (connection == publisher->connection) return;
+    publisher->connection = connection;
+    td_edge_codec_begin(&publisher->choice, publisher->edge->config.codec);
+    td_edge_similar_forget(&publisher->similar);
+}
+
+static td_err make_images(td_edge_publisher *publisher, bool raw,
+                          td_errinfo *info)
+{
+    publisher->raw = raw;
+    return td_edge_frames_make(publisher->frames, raw, info);
+}
+
+// Takes the frames, and makes images of them unless they may not be sent.
+static td_err prepare(td_edge_publisher *publisher, uint64_t seq,
+                      td_errinfo *info)
 {
     td_edge *edge = publisher->edge;
-    bool wanted[TD_WIRE_MAX_IMAGES];
+    td_media_size wanted[TD_WIRE_MAX_IMAGES];
+    publisher->prepared_seq = 0;
+    TD_TRY(take_buffers_back(publisher, info));
+    meet_server(publisher);
     pthread_mutex_lock(&edge->lock);
     memcpy(wanted, edge->wanted, sizeof wanted);
     pthread_mutex_unlock(&edge->lock);
-    td_edge_frames_choose(publisher->frames, wanted);
+    int64_t began_ns = now();
+    TD_TRY(td_edge_frames_take(publisher->frames, wanted, began_ns, info));
+    if (!publisher->similar.settings.on)
+        TD_TRY(make_images(publisher, td_edge_codec_is_raw(&publisher->choice),
+                           info));
+    publisher->spent_ns = now() - began_ns;
+    publisher->prepared_seq = seq;
+    return TD_OK;
 }
 
-static const char *present_task(td_edge_publisher *publisher)
+// A driver that took long may have made the frames old.
+static bool is_prepared(const td_edge_publisher *publisher, uint64_t seq)
+{
+    return publisher->prepared_seq == seq &&
+           publisher->connection == atomic_load(&publisher->edge->connection) &&
+           td_edge_frames_are_fresh(publisher->frames, now());
+}
+
+// Takes the present task. True: it is another one.
+static bool take_task(td_edge_publisher *publisher)
 {
     td_edge *edge = publisher->edge;
     pthread_mutex_lock(&edge->lock);
-    memcpy(publisher->task, edge->task, strlen(edge->task) + 1);
+    bool changed = strcmp(publisher->task, edge->task) != 0;
+    if (changed) memcpy(publisher->task, edge->task, sizeof publisher->task);
     pthread_mutex_unlock(&edge->lock);
-    return publisher->task;
+    return changed;
 }
 
-static td_err encode(td_edge_publisher *publisher, td_wire_obs *obs,
-                     td_errinfo *info)
+// Nothing is similar in another task or episode.
+static void follow(td_edge_publisher *publisher, uint64_t episode)
 {
-    TD_TRY(td_edge_frames_show(publisher->frames, obs, info));
-    return td_wire_obs_encode(publisher->encoder, obs, info);
+    if (take_task(publisher) || episode != publisher->episode)
+        td_edge_similar_forget(&publisher->similar);
+    publisher->episode = episode;
 }
 
-static void borrow(td_edge_publisher *publisher)
+static bool is_similar(td_edge_publisher *publisher,
+                       const td_edge_outgoing *outgoing)
 {
-    size_t count;
-    const td_slice *parts = td_wire_encoder_parts(publisher->encoder, &count);
+    td_edge_similar_image images[TD_WIRE_MAX_IMAGES];
+    uint32_t count = td_edge_frames_look(publisher->frames, images);
+    return td_edge_similar_check(&publisher->similar, outgoing->state,
+                                 publisher->edge->config.core.channels, images,
+                                 count, outgoing->asking.must_go);
+}
+
+static td_err encode(td_edge_publisher *publisher, bool raw, td_errinfo *info)
+{
+    TD_TRY(make_images(publisher, raw, info));
+    td_edge_frames_show(publisher->frames, &publisher->obs);
+    return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
+}
+
+static bool borrow(td_edge_publisher *publisher)
+{
     size_t size = td_wire_encoder_size(publisher->encoder);
-    if (td_net_lend(publisher->pub, size, &publisher->loan) == TD_OK)
-        td_edge_frames_place(publisher->frames, parts, count,
-                             publisher->loan->bytes);
+    if (td_net_lend(publisher->pub, size, &publisher->loan) != TD_OK)
+        return false;
+    td_wire_encoder_join(publisher->encoder, publisher->loan->bytes);
+    return true;
 }
 
-static td_err write_obs(td_edge_publisher *publisher, td_wire_obs *obs,
-                        td_errinfo *info)
+// Raw images that no place is lent for go as JPEG where that is allowed.
+static td_err write_obs(td_edge_publisher *publisher,
+                        const td_edge_outgoing *outgoing, td_errinfo *info)
 {
-    td_robot *robot = publisher->edge->robot;
-    choose_cameras(publisher);
-    if (!publisher->edge->config.raw_images) {
-        TD_TRY(td_edge_frames_take(publisher->frames, robot));
-        return encode(publisher, obs, info);
-    }
-    TD_TRY(encode(publisher, obs, info));
-    borrow(publisher);
-    return td_edge_frames_take(publisher->frames, robot);
+    const td_edge_config *config = &publisher->edge->config;
+    td_edge_observe(&config->core, config->client, publisher->task, outgoing,
+                    &publisher->obs);
+    TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
+    if (!publisher->raw || publisher->obs.image_count == 0) return TD_OK;
+    if (borrow(publisher) || config->codec == TD_EDGE_CODEC_RAW) return TD_OK;
+    (void)td_edge_codec_tried(&publisher->choice, true, INT64_MAX);
+    return encode(publisher, false, info);
 }
 
 static void on_release(void *user)
@@ -139,7 +212,7 @@ static td_err put(td_edge_publisher *publisher)
 
 // It is entered as sent before it is put, since the answer may be quicker than
 // this thread.
-static void send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
+static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
 {
     td_edge *edge = publisher->edge;
     td_edge_sent sent = {
@@ -147,54 +220,121 @@ static void send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
         .episode = outgoing->episode,
         .cursor = outgoing->cursor,
         .captured_ns = outgoing->captured_ns,
-        .put_ns = td_clock_now_ns(&td_clock_monotonic),
+        .put_ns = now(),
     };
     pthread_mutex_lock(&edge->lock);
     bool current = td_edge_core_sent(edge->core, &sent);
     pthread_mutex_unlock(&edge->lock);
     if (!current && publisher->loan) td_net_loan_free(TD_TAKE(publisher->loan));
-    if (!current || put(publisher) == TD_OK) return;
+    if (!current) return false;
+    if (put(publisher) == TD_OK) return true;
     pthread_mutex_lock(&edge->lock);
     td_edge_core_unsent(edge->core, sent.seq);
     pthread_mutex_unlock(&edge->lock);
+    return false;
 }
 
-static void note_failure(td_edge *edge, td_err err, const char *text)
+static void say_choice(const td_edge_codec_choice *choice)
 {
-    uint64_t count = atomic_fetch_add(&edge->frame_failed, 1) + 1;
-    if ((count & (count - 1)) == 0)
+    double raw_ms = (double)choice->cost_ns[TD_EDGE_CODEC_RAW] / TD_NS_PER_MS;
+    double jpeg_ms = (double)choice->cost_ns[TD_EDGE_CODEC_JPEG] / TD_NS_PER_MS;
+    if (choice->cost_ns[TD_EDGE_CODEC_RAW] == INT64_MAX)
+        td_log_text(TD_LOG_INFO,
+                    "edge: images travel as jpeg: there is no shared memory "
+                    "with this server for them");
+    else if (td_edge_codec_is_raw(choice))
+        td_log_text(TD_LOG_INFO,
+                    "edge: images travel raw through shared memory (%.2f ms "
+                    "against %.2f ms as jpeg)",
+                    raw_ms, jpeg_ms);
+    else
+        td_log_text(TD_LOG_INFO,
+                    "edge: images travel as jpeg (%.2f ms against %.2f ms raw)",
+                    jpeg_ms, raw_ms);
+}
+
+static void note_sent(td_edge_publisher *publisher,
+                      const td_edge_outgoing *outgoing)
+{
+    td_edge_similar_note_sent(&publisher->similar);
+    td_edge_frames_skew(publisher->frames, outgoing->captured_ns,
+                        &publisher->edge->skew_ns);
+    if (publisher->obs.image_count > 0 &&
+        td_edge_codec_tried(&publisher->choice, publisher->raw,
+                            publisher->spent_ns))
+        say_choice(&publisher->choice);
+}
+
+static void count_stale(td_edge_publisher *publisher)
+{
+    td_edge *edge = publisher->edge;
+    for (uint32_t i = 0; i < edge->config.profile.camera_count; i++)
+        if (td_edge_frames_is_stale(publisher->frames, i, now()))
+            atomic_fetch_add(&edge->stale[i], 1);
+}
+
+static void skip(td_edge_publisher *publisher, uint64_t seq, td_edge_skip why,
+                 const char *text)
+{
+    td_edge *edge = publisher->edge;
+    td_edge_counts counts;
+    pthread_mutex_lock(&edge->lock);
+    td_edge_core_skipped(edge->core, seq, why);
+    td_edge_core_counts(edge->core, &counts);
+    pthread_mutex_unlock(&edge->lock);
+    uint64_t count = counts.skipped[why];
+    if (why != TD_EDGE_SKIP_SIMILAR && (count & (count - 1)) == 0)
         td_log_text(TD_LOG_WARN,
-                    "publisher: observation not sent: %s %s (%llu so far)",
-                    td_err_text(err), text, (unsigned long long)count);
+                    "publisher: observation not sent: %s (%llu so far)", text,
+                    (unsigned long long)count);
+}
+
+static void give_up(td_edge_publisher *publisher, uint64_t seq, td_err err,
+                    const td_errinfo *info)
+{
+    bool stale = err == TD_ERR_EMPTY;
+    if (stale) count_stale(publisher);
+    skip(publisher, seq, stale ? TD_EDGE_SKIP_STALE : TD_EDGE_SKIP_FAILED,
+         info->text[0] ? info->text : td_err_text(err));
 }
 
 static void publish(td_edge_publisher *publisher,
-                    const td_edge_outgoing *outgoing, td_wire_obs *obs)
+                    const td_edge_outgoing *outgoing)
 {
-    td_edge *edge = publisher->edge;
+    uint64_t seq = outgoing->asking.seq;
     td_errinfo info = {.text = ""};
-    if (!buffers_back(publisher)) {
-        note_failure(edge, TD_ERR_BUSY, "the last one is still being sent");
+    td_err err =
+        is_prepared(publisher, seq) ? TD_OK : prepare(publisher, seq, &info);
+    follow(publisher, outgoing->episode);
+    if (err == TD_OK && is_similar(publisher, outgoing)) {
+        skip(publisher, seq, TD_EDGE_SKIP_SIMILAR, NULL);
         return;
     }
-    td_edge_observe(&edge->config.core, edge->config.client,
-                    present_task(publisher), outgoing, obs);
-    td_err err = write_obs(publisher, obs, &info);
-    if (err == TD_OK) {
-        send(publisher, outgoing);
+    int64_t began_ns = now();
+    if (err == TD_OK) err = write_obs(publisher, outgoing, &info);
+    if (err != TD_OK) {
+        give_up(publisher, seq, err, &info);
         return;
     }
-    if (publisher->loan) td_net_loan_free(TD_TAKE(publisher->loan));
-    note_failure(edge, err, info.text);
+    bool sent = send(publisher, outgoing);
+    publisher->spent_ns += now() - began_ns;
+    if (sent) note_sent(publisher, outgoing);
 }
 
 void td_edge_publisher_run(void *user)
 {
     td_edge *edge = user;
-    td_wire_obs obs;
+    td_edge_publisher *publisher = edge->publisher;
+    uint64_t done_seq = 0;
     while (!atomic_load_explicit(&edge->stop_threads, memory_order_relaxed)) {
         (void)td_event_wait_until(&edge->publisher_wake, INT64_MAX);
-        if (td_slot_refresh(edge->outbox))
-            publish(edge->publisher, td_slot_front(edge->outbox), &obs);
+        if (td_slot_refresh(edge->outbox)) {
+            const td_edge_outgoing *outgoing = td_slot_front(edge->outbox);
+            publish(publisher, outgoing);
+            done_seq = outgoing->asking.seq;
+        }
+        uint64_t asked_seq = atomic_load(&edge->asked_seq);
+        if (asked_seq > done_seq && asked_seq != publisher->prepared_seq)
+            (void)prepare(publisher, asked_seq, NULL);
     }
 }

@@ -37,6 +37,21 @@ static void fill_profile(const td_config_robot *config,
             .width = (uint32_t)robot->cameras[i].width,
         };
     profile->camera_count = (uint32_t)robot->camera_count;
+    profile->downscale = config->downscale;
+}
+
+static void fill_images(const td_config_robot *config, td_edge_config *edge)
+{
+    edge->codec = (td_edge_codec)config->image_codec;
+    edge->jpeg_quality = (int)config->jpeg_quality;
+    edge->jpeg_chroma = (td_media_chroma)config->jpeg_chroma;
+    for (size_t i = 0; i < config->robot.camera_count; i++)
+        edge->camera_period_ns[i] = TD_NS_PER_S / config->robot.cameras[i].fps;
+    edge->similar = (td_edge_similar_settings){
+        .on = config->similarity.enabled,
+        .state_tolerance = config->similarity.state,
+        .image_tolerance = config->similarity.image,
+    };
 }
 
 static double per_tick(double per_second, int64_t hz)
@@ -130,8 +145,6 @@ void td_edge_settings_from(const td_config_robot *config, uint64_t boot,
             },
         .client = config->client_uuid,
         .task = config->task,
-        .raw_images = config->image_codec == TD_CONFIG_RAW,
-        .jpeg_quality = (int)config->jpeg_quality,
         .realtime_priority = (int)config->realtime.priority,
         .cpu = (int)config->realtime.cpu,
         .metrics_period_ns =
@@ -143,6 +156,7 @@ void td_edge_settings_from(const td_config_robot *config, uint64_t boot,
         .driver_limit_ns = nanoseconds(config->driver_limit_s),
     };
     fill_profile(config, &ret_config->profile);
+    fill_images(config, ret_config);
     fill_core(config, boot, &ret_config->core);
 }
 

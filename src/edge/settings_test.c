@@ -28,7 +28,7 @@ static const char head[] = "cluster_uuid: jupiter\n"
                            "    wrist: {kind: angle}\n"
                            "    grip: {kind: hold}\n"
                            "  cameras:\n"
-                           "    top: {height: 48, width: 64}\n";
+                           "    top: {height: 48, width: 64, fps: 25}\n";
 
 typedef struct settled {
     td_config_robot *file; // what the others borrow from
@@ -166,7 +166,12 @@ static void numbers_arrive(void **state)
          1500 * TD_NS_PER_MS},
         {"max_empty_cycles_before_warning: 4",
          FIELD(core.warn_after_empty_ticks), 4},
+        {"image_codec: raw", FIELD(codec), TD_EDGE_CODEC_RAW},
+        {"image_codec: auto", FIELD(codec), TD_EDGE_CODEC_AUTO},
+        {"", FIELD(codec), TD_EDGE_CODEC_JPEG},
         {"jpeg_quality: 42", FIELD(jpeg_quality), 42},
+        {"jpeg_chroma: \"4:4:4\"", FIELD(jpeg_chroma), TD_MEDIA_CHROMA_444},
+        {"", FIELD(camera_period_ns[0]), TD_NS_PER_S / 25},
         {"realtime: {priority: 12}", FIELD(realtime_priority), 12},
         {"realtime: {cpu: 1}", FIELD(cpu), 1},
         {"metrics_hz: 4", FIELD(metrics_period_ns), 250 * TD_NS_PER_MS},
@@ -199,15 +204,20 @@ static void limits_arrive_by_the_control_tick(void **state)
     td_config_robot_free(s.file);
 }
 
-static void the_codec_arrives(void **state)
+static void what_may_be_left_out_arrives(void **state)
 {
     (void)state;
-    settled raw = settle("image_codec: raw\n");
-    assert_true(raw.edge.raw_images);
-    td_config_robot_free(raw.file);
-    settled jpeg = settle("image_codec: jpeg\n");
-    assert_false(jpeg.edge.raw_images);
-    td_config_robot_free(jpeg.file);
+    settled usual = settle("");
+    assert_false(usual.edge.similar.on);
+    assert_true(usual.edge.profile.downscale);
+    td_config_robot_free(usual.file);
+    settled other = settle("similarity: {enabled: true, state: 0.5, image: 7}\n"
+                           "downscale: false\n");
+    assert_true(other.edge.similar.on);
+    assert_true(other.edge.similar.state_tolerance == 0.5);
+    assert_true(other.edge.similar.image_tolerance == 7);
+    assert_false(other.edge.profile.downscale);
+    td_config_robot_free(other.file);
 }
 
 int main(void)
@@ -217,7 +227,7 @@ int main(void)
         cmocka_unit_test(joints_and_cameras_arrive_in_order),
         cmocka_unit_test(numbers_arrive),
         cmocka_unit_test(limits_arrive_by_the_control_tick),
-        cmocka_unit_test(the_codec_arrives),
+        cmocka_unit_test(what_may_be_left_out_arrives),
     };
     return cmocka_run_group_tests_name("edge/settings", tests, NULL, NULL);
 }

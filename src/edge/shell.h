@@ -9,6 +9,7 @@
 #include "base/queue.h"
 #include "base/slot.h"
 #include "base/thread.h"
+#include "edge/camera.h"
 #include "edge/edge.h"
 #include "edge/observe.h"
 
@@ -36,8 +37,10 @@ typedef struct td_edge_server {
     char id[TD_WIRE_MAX_NAME + 1]; // empty: none
     uint64_t boot;
     float load;
-    bool wanted[TD_WIRE_MAX_IMAGES]; // cameras that it asks for
+    td_media_size wanted[TD_WIRE_MAX_IMAGES]; // of the cameras; 0: not
 } td_edge_server;
+
+#define TD_EDGE_CAMERA_COUNTERS 3
 
 typedef struct td_edge_publisher td_edge_publisher;
 typedef struct td_edge_finder td_edge_finder;
@@ -59,16 +62,20 @@ struct td_edge {
     _Atomic bool stop_threads, stop_session;
     _Atomic uint64_t connection; // another for each attach; 0: none
     _Atomic int state;           // td_edge_state
+    _Atomic uint64_t asked_seq;  // the newest, from tick to publisher
     _Atomic int64_t merged_ns;   // when the last chunk was merged
     _Atomic int64_t driven_ns;   // when the driver last did all it should
     int64_t pulled_ns;           // td_edge_pull()'s caller's; 0: not yet
     td_thread *tick, *driver, *publisher_thread, *merge;
+    td_edge_camera *cameras[TD_WIRE_MAX_IMAGES];
+    char camera_counters[TD_WIRE_MAX_IMAGES][TD_EDGE_CAMERA_COUNTERS]
+                        [TD_WIRE_MAX_NAME + 1]; // their names
 
     // Guards the core's in-flight ring (publisher and merge), `server` and
     // `wanted` (session, publisher and merge), and `task`. Never the tick's.
     pthread_mutex_t lock;
     char server[TD_WIRE_MAX_NAME + 1];
-    bool wanted[TD_WIRE_MAX_IMAGES]; // cameras that the server asks for
+    td_media_size wanted[TD_WIRE_MAX_IMAGES]; // by the server; 0: not
     char task[TD_WIRE_MAX_TEXT + 1];
 
     td_net_pub *resets;
@@ -79,8 +86,10 @@ struct td_edge {
     td_hist lateness_ns, age_ns;        // written by tick
     td_hist control_ns;                 // written by driver
     td_hist transport_ns, installed_ns; // written by merge
-    _Atomic uint64_t outbox_replaced, metrics_failed, frame_failed, inbox_full,
-        missed_ticks, driver_failed, resets_failed;
+    td_hist skew_ns;                    // written by publisher
+    _Atomic uint64_t outbox_replaced, metrics_failed, inbox_full, missed_ticks,
+        driver_failed, resets_failed;
+    _Atomic uint64_t stale[TD_WIRE_MAX_IMAGES]; // by camera
     _Atomic uint64_t entered[TD_EDGE_STATE_COUNT];
 };
 
@@ -147,6 +156,7 @@ TD_NODISCARD td_err td_edge_session_new(td_edge *edge,
 void td_edge_session_free(td_edge_session *session);
 
 // telemetry.c
+void td_edge_telemetry_open(td_edge *edge); // before the rest
 void td_edge_telemetry_put(td_edge *edge, td_net_pub *pub,
                            td_wire_encoder *encoder, int64_t now_ns);
 

@@ -2,6 +2,7 @@
 #include "edge/shell.h"
 #include "wire/tally.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 // Ticks, by why and by which limit; "none" is no fail-safe.
@@ -33,6 +34,9 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     td_wire_tally_counter(metrics, "starved", counts->starved);
     td_wire_tally_counter(metrics, "warnings", counts->warnings);
     td_wire_tally_counter(metrics, "asked", counts->asked);
+    for (int i = 0; i < TD_EDGE_SKIP_COUNT; i++)
+        td_wire_tally_counter(metrics, td_edge_skip_name((td_edge_skip)i),
+                              counts->skipped[i]);
     td_wire_tally_counter(metrics, "sent", counts->sent);
     for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)
         td_wire_tally_counter(metrics, td_edge_outcome_name((td_edge_outcome)i),
@@ -43,7 +47,6 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     add_safety(counts, metrics);
     td_wire_tally_counter(metrics, "outbox_replaced", report->outbox_replaced);
     td_wire_tally_counter(metrics, "metrics_failed", report->metrics_failed);
-    td_wire_tally_counter(metrics, "frame_failed", report->frame_failed);
     td_wire_tally_counter(metrics, "inbox_full", report->inbox_full);
     td_wire_tally_counter(metrics, "missed_ticks", report->missed_ticks);
     td_wire_tally_counter(metrics, "driver_failed", report->driver_failed);
@@ -51,6 +54,31 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
         td_wire_tally_counter(metrics, td_edge_state_counter((td_edge_state)i),
                               report->entered[i]);
+}
+
+void td_edge_telemetry_open(td_edge *edge)
+{
+    static const char *const counters[TD_EDGE_CAMERA_COUNTERS] = {
+        "camera_taken", "camera_failed", "camera_stale"};
+    const td_edge_profile *profile = &edge->config.profile;
+    for (uint32_t i = 0; i < profile->camera_count; i++) {
+        td_wire_text camera = profile->cameras[i].name;
+        for (int j = 0; j < TD_EDGE_CAMERA_COUNTERS; j++)
+            (void)snprintf(edge->camera_counters[i][j],
+                           sizeof edge->camera_counters[i][j], "%s/%.*s",
+                           counters[j], (int)camera.size, camera.data);
+    }
+}
+
+static void add_camera(const td_edge *edge, uint32_t index,
+                       const td_edge_camera_report *camera,
+                       td_wire_metrics *metrics)
+{
+    const uint64_t values[TD_EDGE_CAMERA_COUNTERS] = {
+        camera->taken, camera->failed, camera->stale};
+    for (int i = 0; i < TD_EDGE_CAMERA_COUNTERS; i++)
+        td_wire_tally_counter(metrics, edge->camera_counters[index][i],
+                              values[i]);
 }
 
 static void fill(const td_edge *edge, int64_t now_ns,
@@ -61,12 +89,15 @@ static void fill(const td_edge *edge, int64_t now_ns,
     metrics->uptime_us = (now_ns - edge->opened_ns) / TD_NS_PER_US;
     metrics->state = td_wire_text_of(td_edge_state_name(report->state));
     add_counts(report, metrics);
+    for (uint32_t i = 0; i < report->camera_count; i++)
+        add_camera(edge, i, &report->cameras[i], metrics);
     td_wire_tally_gauge(metrics, "buffer_rows", report->counts.left);
     td_wire_tally_hist(metrics, "lateness_ms", &edge->lateness_ns);
     td_wire_tally_hist(metrics, "age_ms", &edge->age_ns);
     td_wire_tally_hist(metrics, "control_ms", &edge->control_ns);
     td_wire_tally_hist(metrics, "transport_ms", &edge->transport_ns);
     td_wire_tally_hist(metrics, "installed_ms", &edge->installed_ns);
+    td_wire_tally_hist(metrics, "skew_ms", &edge->skew_ns);
 }
 
 void td_edge_telemetry_fill(td_edge *edge, int64_t now_ns,

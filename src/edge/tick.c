@@ -25,7 +25,8 @@ static void ask(td_edge *edge, const td_edge_step *step)
     if (td_slot_publish(edge->askings))
         atomic_fetch_add_explicit(&edge->outbox_replaced, 1,
                                   memory_order_relaxed);
-    // It wakes up while the driver reads, and need not be waited for.
+    atomic_store_explicit(&edge->asked_seq, step->seq, memory_order_release);
+    // It makes the images while the driver reads.
     td_event_signal(&edge->publisher_wake);
 }
 

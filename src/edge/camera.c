@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shutdown: the thread is told to stop and woken from its pause; a frame that
+// it waits for is waited for; then everything is freed.
+#include "edge/camera.h"
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/log.h"
+#include "base/slot.h"
+#include "base/thread.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+struct td_edge_camera {
+    td_robot *robot;
+    uint32_t index;
+    td_wire_text name; // for the log
+    int64_t period_ns;
+    td_slot *frames; // td_edge_frame
+    td_event wake;
+    _Atomic bool stopping;
+    _Atomic uint64_t taken, failed;
+    td_thread *thread;
+};
+
+static bool is_stopping(const td_edge_camera *camera)
+{
+    return atomic_load_explicit(&camera->stopping, memory_order_relaxed);
+}
+
+static void note_failure(td_edge_camera *camera, td_err err)
+{
+    uint64_t count = atomic_fetch_add(&camera->failed, 1) + 1;
+    if ((count & (count - 1)) == 0)
+        td_log_text(TD_LOG_WARN, "camera %.*s: %s (%llu so far)",
+                    (int)camera->name.size, camera->name.data, td_err_text(err),
+                    (unsigned long long)count);
+}
+
+static void take(td_edge_camera *camera)
+{
+    td_edge_frame *back = td_slot_back(camera->frames);
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    td_err err =
+        td_robot_frame(camera->robot, camera->index, now_ns, back->rgb);
+    if (err != TD_OK) {
+        note_failure(camera, err);
+        return;
+    }
+    back->captured_ns = now_ns;
+    (void)td_slot_publish(camera->frames);
+    atomic_fetch_add_explicit(&camera->taken, 1, memory_order_release);
+}
+
+// Periods that went by while a frame was waited for are not made up for.
+static void run(void *user)
+{
+    td_edge_camera *camera = user;
+    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    while (!is_stopping(camera)) {
+        take(camera);
+        int64_t late_ns = td_clock_now_ns(&td_clock_monotonic) - due_ns;
+        due_ns += (late_ns / camera->period_ns + 1) * camera->period_ns;
+        (void)td_event_wait_until(&camera->wake, due_ns);
+    }
+}
+
+static td_err camera_init(td_edge_camera *camera, size_t frame_bytes,
+                          td_errinfo *info)
+{
+    char name[16];
+    td_event_init(&camera->wake);
+    TD_TRY(td_slot_new(sizeof(td_edge_frame) + frame_bytes, &camera->frames));
+    (void)snprintf(name, sizeof name, "td-cam-%u", camera->index % 1000);
+    const td_thread_config config = {.name = name, .cpu = -1};
+    return td_thread_start(&config, run, camera, &camera->thread, info);
+}
+
+td_err td_edge_camera_open(td_robot *robot, uint32_t index,
+                           const td_wire_camera *wire, int64_t period_ns,
+                           td_edge_camera **ret_camera, td_errinfo *info)
+{
+    size_t frame_bytes = (size_t)wire->height * wire->width * 3;
+    if (frame_bytes == 0 || period_ns <= 0)
+        return td_fail(info, TD_ERR_INVALID,
+                       "camera %.*s: needs a size and a period above 0",
+                       (int)wire->name.size, wire->name.data);
+    TD_AUTO(td_edge_camera) *camera = calloc(1, sizeof *camera);
+    if (!camera) return TD_ERR_NOMEM;
+    camera->robot = robot;
+    camera->index = index;
+    camera->name = wire->name;
+    camera->period_ns = period_ns;
+    TD_TRY(camera_init(camera, frame_bytes, info));
+    *ret_camera = TD_TAKE(camera);
+    return TD_OK;
+}
+
+void td_edge_camera_stop(td_edge_camera *camera)
+{
+    atomic_store(&camera->stopping, true);
+    td_event_signal(&camera->wake);
+}
+
+void td_edge_camera_close(td_edge_camera *camera)
+{
+    td_edge_camera_stop(camera);
+    if (camera->thread) td_thread_join(camera->thread);
+    if (camera->frames) td_slot_free(camera->frames);
+    free(camera);
+}
+
+const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera)
+{
+    (void)td_slot_refresh(camera->frames);
+    return td_slot_front(camera->frames);
+}
+
+bool td_edge_camera_is_fresh(const td_edge_camera *camera,
+                             const td_edge_frame *frame, int64_t now_ns)
+{
+    return frame->captured_ns != 0 &&
+           now_ns - frame->captured_ns <=
+               TD_EDGE_CAMERA_STALE_PERIODS * camera->period_ns;
+}
+
+uint64_t td_edge_camera_taken(const td_edge_camera *camera)
+{
+    return atomic_load_explicit(&camera->taken, memory_order_acquire);
+}
+
+uint64_t td_edge_camera_failed(const td_edge_camera *camera)
+{
+    return atomic_load_explicit(&camera->failed, memory_order_relaxed);
+}
