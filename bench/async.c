@@ -7,6 +7,7 @@
 
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #define BUFFER_TIME_NS (750 * TD_NS_PER_MS)
 #define DEVIATION 0.3
@@ -15,15 +16,23 @@
 
 const td_bench_async_setting td_bench_async_settings[TD_BENCH_ASYNC_SETTINGS] =
     {
-        {"g0", "g=0", "g = 0 (sequential)", TD_EDGE_ASK_THRESHOLD, 0, 1},
-        {"g0.3", "g=0.3", "g = 0.3", TD_EDGE_ASK_THRESHOLD, 0.3, 1},
-        {"g0.5", "g=0.5", "g = 0.5", TD_EDGE_ASK_THRESHOLD, 0.5, 1},
-        {"g0.7", "g=0.7", "g = 0.7", TD_EDGE_ASK_THRESHOLD, 0.7, 1},
-        {"g1", "g=1", "g = 1", TD_EDGE_ASK_THRESHOLD, 1, 1},
-        {"g1-every-step", "g=1 (*)", "g = 1, at every step",
-         TD_EDGE_ASK_THRESHOLD, 1, 60},
-        {"buffer0.75s", "0.75 s", "buffer_time 0.75 s", TD_EDGE_ASK_TIME, 0, 1},
-        {"auto", "auto", "auto", TD_EDGE_ASK_AUTO, 0, 1},
+        [TD_BENCH_ASYNC_SEQUENTIAL] = {"g0", "g=0", "g = 0 (sequential)",
+                                       TD_EDGE_ASK_THRESHOLD, 0, 1},
+        [TD_BENCH_ASYNC_THIRD] = {"g0.3", "g=0.3", "g = 0.3",
+                                  TD_EDGE_ASK_THRESHOLD, 0.3, 1},
+        [TD_BENCH_ASYNC_HALF] = {"g0.5", "g=0.5", "g = 0.5",
+                                 TD_EDGE_ASK_THRESHOLD, 0.5, 1},
+        [TD_BENCH_ASYNC_MORE] = {"g0.7", "g=0.7", "g = 0.7",
+                                 TD_EDGE_ASK_THRESHOLD, 0.7, 1},
+        [TD_BENCH_ASYNC_WHOLE] = {"g1", "g=1", "g = 1", TD_EDGE_ASK_THRESHOLD,
+                                  1, 1},
+        [TD_BENCH_ASYNC_EVERY_STEP] = {"g1-every-step", "g=1 (*)",
+                                       "g = 1, at every step",
+                                       TD_EDGE_ASK_THRESHOLD, 1, 60},
+        [TD_BENCH_ASYNC_TIME] = {"buffer0.75s", "0.75 s", "buffer_time 0.75 s",
+                                 TD_EDGE_ASK_TIME, 0, 1},
+        [TD_BENCH_ASYNC_AUTO] = {"auto", "auto", "auto", TD_EDGE_ASK_AUTO, 0,
+                                 1},
 };
 
 const td_bench_async_server td_bench_async_servers[TD_BENCH_ASYNC_SERVERS] = {
@@ -71,7 +80,7 @@ td_sim_config td_bench_async_config(const td_bench_options *options,
     config.trace = false;
     config.fps = TD_BENCH_ASYNC_HZ;
     config.chunk_rows = TD_BENCH_ASYNC_CHUNK;
-    config.duration_ns = (long_run ? 60 : 5) * 60 * TD_NS_PER_S;
+    config.duration_ns = (long_run ? 60 : 5) * (60 * TD_NS_PER_S);
     config.chunk_noise = CHUNK_NOISE;
     config.edge.ask.mode = setting->mode;
     config.edge.ask.threshold = setting->g;
@@ -110,9 +119,10 @@ static td_err fill(const td_bench_options *options, table figures,
 
 static double value_of(const td_sim_figures *figures, size_t metric)
 {
-    const char *bytes = (const char *)figures;
-    return metrics[metric].scale *
-           *(const double *)(const void *)(bytes + metrics[metric].offset);
+    double value;
+    memcpy(&value, (const char *)figures + metrics[metric].offset,
+           sizeof value);
+    return metrics[metric].scale * value;
 }
 
 static void say_matrix(const td_bench_options *options, table figures,

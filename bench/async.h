@@ -22,10 +22,15 @@ typedef struct td_bench_async_setting {
     uint32_t max_unanswered;
 } td_bench_async_setting;
 
+// From HALF to EVERY_STEP it asks when half a chunk is left or earlier.
 enum {
     TD_BENCH_ASYNC_SEQUENTIAL,
-    TD_BENCH_ASYNC_HALF = 2, // from here
-    TD_BENCH_ASYNC_TIME = 6, // to before this, at least half a chunk
+    TD_BENCH_ASYNC_THIRD,
+    TD_BENCH_ASYNC_HALF,
+    TD_BENCH_ASYNC_MORE,
+    TD_BENCH_ASYNC_WHOLE,
+    TD_BENCH_ASYNC_EVERY_STEP,
+    TD_BENCH_ASYNC_TIME,
     TD_BENCH_ASYNC_AUTO,
     TD_BENCH_ASYNC_SETTINGS,
 };

@@ -200,7 +200,7 @@ td_err td_bench_async_limits(const td_bench_options *options,
                              td_errinfo *info)
 {
     TD_TRY(sequential_idles(options, info));
-    for (size_t i = TD_BENCH_ASYNC_HALF; i < TD_BENCH_ASYNC_TIME; i++)
+    for (size_t i = TD_BENCH_ASYNC_HALF; i <= TD_BENCH_ASYNC_EVERY_STEP; i++)
         TD_TRY(early_never_idles(options, i, info));
     TD_TRY(tasks_are_shorter(options, info));
     for (size_t i = 0; i < TD_BENCH_ASYNC_SERVERS; i++) {

@@ -142,7 +142,7 @@ static td_sim_config auto_of(double inference_ms, double deviation, int minutes)
     td_sim_config config = config_of(0, inference_ms);
     config.edge.ask.mode = TD_EDGE_ASK_AUTO;
     if (deviation > 0) {
-        config.duration_ns = minutes * 60 * TD_NS_PER_S;
+        config.duration_ns = minutes * (60 * TD_NS_PER_S);
         config.latency.kind = TD_ENGINE_LATENCY_LOGNORMAL;
         config.latency.std_ms = deviation * inference_ms;
     }
