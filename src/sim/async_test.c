@@ -18,7 +18,7 @@ enum { HZ = 30, CHUNK = 50 };
 static td_sim_config config_of(double g, double inference_ms)
 {
     td_sim_config config = td_sim_config_default();
-    config.robots = 1;
+    config.robots = config.joints = 1;
     config.trace = false;
     config.duration_ns = 5 * 60 * TD_NS_PER_S;
     config.chunk_rows = CHUNK;
@@ -140,9 +140,9 @@ static void a_task_is_shorter_by_the_time_that_sequential_waits(void **state)
 static td_sim_config auto_of(double inference_ms, double deviation, int minutes)
 {
     td_sim_config config = config_of(0, inference_ms);
+    config.duration_ns = minutes * (60 * TD_NS_PER_S);
     config.edge.ask.mode = TD_EDGE_ASK_AUTO;
     if (deviation > 0) {
-        config.duration_ns = minutes * (60 * TD_NS_PER_S);
         config.latency.kind = TD_ENGINE_LATENCY_LOGNORMAL;
         config.latency.std_ms = deviation * inference_ms;
     }
@@ -151,11 +151,12 @@ static td_sim_config auto_of(double inference_ms, double deviation, int minutes)
 
 static const struct {
     double inference_ms, deviation;
+    int minutes;
     bool can; // some fixed g keeps the target
 } servers[] = {
-    {30, 0, true},    {100, 0, true},   {300, 0, true},
-    {600, 0, true},   {1000, 0, false}, {2000, 0, false},
-    {100, 0.3, true}, {300, 0.3, true}, {600, 0.3, false},
+    {30, 0, 2, true},     {100, 0, 2, true},    {300, 0, 2, true},
+    {600, 0, 2, true},    {1000, 0, 2, false},  {2000, 0, 2, false},
+    {100, 0.3, 10, true}, {300, 0.3, 10, true},
 };
 
 static void auto_starves_no_more_than_it_may(void **state)
@@ -164,7 +165,8 @@ static void auto_starves_no_more_than_it_may(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(servers); i++) {
         if (!servers[i].can) continue;
         td_sim_config config =
-            auto_of(servers[i].inference_ms, servers[i].deviation, 60);
+            auto_of(servers[i].inference_ms, servers[i].deviation,
+                    3 * servers[i].minutes);
         td_sim_figures seen = measure(&config);
         double target = config.edge.ask.starve_target;
         if (seen.starve_share > target || seen.idle_share > target)
@@ -178,8 +180,8 @@ static void auto_asks_hardly_more_than_the_best_fixed_g(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TD_COUNT_OF(servers); i++) {
-        td_sim_config config =
-            auto_of(servers[i].inference_ms, servers[i].deviation, 10);
+        td_sim_config config = auto_of(
+            servers[i].inference_ms, servers[i].deviation, servers[i].minutes);
         td_sim_figures seen = measure(&config), best;
         td_errinfo info;
         td_err err =
