@@ -135,7 +135,11 @@ td_err td_bench_server_start(const td_bench_setup *setup,
     td_bench_server server = {0};
     char text[TEXT_BYTES];
     char path[TD_BENCH_PATH_BYTES];
-    TD_TRY(td_bench_endpoint(setup->link, server.endpoint, info));
+    if (setup->listen)
+        (void)snprintf(server.endpoint, sizeof server.endpoint, "%s",
+                       setup->listen);
+    else
+        TD_TRY(td_bench_endpoint(setup->link, server.endpoint, info));
     TD_TRY(td_bench_file("yaml", path, info));
     print_manifest(setup, server.endpoint, text);
     TD_TRY(write_text(path, text, info));
@@ -201,6 +205,7 @@ static td_err edge_start(const td_bench_setup *setup, td_net *net,
     const td_thread_config thread = {.name = "td-session", .cpu = -1};
     TD_TRY(parse_robot(setup, &edge->file, info));
     td_edge_settings_from(edge->file, 1, &edge->config);
+    if (setup->jpeg_quality) edge->config.jpeg_quality = setup->jpeg_quality;
     TD_TRY(td_edge_open(net, robot, &edge->config, &edge->edge, info));
     TD_TRY(td_thread_start(&thread, run_session, edge, &edge->session, info));
     return td_bench_edge_wait(edge, info);

@@ -21,8 +21,10 @@ typedef struct td_bench_setup {
     td_bench_link link;
     int64_t fps;
     uint32_t cameras, height, width;
-    bool raw;   // frames, else JPEG
-    bool eager; // asks again as soon as it was answered
+    bool raw;           // frames, else JPEG
+    int jpeg_quality;   // 0: as in a robot's file
+    bool eager;         // asks again as soon as it was answered
+    const char *listen; // the server's endpoint; NULL: one that is free
 } td_bench_setup;
 
 // "tcp/127.0.0.1:PORT" or a socket in the folder, free at the moment.

@@ -24,6 +24,8 @@ static const struct {
      td_bench_sim},
     {"async", "what asking early is worth to a robot, in virtual time", false,
      true, td_bench_async},
+    {"net", "a robot over slow, lossy and distant networks (needs root)", true,
+     false, td_bench_net},
     {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
      true, false, td_bench_soak},
 };
@@ -33,6 +35,7 @@ static const td_cli_command partners[] = {
     {"echo", NULL, td_bench_echo},
     {"ping", NULL, td_bench_ping},
     {"flood", NULL, td_bench_flood},
+    {"relay", NULL, td_bench_relay},
 };
 
 static void print_help(FILE *out)
@@ -46,7 +49,7 @@ static void print_help(FILE *out)
                   "\n");
     for (size_t i = 0; i < TD_COUNT_OF(benches); i++)
         (void)fprintf(out, "  %-6s %s\n", benches[i].name, benches[i].summary);
-    (void)fprintf(out, "  %-6s %s\n", "all", "all but soak");
+    (void)fprintf(out, "  %-6s %s\n", "all", "all but net and soak");
     (void)fprintf(
         out, "\n"
              "  --json       one object a line\n"
