@@ -119,6 +119,7 @@ td_err td_config_joints_check_device(const td_config_place *place,
                              "a quaternion is four joints in a row, %s begins "
                              "fewer",
                              wrong);
+    if (device->kind != TD_CONFIG_ROBOT_SYNTHETIC) return TD_OK;
     for (size_t i = 0; i < device->joint_count;
          i += width_of(&device->joints[i])) {
         const td_config_joint *joint = &device->joints[i];

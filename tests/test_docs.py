@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the pages under docs/ say of the project is so."""
+
+import pathlib
+import re
+
+import pytest
+from tendon_process import run
+
+ROOT = pathlib.Path(__file__).parents[1]
+PAGES = {"robot": "docs/robot-settings.md", "serve": "docs/manifest.md"}
+WITNESSES = ["docs/gaps.md", "docs/rules.md"]
+
+
+@pytest.mark.parametrize("command", PAGES)
+def test_page_of_settings_is_what_the_table_makes(command):
+    page = (ROOT / PAGES[command]).read_text()
+    table = run(command, "--fields").stdout
+    assert page[page.index("| field ") :] == table, "remake it with tools/docs"
+
+
+def witnesses(page):
+    """(file, name) of each `src/a_test.c: one, another` and `docs/b.md`."""
+    folders = "src|tests|tools|docs|bench|fuzz|examples|include"
+    quoted = rf"`((?:{folders})/[\w./-]+)(?:: ([^`]+))?`"
+    for file, names in re.findall(quoted, (ROOT / page).read_text()):
+        for name in names.split(", "):
+            yield file, name
+
+
+def exists(file, name):
+    path = ROOT / file
+    return path.is_file() and re.search(rf"\b{name}\b", path.read_text())
+
+
+@pytest.mark.parametrize("page", WITNESSES)
+def test_every_test_that_is_named_exists(page):
+    named = list(witnesses(page))
+    assert len(named) > 20
+    assert [witness for witness in named if not exists(*witness)] == []
+
+
+@pytest.mark.parametrize("page", WITNESSES)
+def test_every_command_that_is_named_exists(page):
+    text = (ROOT / page).read_text()
+    for command, case in re.findall(r"`tendon (\w+)(?: (\w+))?[^`]*`", text):
+        assert f"\n  {command} " in run("--help").stdout
+        if case:
+            assert f"\n  {case} " in run(command, "--help").stdout
