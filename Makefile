@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. CMake builds (CMakePresets.json), tools/ does the rest.
-.PHONY: help demo test check bench fmt lint
+.PHONY: help demo test check bench fmt lint abi
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -25,6 +25,12 @@ lint: ## formatting, clang-tidy, layers and the like
 
 fmt: ## formats every source in place
 	@tools/lint --fix
+
+abi: ## takes what libtendon exports now as its promise
+	@tools/setup --test
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target tendon_shared
+	@tools/abi --update
 
 .PHONY: build/release/tendon
 build/release/tendon:

@@ -11,7 +11,7 @@ target_compile_definitions(td_options INTERFACE _GNU_SOURCE)
 target_compile_options(td_options INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
   -Wcast-qual -Wpointer-arith -Wwrite-strings -Wimplicit-fallthrough
-  -fno-omit-frame-pointer
+  -fno-omit-frame-pointer -fno-semantic-interposition
   # docs/merge.md promises bits: a * b + c is rounded twice on every machine.
   -ffp-contract=off)
 if(TD_SANITIZE)

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+# libtendon, for other people's programs: shared and static, with the symbols of
+# libtendon.map and no others, and what `cmake --install` puts where.
+include(GNUInstallDirs)
+set(TD_MAP ${PROJECT_SOURCE_DIR}/cmake/libtendon.map)
+
+add_library(tendon_shared SHARED $<TARGET_OBJECTS:td_client>)
+target_link_libraries(tendon_shared PRIVATE td_client)
+target_include_directories(tendon_shared INTERFACE
+  ${PROJECT_SOURCE_DIR}/include)
+target_link_options(tendon_shared PRIVATE -Wl,--version-script=${TD_MAP})
+set_target_properties(tendon_shared PROPERTIES
+  LINKER_LANGUAGE C OUTPUT_NAME tendon LINK_DEPENDS ${TD_MAP}
+  VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+
+# One object in which only what the map names is still global: neither our names
+# nor those of Rust's library meet the user's own.
+file(STRINGS ${TD_MAP} exported REGEX "^ +td_")
+list(TRANSFORM exported REPLACE "^ +([^;]+).*" "--keep-global-symbol=\\1")
+set(TD_STATIC ${PROJECT_BINARY_DIR}/libtendon.a)
+set(TD_PARTS td_client td_edge td_robot td_media td_config td_net td_wire
+  td_base)
+list(TRANSFORM TD_PARTS REPLACE "(.+)" "$<TARGET_FILE:\\1>"
+  OUTPUT_VARIABLE part_files)
+add_custom_command(OUTPUT ${TD_STATIC}
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,-z,noexecstack -o libtendon.o
+          -Wl,--whole-archive $<TARGET_FILE:td_client> -Wl,--no-whole-archive
+          -Wl,--start-group ${part_files} ${TD_RUST_LIB} -Wl,--end-group
+  COMMAND ${CMAKE_OBJCOPY} --strip-debug --remove-section=.llvmbc
+          --remove-section=.llvmcmd ${exported} libtendon.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f ${TD_STATIC}
+  COMMAND ${CMAKE_AR} rcs ${TD_STATIC} libtendon.o
+  COMMAND ${CMAKE_COMMAND} -E rm -f libtendon.o
+  DEPENDS ${TD_PARTS} ${TD_RUST_LIB} ${TD_MAP}
+  VERBATIM COMMENT "Linking C static library libtendon.a")
+add_custom_target(tendon_static DEPENDS ${TD_STATIC})
+
+cmake_path(GET TD_MSGPACK STEM LAST_ONLY TD_MSGPACK_NAME)
+string(REGEX REPLACE "^lib" "" TD_MSGPACK_NAME ${TD_MSGPACK_NAME})
+configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
+install(TARGETS tendon tendon_shared)
+install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
+install(FILES include/tendon/edge.h include/tendon/err.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tendon)
+install(FILES ${PROJECT_BINARY_DIR}/tendon.pc
+  DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+// A host that owns its loop and pulls one command a control period.
+// cc pull_robot.c $(pkg-config --cflags --libs tendon) && ./a.out my_robot.yaml
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <tendon/edge.h>
+#include <time.h>
+
+#define PERIOD_NS (1000000000 / 300) // control_hz in the file
+
+static volatile sig_atomic_t stopped;
+
+static void on_signal(int number)
+{
+    stopped = number;
+}
+
+static td_err frame(void *user, uint32_t camera, uint8_t *ret_rgb,
+                    uint32_t height, uint32_t width)
+{
+    (void)user;
+    memset(ret_rgb, 60 + (int)camera, (size_t)height * width * 3);
+    return TD_OK;
+}
+
+static void loop(td_client *client)
+{
+    float state[256] = {0}, command[256];
+    td_client_result result = {.size = sizeof result};
+    struct timespec due;
+    clock_gettime(CLOCK_MONOTONIC, &due);
+    while (!stopped) {
+        due.tv_nsec += PERIOD_NS;
+        due.tv_sec += due.tv_nsec / 1000000000;
+        due.tv_nsec %= 1000000000;
+        clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
+        if (td_client_step(client, state, command, &result) != TD_OK) return;
+        if (result.doing == TD_CLIENT_IDLE) continue; // leave the robot be
+        memcpy(state, command, td_client_joints(client) * sizeof *state);
+    }
+}
+
+int main(int argc, char **argv)
+{
+    td_client_driver driver = {.size = sizeof driver, .frame = frame};
+    td_client *client = NULL;
+    td_errinfo info = {""};
+    td_err err = td_client_open(argv[argc - 1], &driver, &client, &info);
+    if (err == TD_OK) err = td_client_start(client, &info);
+    if (err == TD_OK && signal(SIGINT, on_signal) != SIG_ERR) loop(client);
+    if (err != TD_OK) fprintf(stderr, "pull_robot: %s\n", info.text);
+    if (client) td_client_close(client);
+    return err != TD_OK;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+// client FILE: the C API from C++. Pulls until it has played, then tells of a
+// new task and a new episode, and plays again. Prints its version and numbers.
+#include <chrono>
+#include <cstdio>
+#include <string>
+#include <tendon/edge.h>
+#include <thread>
+#include <vector>
+
+namespace {
+
+struct Robot {
+    td_client *client = nullptr;
+    std::vector<float> state, command;
+
+    explicit Robot(const char *file)
+    {
+        td_client_driver driver{};
+        td_errinfo info{};
+        driver.size = sizeof driver;
+        if (td_client_open(file, &driver, &client, &info) != TD_OK)
+            throw std::string(info.text);
+        state.resize(td_client_joints(client));
+        command.resize(state.size());
+    }
+
+    ~Robot() { td_client_close(client); }
+
+    void play(int fresh)
+    {
+        td_client_result result{};
+        result.size = sizeof result;
+        while (fresh > 0) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(10));
+            if (td_client_step(client, state.data(), command.data(), &result))
+                throw std::string("step");
+            if (result.doing == TD_CLIENT_IDLE) continue;
+            state = command;
+            fresh -= result.doing == TD_CLIENT_FRESH;
+        }
+    }
+};
+
+void print(void *, const char *name, double value)
+{
+    std::printf("%s %g\n", name, value);
+}
+
+void run(const char *file)
+{
+    Robot robot(file);
+    if (td_client_start(robot.client, nullptr)) throw std::string("start");
+    robot.play(50);
+    if (td_client_set_task(robot.client, "bow", nullptr) ||
+        td_client_reset(robot.client, "the cup fell", nullptr))
+        throw std::string("reset");
+    robot.play(50);
+    std::printf("version %s\n", td_client_version_text());
+    if (td_client_report(robot.client, print, nullptr))
+        throw std::string("report");
+    td_client_stop(robot.client);
+    if (td_client_wait(robot.client, nullptr)) throw std::string("wait");
+}
+
+void be_silent(void *, td_client_level, const char *) {}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    if (td_client_log(be_silent, nullptr, TD_CLIENT_WARN)) return 2;
+    try {
+        run(argv[argc - 1]);
+    } catch (const std::string &what) {
+        std::fprintf(stderr, "client: %s\n", what.c_str());
+        return 1;
+    }
+    return 0;
+}

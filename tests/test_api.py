@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C API: installed, compiled against as a user would, and run against a
+real server."""
+
+import os
+import pathlib
+import re
+import signal
+import subprocess
+
+import msgpack
+import pytest
+from outside_client import open_session
+from scene import CAMERAS, ROUTE, robot_file
+from tendon_process import BIN, ROOT, Tendon, run, wait_until
+
+BUILD = pathlib.Path(BIN).parent
+WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+
+
+class Sdk:
+    """Tendon as `cmake --install` leaves it."""
+
+    def __init__(self, folder):
+        self.prefix = folder / "prefix"
+        self.folder = folder
+        subprocess.run(
+            ["cmake", "--install", BUILD, "--prefix", self.prefix],
+            check=True,
+            capture_output=True,
+        )
+        self.libs = next(self.prefix.rglob("libtendon.so")).parent
+
+    def flags(self, *args):
+        env = os.environ | {"PKG_CONFIG_PATH": str(self.libs / "pkgconfig")}
+        prefix = f"--define-variable=prefix={self.prefix}"
+        return subprocess.run(
+            ["pkg-config", prefix, *args, "tendon"],
+            env=env,
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout.split()
+
+    def compile(self, source, *options, compiler="cc", name="program", static=False):
+        program = self.folder / name
+        wanted = ["--static"] if static else []
+        flags = self.flags("--cflags", "--libs", *wanted)
+        if static:
+            flags = [
+                str(self.libs / "libtendon.a") if f == "-ltendon" else f for f in flags
+            ]
+        command = [compiler, *WARNINGS, *options, ROOT / source, "-o", program, *flags]
+        done = subprocess.run(command, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return program
+
+    def env(self):
+        return {"LD_LIBRARY_PATH": str(self.libs)}
+
+
+@pytest.fixture(scope="module")
+def sdk(tmp_path_factory):
+    return Sdk(tmp_path_factory.mktemp("sdk"))
+
+
+class Program(Tendon):
+    """Not ours, but our library is in it."""
+
+    def __init__(self, log, program, *args, env):
+        self.log = pathlib.Path(log)
+        with self.log.open("w") as out:
+            self.process = subprocess.Popen(
+                [program, *map(str, args)],
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                env=os.environ | env,
+            )
+
+
+@pytest.fixture
+def start(house, sdk):
+    """start(program, *args): with the file of a robot of its own."""
+
+    def begin(program, *args, cameras=CAMERAS, **changes):
+        content = robot_file(
+            house.endpoint,
+            "robot-1",
+            house.folder,
+            robot={"kind": "callback", "cameras": cameras},
+            **changes,
+        )
+        path = house.write("own.yaml", content)
+        made = Program(house.folder / "own.log", program, path, *args, env=sdk.env())
+        house.kept.callback(made.end)
+        return made
+
+    return begin
+
+
+@pytest.mark.parametrize("link", ["shared", "static"])
+@pytest.mark.parametrize("name", ["my_robot", "pull_robot"])
+def test_example_plays_chunks_and_ends_cleanly(house, sdk, start, name, link):
+    house.serve()
+    watch = house.watch()
+    program = sdk.compile(f"examples/{name}.c", name=name, static=link == "static")
+    robot = start(program, control_hz=300)
+    watch.wait_moving("robot-1")
+    assert watch.count("robot-1", "driver_failed") == 0
+    control = watch.newest["robot-1"]["quantiles"]["control_ms"]
+    assert (control["count"] > 0) == (name == "my_robot")
+    assert robot.stop(signal.SIGINT) == 0
+
+
+@pytest.mark.parametrize("name", ["my_robot", "pull_robot"])
+def test_example_is_at_most_60_lines(name):
+    source = ROOT / f"examples/{name}.c"
+    assert len(source.read_text().splitlines()) <= 60
+
+
+@pytest.mark.parametrize("wrong", ["blocks", "fails", "lies"])
+def test_bad_driver_is_counted_and_the_fail_safe_acts(house, sdk, start, wrong):
+    house.serve(engine={"cameras": {}})
+    watch = house.watch()
+    program = sdk.compile("tests/api/bad_driver.c", name="bad_driver")
+    robot = start(program, wrong, cameras={}, driver_limit_s=0.1)
+    watch.wait_count("robot-1", "failsafe_driver", 5)
+    if wrong != "blocks":
+        watch.wait_count("robot-1", "driver_failed", 5)
+    assert robot.is_running()
+
+
+def test_cpp_pulls_resets_and_changes_the_task(house, sdk, start):
+    house.serve(engine={"cameras": {}})
+    told, tasks = [], set()
+    session = house.keep(open_session(house.endpoint))
+    session.declare_subscriber(
+        f"{ROUTE}/robot-1/reset",
+        lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))),
+    )
+    session.declare_subscriber(
+        f"{ROUTE}/robot-1/obs",
+        lambda sample: tasks.add(msgpack.unpackb(bytes(sample.payload))["task"]),
+    )
+    program = sdk.compile(
+        "tests/api/client.cpp", "-std=c++17", "-pedantic", compiler="g++", name="cpp"
+    )
+    robot = start(program, cameras={})
+    assert robot.ended() == 0, robot.text()
+    numbers = dict(line.split() for line in robot.text().splitlines())
+    assert numbers["version"] == run("--version").stdout.split()[1]
+    assert float(numbers["fresh"]) >= 100
+    wait_until(lambda: told and len(tasks) == 2, "no reset, or no new task")
+    assert [(t["episode"], t["reason"]) for t in told] == [(2, "the cup fell")]
+    assert tasks == {"wave to the camera", "bow"}
+
+
+def test_exactly_the_header_is_exported(sdk):
+    header = (ROOT / "include/tendon/edge.h").read_text()
+    code = re.sub(r"//.*", "", header)
+    declared = set(re.findall(r"\b(td_client_\w+)\(", code))
+    done = subprocess.run(
+        ["nm", "-D", "--defined-only", sdk.libs / "libtendon.so"],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    exported = {
+        line.split()[2].split("@")[0]
+        for line in done.stdout.splitlines()
+        if " T " in line
+    }
+    assert exported == declared | {"td_err_name", "td_err_text"}
+
+
+def test_soname_carries_the_major_version(sdk):
+    done = subprocess.run(
+        ["readelf", "-d", sdk.libs / "libtendon.so"], capture_output=True, text=True
+    )
+    assert "[libtendon.so.0]" in done.stdout
+
+
+def test_command_line_says_whom_a_callback_robot_is_for(house):
+    content = robot_file(
+        house.endpoint, "robot-1", house.folder, robot={"kind": "callback"}
+    )
+    done = run("robot", house.write("own.yaml", content))
+    assert done.returncode == 1
+    assert "for programs that use the C API, tendon/edge.h" in done.stderr
