@@ -214,7 +214,7 @@ td_err __wrap_td_robot_write(td_robot *robot, int64_t now_ns,
 {
     static float last[CHANNELS]; // driver's own
     if (robot == atomic_load(&written_to)) {
-        if (memcmp(last, command, sizeof last) != 0)
+        if (last[0] != command[0] || last[1] != command[1])
             atomic_fetch_add(&changes, 1);
         memcpy(last, command, sizeof last);
         atomic_fetch_add(&writes, 1);

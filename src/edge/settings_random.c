@@ -94,7 +94,7 @@ static void write_letters(maker *m, size_t count)
 
 static void write_right(maker *m, const td_config_field *field)
 {
-    size_t choices = 0;
+    size_t choices = 1;
     switch (field->kind) {
     case TD_CONFIG_TEXT:
         (void)fputc('"', m->out);
@@ -206,7 +206,8 @@ static void plan_joint(maker *m, size_t part, plan *p)
     size_t kind = below(m, TD_COUNT_OF(kinds));
     p->count = 0;
     if (part < 4) {
-        double unit = part == 2 ? -0.6 : part == 3 ? 0.8 : 0;
+        static const double units[] = {0, 0, -0.6, 0.8};
+        double unit = units[part];
         plan_field(p, "kind", "quaternion");
         plan_field(p, "min", "%s", "");
         plan_field(p, "max", "%s", "");
@@ -345,9 +346,9 @@ static void plan_robot(maker *m, plan *p)
     static const char *const observes[] = {"threshold", "time", "auto"};
     size_t observe = below(m, TD_COUNT_OF(observes));
     uint64_t fps = 1 + below(m, 200);
-    uint64_t times = 1 + below(m, 1000 / fps);
+    unsigned long long times = 1 + below(m, 1000 / fps);
     plan_field(p, "fps", "%llu", (unsigned long long)fps);
-    plan_field(p, "control_hz", "%llu", (unsigned long long)(fps * times));
+    plan_field(p, "control_hz", "%llu", (unsigned long long)fps * times);
     plan_field(p, "observe", "%s", observes[observe]);
     if (observe == 0)
         plan_field(p, "chunk_size_threshold", "%.17g", td_rand_unit(&m->rand));

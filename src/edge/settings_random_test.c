@@ -67,9 +67,9 @@ static void assert_within(const run *r, uint32_t i, float value)
     assert_true(isfinite(value));
     assert_true(value >= low - rounding(low) && value <= high + rounding(high));
     if (!r->commanded || r->config.core.kinds[i] == TD_WIRE_QUATERNION) return;
-    double step = fabs((double)value - r->last[i]);
-    assert_true(step <= limits->max_step +
-                            rounding(fmax(fabs(value), fabs(r->last[i]))));
+    double from = r->last[i], to = value;
+    double most = limits->max_step + rounding(fmax(fabs(from), fabs(to)));
+    assert_true(fabs(to - from) <= most);
 }
 
 static void assert_orientations(const run *r, const float *command)
