@@ -37,6 +37,7 @@ add_custom_target(tendon_static DEPENDS ${TD_STATIC})
 
 cmake_path(GET TD_MSGPACK STEM LAST_ONLY TD_MSGPACK_NAME)
 string(REGEX REPLACE "^lib" "" TD_MSGPACK_NAME ${TD_MSGPACK_NAME})
+file(RELATIVE_PATH TD_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
 install(TARGETS tendon tendon_shared)
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

@@ -62,8 +62,8 @@ typedef struct td_client_driver {
     td_err (*write)(void *user, const float *command, uint32_t count);
 
     // (needed where the file has cameras) The newest frame of a camera, by its
-    // number in the file: height x width x RGB. One thread at a time for each
-    // camera; may block until there is one.
+    // number in the file: height x width x RGB. A thread of each camera's own;
+    // may block until there is one.
     td_err (*frame)(void *user, uint32_t camera, uint8_t *ret_rgb,
                     uint32_t height, uint32_t width);
 
@@ -85,11 +85,12 @@ typedef struct td_client_driver {
 } td_client_driver;
 
 // Opens a robot from its file, or from the same YAML as text. The functions and
-// what `user` points to are borrowed until it is closed, and read() is called
-// from here on; nothing moves before td_client_run() or td_client_start() has
-// found a server. Blocks for a moment. Owned by the caller. IO, FORMAT, INVALID
-// (with the file's line and field, or what is wrong with the driver), VERSION
-// (a driver with functions that this library does not know), NOMEM.
+// what `user` points to are borrowed until it is closed, and read() and
+// frame() are called from here on; nothing moves before td_client_run() or
+// td_client_start() has found a server. Blocks for a moment. Owned by the
+// caller. IO, FORMAT, INVALID (with the file's line and field, or what is wrong
+// with the driver), VERSION (a driver with functions that this library does not
+// know), NOMEM.
 TD_NODISCARD td_err td_client_open(const char *path,
                                    const td_client_driver *driver,
                                    td_client **ret_client, td_errinfo *info);

@@ -278,7 +278,7 @@ static td_err start(td_log_sink sink, void *user, int fd, td_log_level level)
     writer.sink = sink;
     writer.user = user;
     writer.fd = fd;
-    writer.has_colour = !sink && isatty(fd);
+    writer.has_colour = fd >= 0 && isatty(fd);
     writer.start_ns = td_clock_now_ns(&td_clock_monotonic);
     atomic_store(&writer.stopping, false);
     const td_thread_config config = {.name = "td-log", .cpu = -1};

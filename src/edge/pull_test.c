@@ -262,7 +262,7 @@ static void a_reset_is_told_and_begins_the_next_episode(void **state)
     world *w = *state;
     char key[TD_WIRE_MAX_KEY];
     td_net_decl *decl = NULL;
-    assert_int_equal(td_queue_new(8, sizeof letter, &letters), TD_OK);
+    assert_int_equal(td_queue_new(8, sizeof(td_net_msg *), &letters), TD_OK);
     world_key(w, w->config.client, "reset", key);
     assert_int_equal(
         td_net_subscribe(w->stranger, key, on_reset, NULL, &decl, NULL), TD_OK);

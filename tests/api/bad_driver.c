@@ -30,9 +30,8 @@ static td_err write_joints(void *user, const float *command, uint32_t count)
 
 int main(int argc, char **argv)
 {
-    td_client_driver driver = {.size = sizeof driver,
-                               .read = read_joints,
-                               .write = write_joints};
+    td_client_driver driver = {
+        .size = sizeof driver, .read = read_joints, .write = write_joints};
     td_client *client = NULL;
     td_errinfo info = {""};
     if (argc != 3) return 2;

@@ -8,7 +8,8 @@
 #include <thread>
 #include <vector>
 
-namespace {
+namespace
+{
 
 struct Robot {
     td_client *client = nullptr;
@@ -25,7 +26,10 @@ struct Robot {
         command.resize(state.size());
     }
 
-    ~Robot() { td_client_close(client); }
+    ~Robot()
+    {
+        td_client_close(client);
+    }
 
     void play(int fresh)
     {
@@ -63,7 +67,9 @@ void run(const char *file)
     if (td_client_wait(robot.client, nullptr)) throw std::string("wait");
 }
 
-void be_silent(void *, td_client_level, const char *) {}
+void be_silent(void *, td_client_level, const char *)
+{
+}
 
 } // namespace
 
