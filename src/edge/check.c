@@ -59,7 +59,7 @@ static td_err check_size(const td_edge_profile *profile,
                          const td_wire_camera *own,
                          const td_wire_camera *theirs, td_errinfo *info)
 {
-    const char *why = "";
+    const char *why;
     if (own->height == theirs->height && own->width == theirs->width)
         return TD_OK;
     if (theirs->height > own->height || theirs->width > own->width)

@@ -52,7 +52,7 @@ static void assert_as_expected(td_media_size from, td_media_size to)
             for (uint32_t colour = 0; colour < 3; colour++)
                 assert_int_equal(result[3 * (i * to.width + j) + colour],
                                  expected(from, to, i, j, colour));
-    assert_int_equal(result[3 * to.height * to.width], 0xAA);
+    assert_int_equal(result[(size_t)3 * to.height * to.width], 0xAA);
 }
 
 static void each_pixel_is_the_mean_of_what_it_covers(void **state)
