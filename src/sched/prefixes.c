@@ -27,7 +27,7 @@ struct td_sched_prefixes {
     member members[];
 };
 
-const char *td_sched_prefix_end_name(td_sched_prefix_end end)
+const char *td_sched_prefixes_end_name(td_sched_prefix_end end)
 {
     static const char *const names[] = {
 #define TD_SCHED_PREFIX_END_NAME(name, text) text,

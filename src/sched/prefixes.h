@@ -35,7 +35,7 @@ typedef enum td_sched_prefix_end {
         TD_SCHED_PREFIX_END_COUNT
 } td_sched_prefix_end;
 
-const char *td_sched_prefix_end_name(td_sched_prefix_end end);
+const char *td_sched_prefixes_end_name(td_sched_prefix_end end);
 
 typedef struct td_sched_prefixes_counts {
     uint64_t kept, ends[TD_SCHED_PREFIX_END_COUNT]; // kept = present + ends

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/state.h"
+
+#include <assert.h>
+
+static void settle(td_sched *s, uint32_t number, int64_t device_ns)
+{
+    const td_sched_entry *e = &s->entries[number];
+    uint32_t tier = td_sched_ready_tier(s, number);
+    uint32_t client = td_sched_ready_client(s, number);
+    td_sched_share_measured(&s->share, device_ns);
+    td_sched_share_charge(&s->share, tier, client, device_ns - e->charged_ns);
+    td_sched_ready_tagged(s, tier, client);
+}
+
+// A newer one in the slot's waiting place is worth more than a retry.
+static bool may_retry(td_sched *s, const td_sched_entry *e)
+{
+    const td_sched_seat *seat = &s->seats[e->item.member];
+    bool room = seat->member.queued ? s->queue->count < s->settings.queue.size
+                                    : seat->oldest == TD_SCHED_NOBODY;
+    return room && e->attempts < s->settings.queue.retries &&
+           td_sched_ready_mix(s, seat->member.model, e->item.mix) !=
+               TD_SCHED_NOBODY;
+}
+
+static td_sched_outcome retry(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    e->attempts++;
+    e->generation++;
+    e->place = TD_SCHED_BACKOFF;
+    td_sched_ready_wait(s, number);
+    int64_t wait_ns =
+        td_sched_queue_backoff_ns(&s->settings.queue, e->attempts);
+    td_sched_heap_put(&s->backing_off, number, s->now_ns + wait_ns);
+    s->counts.outcomes[TD_SCHED_WAITING]++;
+    s->counts.retried++;
+    return TD_SCHED_WAITING;
+}
+
+static void free_slot(td_sched *s, td_sched_seat *seat)
+{
+    seat->running--;
+    if (seat->member.queued || seat->running > 0) return;
+    uint32_t waiting = seat->oldest;
+    if (waiting != TD_SCHED_NOBODY &&
+        s->entries[waiting].place == TD_SCHED_HELD)
+        td_sched_ready_place(s, waiting);
+}
+
+td_sched_outcome td_sched_done(td_sched *s, int64_t now_ns, uint64_t ticket,
+                               td_sched_outcome outcome, int64_t device_ns)
+{
+    td_sched_ready_now(s, now_ns);
+    uint32_t number = (uint32_t)ticket;
+    td_sched_entry *e = &s->entries[number];
+    assert(number < s->capacity && e->place == TD_SCHED_STARTED &&
+           e->generation == ticket >> 32);
+    assert(outcome == TD_SCHED_ANSWERED || outcome == TD_SCHED_FAILED);
+    settle(s, number, device_ns);
+    s->counts.outcomes[TD_SCHED_RUNNING]--;
+    td_sched_seat *seat = &s->seats[e->item.member];
+    bool again = outcome == TD_SCHED_FAILED && may_retry(s, e);
+    free_slot(s, seat);
+    if (again) return retry(s, number);
+    s->counts.outcomes[outcome]++;
+    td_sched_ready_free(s, number);
+    return outcome;
+}

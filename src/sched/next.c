@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+// Forming a batch: the best request of all decides the lane, the best of that
+// lane fill it, and the batch rule says whether it starts. Requests are only
+// picked (out of their order) until then, so that a batch that waits changes
+// nothing.
+#include "sched/state.h"
+
+#include <assert.h>
+
+// The batch that is being formed.
+typedef struct batch {
+    uint32_t numbers[TD_SCHED_MAX_BATCH];
+    uint32_t count;
+    int64_t oldest_ns;
+    int64_t due_ns; // the earliest that can still be met
+} batch;
+
+static void wake_retries(td_sched *s)
+{
+    while (td_sched_heap_key(&s->backing_off) <= s->now_ns) {
+        uint32_t number = td_sched_heap_first(&s->backing_off);
+        td_sched_heap_take(&s->backing_off, number);
+        td_sched_ready_place(s, number);
+    }
+}
+
+static void unpark_client(td_sched *s, uint32_t tier, uint32_t client)
+{
+    const uint32_t *first = &s->parked[tier * s->settings.clients + client];
+    while (*first != TD_SCHED_NOBODY)
+        td_sched_ready_unpark(s, *first);
+}
+
+// Those whom the others have caught up with.
+static void unpark(td_sched *s)
+{
+    for (uint32_t tier = 0; tier < s->tiers; tier++) {
+        td_sched_heap *clients = &s->parked_clients[tier];
+        if (clients->count == 0) continue;
+        int64_t limit_ns = td_sched_share_limit_ns(&s->share, tier);
+        while (td_sched_heap_key(clients) <= limit_ns && clients->count > 0)
+            unpark_client(s, tier, td_sched_heap_first(clients));
+    }
+}
+
+static int64_t tag_ns(const td_sched *s, uint32_t number)
+{
+    return td_sched_share_tag_ns(&s->share, td_sched_ready_tier(s, number),
+                                 td_sched_ready_client(s, number));
+}
+
+// The best of a lane whose client is not ahead of its share.
+static uint32_t best_fair(td_sched *s, uint32_t lane)
+{
+    for (;;) {
+        uint32_t number = td_sched_order_best(&s->lanes[lane].order, s->now_ns);
+        if (number == TD_SCHED_NOBODY ||
+            s->policy.strategy == TD_SCHED_ROUND_ROBIN)
+            return number;
+        uint32_t tier = lane % s->tiers;
+        if (tag_ns(s, number) <= td_sched_share_limit_ns(&s->share, tier))
+            return number;
+        td_sched_ready_park(s, number);
+    }
+}
+
+// Of those who are ahead, who is so by the least: for room that would else stay
+// empty.
+static uint32_t least_ahead(const td_sched *s, uint32_t lane)
+{
+    uint32_t tier = lane % s->tiers, least = TD_SCHED_NOBODY;
+    if (s->lanes[lane].parked == 0) return least;
+    const td_sched_heap *clients = &s->parked_clients[tier];
+    int64_t least_ns = TD_SCHED_NEVER_NS;
+    for (uint32_t i = 0; i < clients->count; i++) {
+        if (clients->cells[i].key >= least_ns) continue;
+        uint32_t client = clients->cells[i].number;
+        uint32_t at = s->parked[tier * s->settings.clients + client];
+        for (; at != TD_SCHED_NOBODY; at = s->entries[at].parked_after) {
+            if (s->entries[at].lane != lane) continue;
+            least = at;
+            least_ns = clients->cells[i].key;
+            break;
+        }
+    }
+    return least;
+}
+
+static void stand_of(const td_sched *s, uint32_t number, td_sched_stand *stand)
+{
+    td_sched_strategy_stand(&s->policy, &s->facts[number],
+                            s->lanes[s->entries[number].lane].order.run_ns,
+                            s->now_ns, stand);
+}
+
+// Between the best of two lanes.
+static bool goes_before(const td_sched *s, uint32_t a, uint32_t b)
+{
+    uint32_t a_tier = td_sched_ready_tier(s, a);
+    uint32_t b_tier = td_sched_ready_tier(s, b);
+    if (a_tier != b_tier) return a_tier < b_tier;
+    td_sched_stand a_stand, b_stand;
+    stand_of(s, a, &a_stand);
+    stand_of(s, b, &b_stand);
+    const td_sched_model *a_model =
+        &s->models[s->lanes[s->entries[a].lane].model];
+    const td_sched_model *b_model =
+        &s->models[s->lanes[s->entries[b].lane].model];
+    if (s->policy.strategy == TD_SCHED_MODEL_DEADLINE && a_model != b_model &&
+        a_stand.band == TD_SCHED_BAND_SCORED &&
+        b_stand.band == TD_SCHED_BAND_SCORED)
+        return a_model->turn < b_model->turn;
+    int64_t until_ns;
+    return td_sched_strategy_before(&a_stand, &b_stand, s->now_ns, &until_ns);
+}
+
+// Of two that are ahead, or nobody, who is so by less.
+static uint32_t lesser(const td_sched *s, uint32_t a, uint32_t b)
+{
+    if (a == TD_SCHED_NOBODY || b == TD_SCHED_NOBODY)
+        return a == TD_SCHED_NOBODY ? b : a;
+    return tag_ns(s, b) < tag_ns(s, a) ? b : a;
+}
+
+// The lane of the best request that may run; NOBODY if there is none.
+static uint32_t choose(td_sched *s, uint64_t lanes)
+{
+    uint32_t best = TD_SCHED_NOBODY, spare = TD_SCHED_NOBODY;
+    for (; lanes; lanes &= lanes - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(lanes);
+        uint32_t number = best_fair(s, lane);
+        if (number == TD_SCHED_NOBODY) {
+            spare = lesser(s, spare, least_ahead(s, lane));
+        } else if (best == TD_SCHED_NOBODY || goes_before(s, number, best)) {
+            best = number;
+        }
+    }
+    if (best == TD_SCHED_NOBODY) best = spare;
+    return best == TD_SCHED_NOBODY ? best : s->entries[best].lane;
+}
+
+static uint64_t lanes_of(const td_sched *s, uint64_t models)
+{
+    uint64_t lanes = 0;
+    for (uint64_t left = s->lanes_in_use; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctzll(left);
+        if (models >> s->lanes[lane].model & 1) lanes |= left & -left;
+    }
+    return lanes;
+}
+
+static void add(td_sched *s, batch *b, uint32_t number)
+{
+    const td_sched_facts *f = &s->facts[number];
+    td_sched_stand stand;
+    stand_of(s, number, &stand);
+    if (stand.band == TD_SCHED_BAND_MET && f->due_ns < b->due_ns)
+        b->due_ns = f->due_ns;
+    if (f->since_ns < b->oldest_ns) b->oldest_ns = f->since_ns;
+    td_sched_ready_pick(s, number);
+    b->numbers[b->count++] = number;
+}
+
+static void fill(td_sched *s, uint32_t lane, const td_sched_batch_rule *rule,
+                 batch *ret_batch)
+{
+    const td_sched_batch_times *times = &s->models[s->lanes[lane].model].times;
+    batch *b = ret_batch;
+    *b = (batch){.oldest_ns = TD_SCHED_NEVER_NS, .due_ns = TD_SCHED_NEVER_NS};
+    bool any = rule->wait == TD_SCHED_WAIT_FULL; // whoever gets late by it
+    while (
+        b->count < rule->most &&
+        (any || td_sched_batch_grows(times, b->count, b->due_ns, s->now_ns))) {
+        uint32_t number = best_fair(s, lane);
+        if (number == TD_SCHED_NOBODY) number = least_ahead(s, lane);
+        if (number == TD_SCHED_NOBODY) return;
+        add(s, b, number);
+    }
+}
+
+// When the model's next request is expected from a member that does not wait.
+static int64_t coming_ns(td_sched *s, td_sched_model *model)
+{
+    while (td_sched_heap_key(&model->coming) <= s->now_ns)
+        td_sched_heap_take(&model->coming, td_sched_heap_first(&model->coming));
+    return td_sched_heap_key(&model->coming);
+}
+
+static td_sched_batch_rule rule_of(const td_sched *s, uint32_t model,
+                                   uint32_t most)
+{
+    bool flushes = s->policy.strategy == TD_SCHED_BATCH_OPTIMIZED;
+    td_sched_batch_rule rule =
+        flushes ? s->settings.flush : s->models[model].rule;
+    if (rule.most > most) rule.most = most;
+    return rule;
+}
+
+static bool starts(td_sched *s, const td_sched_batch_rule *rule,
+                   td_sched_model *model, uint32_t lane, const batch *b)
+{
+    // One that was not let grow is as full as it will be.
+    const td_sched_lane *l = &s->lanes[lane];
+    if (l->order.count + l->parked > 0) return true;
+    td_sched_batch_state state = {b->count, b->oldest_ns, b->due_ns,
+                                  coming_ns(s, model)};
+    int64_t start_ns =
+        td_sched_batch_start_ns(rule, &model->times, &state, s->now_ns);
+    if (start_ns <= s->now_ns) return true;
+    if (start_ns < s->batch_wake_ns) s->batch_wake_ns = start_ns;
+    return false;
+}
+
+static void start(td_sched *s, uint32_t number, td_sched_pick *ret_pick)
+{
+    td_sched_entry *e = &s->entries[number];
+    uint32_t tier = td_sched_ready_tier(s, number);
+    uint32_t client = td_sched_ready_client(s, number);
+    td_sched_share_leaves(&s->share, tier, client);
+    e->charged_ns = s->share.mean_run_ns;
+    td_sched_share_charge(&s->share, tier, client, e->charged_ns);
+    td_sched_ready_tagged(s, tier, client);
+    td_sched_ready_unwait(s, number);
+    e->place = TD_SCHED_STARTED;
+    s->facts[number].round = 0;
+    s->seats[e->item.member].running++;
+    s->counts.outcomes[TD_SCHED_WAITING]--;
+    s->counts.outcomes[TD_SCHED_RUNNING]++;
+    *ret_pick = (td_sched_pick){(uint64_t)e->generation << 32 | number,
+                                e->item.member, e->request};
+}
+
+uint32_t td_sched_next(td_sched *s, int64_t now_ns, uint64_t models,
+                       uint32_t most, td_sched_pick *ret_picks)
+{
+    td_sched_ready_now(s, now_ns);
+    s->batch_wake_ns = TD_SCHED_NEVER_NS;
+    wake_retries(s);
+    unpark(s);
+    uint64_t lanes = lanes_of(s, models);
+    for (uint32_t lane; (lane = choose(s, lanes)) != TD_SCHED_NOBODY;) {
+        td_sched_model *model = &s->models[s->lanes[lane].model];
+        td_sched_batch_rule rule = rule_of(s, s->lanes[lane].model, most);
+        batch b;
+        fill(s, lane, &rule, &b);
+        if (starts(s, &rule, model, lane, &b)) {
+            for (uint32_t i = 0; i < b.count; i++)
+                start(s, b.numbers[i], &ret_picks[i]);
+            model->turn = ++s->last_turn;
+            return b.count;
+        }
+        for (uint32_t i = b.count; i-- > 0;)
+            td_sched_ready_unpick(s, b.numbers[i]);
+        lanes &= ~(UINT64_C(1) << lane);
+    }
+    return 0;
+}

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SCHED_ORDER_H
+#define TD_SCHED_ORDER_H
+
+// Waiting requests of one lane, the best first, at any moment.
+//
+// A kinetic tournament: each match remembers until when its result holds, and
+// as time passes only those that may have turned are played again. So a
+// score that grows with age and cadence costs a decision a logarithm, not a
+// walk over everybody.
+//
+// Pure; room is made once. The time must not go back.
+
+#include "sched/strategy.h"
+
+#define TD_SCHED_NOBODY UINT32_MAX
+
+// A leaf is one request as it stands; a match is the better of the two below.
+typedef struct td_sched_order_match {
+    td_sched_stand stand; // the winner's
+    int64_t until_ns;     // nothing below can turn before
+    uint32_t winner;      // number, or NOBODY
+} td_sched_order_match;
+
+typedef struct td_sched_order {
+    const td_sched_policy *policy; // borrowed
+    const td_sched_facts *facts;   // borrowed, by number
+    int64_t run_ns;                // what the engine takes, as the bands see it
+    uint32_t capacity;
+    uint32_t count;
+    uint32_t width;      // leaves in use now, a power of two
+    uint32_t seats_used; // leaves that were ever given out
+    uint32_t free_count;
+    td_sched_order_match *matches; // [2 * capacity]: root at 1, leaves at width
+    uint32_t *free_seats;          // [capacity]
+} td_sched_order;
+
+// For at most `capacity` numbers. NOMEM.
+TD_NODISCARD td_err td_sched_order_init(td_sched_order *order,
+                                        uint32_t capacity,
+                                        const td_sched_policy *policy,
+                                        const td_sched_facts *facts);
+void td_sched_order_done(td_sched_order *order);
+
+// Puts a number in; returns its seat, by which it is changed and taken out.
+uint32_t td_sched_order_put(td_sched_order *order, uint32_t number,
+                            int64_t now_ns);
+
+// The facts of who sits there have changed.
+void td_sched_order_changed(td_sched_order *order, uint32_t seat,
+                            int64_t now_ns);
+
+void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns);
+
+// The best number at this moment; NOBODY if empty.
+uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns);
+
+// Plays everything again: policy, run_ns or many facts have changed.
+void td_sched_order_again(td_sched_order *order, int64_t now_ns);
+
+#endif

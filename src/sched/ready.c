@@ -1,0 +1,368 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/state.h"
+
+#include <assert.h>
+
+int64_t td_sched_ready_now(td_sched *s, int64_t now_ns)
+{
+    if (now_ns > s->now_ns) s->now_ns = now_ns;
+    return s->now_ns;
+}
+
+uint32_t td_sched_ready_tier(const td_sched *s, uint32_t number)
+{
+    return s->entries[number].lane % s->tiers;
+}
+
+uint32_t td_sched_ready_client(const td_sched *s, uint32_t number)
+{
+    return s->seats[s->entries[number].item.member].member.client;
+}
+
+static td_sched_seat *seat_of(td_sched *s, uint32_t number)
+{
+    return &s->seats[s->entries[number].item.member];
+}
+
+static void mark(td_sched *s, uint32_t lane)
+{
+    const td_sched_lane *l = &s->lanes[lane];
+    uint64_t bit = UINT64_C(1) << lane;
+    if (l->order.count + l->parked > 0)
+        s->lanes_in_use |= bit;
+    else
+        s->lanes_in_use &= ~bit;
+}
+
+uint32_t td_sched_ready_mix(td_sched *s, uint32_t model, uint64_t mix)
+{
+    uint32_t spare = TD_SCHED_NOBODY;
+    for (uint32_t i = 0; i < s->settings.mixes; i++) {
+        const td_sched_mix *m = &s->mixes[i];
+        if (m->mix == mix && m->model == model) return i;
+        if (m->waiting == 0 && spare == TD_SCHED_NOBODY) spare = i;
+    }
+    if (spare == TD_SCHED_NOBODY) return spare;
+    s->mixes[spare] = (td_sched_mix){.mix = mix, .model = model};
+    for (uint32_t tier = 0; tier < s->tiers; tier++) {
+        td_sched_lane *lane = &s->lanes[spare * s->tiers + tier];
+        lane->model = model;
+        lane->order.run_ns = s->models[model].run_ns;
+    }
+    return spare;
+}
+
+// The client's cadence counts for the member's oldest request: a long queue
+// gains nothing by it, and its order stays.
+static void expect(td_sched *s, uint32_t number, int64_t expected_ns)
+{
+    if (s->facts[number].expected_ns == expected_ns) return;
+    s->facts[number].expected_ns = expected_ns;
+    td_sched_entry *e = &s->entries[number];
+    if (e->place == TD_SCHED_READY)
+        td_sched_order_changed(&s->lanes[e->lane].order, e->seat, s->now_ns);
+}
+
+static void expect_oldest(td_sched *s, uint32_t member)
+{
+    const td_sched_seat *seat = &s->seats[member];
+    if (seat->oldest == TD_SCHED_NOBODY) return;
+    uint32_t second = s->entries[seat->oldest].after;
+    expect(s, seat->oldest, seat->expected_ns);
+    if (second != TD_SCHED_NOBODY) expect(s, second, TD_SCHED_NEVER_NS);
+}
+
+static void link_entry(td_sched *s, uint32_t number)
+{
+    td_sched_entry *entries = s->entries;
+    td_sched_seat *seat = seat_of(s, number);
+    uint64_t order = s->facts[number].order;
+    uint32_t before = seat->newest;
+    while (before != TD_SCHED_NOBODY && s->facts[before].order > order)
+        before = entries[before].before;
+    uint32_t *after =
+        before == TD_SCHED_NOBODY ? &seat->oldest : &entries[before].after;
+    entries[number].before = before;
+    entries[number].after = *after;
+    *after = number;
+    if (entries[number].after == TD_SCHED_NOBODY)
+        seat->newest = number;
+    else
+        entries[entries[number].after].before = number;
+}
+
+static void unlink_entry(td_sched *s, uint32_t number)
+{
+    td_sched_entry *entries = s->entries;
+    td_sched_seat *seat = seat_of(s, number);
+    uint32_t before = entries[number].before, after = entries[number].after;
+    if (before == TD_SCHED_NOBODY)
+        seat->oldest = after;
+    else
+        entries[before].after = after;
+    if (after == TD_SCHED_NOBODY)
+        seat->newest = before;
+    else
+        entries[after].before = before;
+}
+
+// Batches that wait look at who comes next.
+static void watch_coming(td_sched *s, uint32_t member)
+{
+    const td_sched_seat *seat = &s->seats[member];
+    td_sched_model *model = &s->models[seat->member.model];
+    if (seat->oldest == TD_SCHED_NOBODY &&
+        seat->expected_ns != TD_SCHED_NEVER_NS &&
+        model->rule.wait == TD_SCHED_WAIT_SLACK)
+        td_sched_heap_put(&model->coming, member, seat->expected_ns);
+    else
+        td_sched_heap_take(&model->coming, member);
+}
+
+void td_sched_ready_expect(td_sched *s, uint32_t member, int64_t expected_ns)
+{
+    s->seats[member].expected_ns = expected_ns;
+    expect_oldest(s, member);
+    watch_coming(s, member);
+}
+
+static int64_t end_of_use_ns(const td_sched *s, const td_sched_entry *e)
+{
+    const td_sched_member *member = &s->seats[e->item.member].member;
+    int64_t end_ns = TD_SCHED_NEVER_NS;
+    if (e->item.useless_ns != TD_SCHED_NEVER_NS)
+        end_ns = e->item.useless_ns - s->models[member->model].run_ns;
+    int64_t ttl_ns = e->request.arrived_ns + s->settings.queue.ttl_ns;
+    if (member->queued && ttl_ns < end_ns) end_ns = ttl_ns;
+    return end_ns;
+}
+
+// A client that may not say so does not outrank the others.
+static uint32_t priority_of(const td_sched *s, const td_sched_item *item)
+{
+    uint32_t best = s->seats[item->member].member.best_priority;
+    return item->priority < best ? best : item->priority;
+}
+
+uint32_t td_sched_ready_tier_for(const td_sched *s, const td_sched_item *item)
+{
+    if (!td_sched_strategy_tiered(s->policy.strategy)) return 0;
+    uint32_t priority = priority_of(s, item);
+    uint32_t lowest = s->policy.tiers - 1;
+    return priority < lowest ? priority : lowest;
+}
+
+// What a request says of itself, within what its client may say.
+static void set_facts(td_sched *s, uint32_t number)
+{
+    td_sched_facts *f = &s->facts[number];
+    const td_sched_item *item = &s->entries[number].item;
+    const td_sched_member *member = &s->seats[item->member].member;
+    f->priority = priority_of(s, item);
+    float urgency = item->urgency > 0 ? item->urgency : 0; // not a number: 0
+    f->urgency =
+        urgency < member->most_urgency ? urgency : member->most_urgency;
+    f->steps = item->steps;
+    f->budget_ns = member->budget_ns > 0 ? member->budget_ns : 1;
+    f->due_ns = item->due_ns;
+    f->expected_ns = TD_SCHED_NEVER_NS;
+    f->since_ns = s->entries[number].request.waiting_since_ns;
+    td_sched_strategy_fix(&s->policy, f);
+}
+
+static uint32_t *parked_list(td_sched *s, uint32_t tier, uint32_t client)
+{
+    return &s->parked[tier * s->settings.clients + client];
+}
+
+void td_sched_ready_tagged(td_sched *s, uint32_t tier, uint32_t client)
+{
+    td_sched_heap *clients = &s->parked_clients[tier];
+    if (*parked_list(s, tier, client) == TD_SCHED_NOBODY)
+        td_sched_heap_take(clients, client);
+    else
+        td_sched_heap_put(clients, client,
+                          td_sched_share_tag_ns(&s->share, tier, client));
+}
+
+static void seat_entry(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    e->seat = td_sched_order_put(&s->lanes[e->lane].order, number, s->now_ns);
+    e->place = TD_SCHED_READY;
+    mark(s, e->lane);
+}
+
+static void unseat_entry(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    td_sched_order_take(&s->lanes[e->lane].order, e->seat, s->now_ns);
+    mark(s, e->lane);
+}
+
+void td_sched_ready_park(td_sched *s, uint32_t number)
+{
+    unseat_entry(s, number);
+    td_sched_entry *e = &s->entries[number];
+    uint32_t tier = td_sched_ready_tier(s, number);
+    uint32_t client = td_sched_ready_client(s, number);
+    uint32_t *first = parked_list(s, tier, client);
+    e->place = TD_SCHED_PARKED;
+    e->parked_before = TD_SCHED_NOBODY;
+    e->parked_after = *first;
+    if (*first != TD_SCHED_NOBODY) s->entries[*first].parked_before = number;
+    *first = number;
+    s->lanes[e->lane].parked++;
+    mark(s, e->lane);
+    td_sched_ready_tagged(s, tier, client);
+}
+
+static void leave_park(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    uint32_t tier = td_sched_ready_tier(s, number);
+    uint32_t client = td_sched_ready_client(s, number);
+    if (e->parked_before == TD_SCHED_NOBODY)
+        *parked_list(s, tier, client) = e->parked_after;
+    else
+        s->entries[e->parked_before].parked_after = e->parked_after;
+    if (e->parked_after != TD_SCHED_NOBODY)
+        s->entries[e->parked_after].parked_before = e->parked_before;
+    s->lanes[e->lane].parked--;
+    mark(s, e->lane);
+    td_sched_ready_tagged(s, tier, client);
+}
+
+void td_sched_ready_unpark(td_sched *s, uint32_t number)
+{
+    leave_park(s, number);
+    seat_entry(s, number);
+}
+
+void td_sched_ready_put(td_sched *s, uint32_t number)
+{
+    if (s->facts[number].round == 0) s->facts[number].round = ++s->last_round;
+    td_sched_share_waits(&s->share, td_sched_ready_tier(s, number),
+                         td_sched_ready_client(s, number));
+    seat_entry(s, number);
+}
+
+void td_sched_ready_take(td_sched *s, uint32_t number)
+{
+    if (s->entries[number].place == TD_SCHED_PARKED)
+        leave_park(s, number);
+    else
+        unseat_entry(s, number);
+    s->entries[number].place = TD_SCHED_HELD;
+    td_sched_share_leaves(&s->share, td_sched_ready_tier(s, number),
+                          td_sched_ready_client(s, number));
+}
+
+static bool in_rounds(const td_sched *s, uint32_t number)
+{
+    uint32_t member = s->entries[number].item.member;
+    return s->policy.strategy == TD_SCHED_ROUND_ROBIN &&
+           s->seats[member].member.queued;
+}
+
+// Behind an older one of its member, where members take turns.
+static void hold(td_sched *s, uint32_t number)
+{
+    if (!in_rounds(s, number) || s->entries[number].place != TD_SCHED_READY)
+        return;
+    td_sched_ready_take(s, number);
+    s->facts[number].round = 0;
+}
+
+static void release(td_sched *s, uint32_t number)
+{
+    if (number == TD_SCHED_NOBODY || !in_rounds(s, number) ||
+        s->entries[number].place != TD_SCHED_HELD)
+        return;
+    td_sched_ready_put(s, number);
+}
+
+void td_sched_ready_place(td_sched *s, uint32_t number)
+{
+    const td_sched_seat *seat = seat_of(s, number);
+    s->entries[number].place = TD_SCHED_HELD;
+    bool held = seat->member.queued
+                    ? in_rounds(s, number) && seat->oldest != number
+                    : seat->running > 0;
+    if (!held) td_sched_ready_put(s, number);
+}
+
+void td_sched_ready_wait(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    const td_sched_member *member = &seat_of(s, number)->member;
+    set_facts(s, number);
+    uint32_t mix = td_sched_ready_mix(s, member->model, e->item.mix);
+    assert(mix != TD_SCHED_NOBODY);
+    s->mixes[mix].waiting++;
+    uint32_t tier = td_sched_ready_tier_for(s, &e->item);
+    e->lane = mix * s->tiers + tier;
+    if (member->queued)
+        td_sched_queue_put(s->queue, number, tier, s->facts[number].order);
+    int64_t end_ns = end_of_use_ns(s, e);
+    if (end_ns != TD_SCHED_NEVER_NS)
+        td_sched_heap_put(&s->expiring, number, end_ns);
+    link_entry(s, number);
+    if (e->after != TD_SCHED_NOBODY) hold(s, e->after);
+    expect_oldest(s, e->item.member);
+    watch_coming(s, e->item.member);
+}
+
+void td_sched_ready_unwait(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    if (e->place == TD_SCHED_READY || e->place == TD_SCHED_PARKED)
+        td_sched_ready_take(s, number);
+    td_sched_heap_take(&s->expiring, number);
+    if (seat_of(s, number)->member.queued)
+        td_sched_queue_take(s->queue, number, td_sched_ready_tier(s, number));
+    s->mixes[e->lane / s->tiers].waiting--;
+    unlink_entry(s, number);
+    release(s, seat_of(s, number)->oldest);
+    expect_oldest(s, e->item.member);
+    watch_coming(s, e->item.member);
+}
+
+void td_sched_ready_pick(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    if (e->place == TD_SCHED_PARKED)
+        leave_park(s, number);
+    else
+        unseat_entry(s, number);
+    e->place = TD_SCHED_PICKED;
+    release(s, e->after);
+}
+
+void td_sched_ready_unpick(td_sched *s, uint32_t number)
+{
+    uint32_t after = s->entries[number].after;
+    if (after != TD_SCHED_NOBODY) hold(s, after);
+    seat_entry(s, number);
+}
+
+void td_sched_ready_free(td_sched *s, uint32_t number)
+{
+    td_sched_entry *e = &s->entries[number];
+    e->place = TD_SCHED_FREE;
+    e->generation++;
+    e->after = s->first_free;
+    s->first_free = number;
+}
+
+void td_sched_ready_end(td_sched *s, uint32_t number, td_sched_outcome outcome,
+                        td_sched_ended *ret_ended)
+{
+    td_sched_ready_unwait(s, number);
+    td_sched_heap_take(&s->backing_off, number);
+    const td_sched_entry *e = &s->entries[number];
+    *ret_ended = (td_sched_ended){outcome, e->item.member, e->request};
+    s->counts.outcomes[TD_SCHED_WAITING]--;
+    s->counts.outcomes[outcome]++;
+    td_sched_ready_free(s, number);
+}

@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "sched/sched.h"
+
+#include "sched/state.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define RUN_CHANGES 8 // a time that moved by an eighth moves the deadlines
+
+const td_sched_settings td_sched_defaults = {
+    .policy = {.strategy = TD_SCHED_MODEL_DEADLINE,
+               .weights = {45, 25, 15, 10, 15},
+               .tiers = 4},
+    .queue = {.size = 1000,
+              .ttl_ns = 5000000000,
+              .overflow = TD_SCHED_DROP_OLDEST,
+              .retries = 0,
+              .backoff_ns = 10000000},
+    .batch = {.wait = TD_SCHED_WAIT_SLACK, .most = TD_SCHED_MAX_BATCH},
+    .flush = {.wait = TD_SCHED_WAIT_FIXED, .most = 8, .wait_ns = 10000000},
+    .clients = 64,
+    .members = 64,
+    .models = 1,
+    .mixes = 16,
+    .running = 256,
+    .fair_runs = 4,
+};
+
+const char *td_sched_outcome_name(td_sched_outcome outcome)
+{
+    static const char *const names[] = {
+#define TD_SCHED_OUTCOME_NAME(name, text) text,
+        TD_SCHED_OUTCOMES(TD_SCHED_OUTCOME_NAME)
+#undef TD_SCHED_OUTCOME_NAME
+    };
+    return names[outcome];
+}
+
+static bool is_rule(const td_sched_batch_rule *rule)
+{
+    return rule->most >= 1 && rule->most <= TD_SCHED_MAX_BATCH &&
+           rule->wait < TD_SCHED_WAIT_COUNT && rule->wait_ns >= 0;
+}
+
+static td_err check(const td_sched_settings *s, td_errinfo *info)
+{
+    const char *bad = NULL;
+    if (s->clients == 0) bad = "clients: at least 1";
+    if (s->members == 0) bad = "members: at least 1";
+    if (s->models == 0 || s->models > TD_SCHED_MAX_MODELS)
+        bad = "models: 1 to 64";
+    if (s->policy.tiers == 0 || s->policy.tiers > TD_SCHED_MAX_TIERS)
+        bad = "tiers: 1 to 8";
+    if (s->mixes == 0 || s->mixes * s->policy.tiers > TD_SCHED_MAX_LANES)
+        bad = "mixes: at least 1, and with the tiers at most 64";
+    if (s->queue.size == 0) bad = "queue size: at least 1";
+    if (s->queue.ttl_ns <= 0) bad = "time to live: more than 0";
+    if (s->queue.backoff_ns < 0) bad = "backoff: not below 0";
+    if (!is_rule(&s->batch) || !is_rule(&s->flush))
+        bad = "batch: 1 to 64, with a wait not below 0";
+    return bad ? td_fail(info, TD_ERR_INVALID, "%s", bad) : TD_OK;
+}
+
+static td_err make_arrays(td_sched *s)
+{
+    const td_sched_settings *set = &s->settings;
+    size_t lanes = (size_t)set->mixes * s->tiers;
+    s->entries = calloc(s->capacity, sizeof *s->entries);
+    s->facts =
+        aligned_alloc(_Alignof(td_sched_facts), s->capacity * sizeof *s->facts);
+    s->sorted = calloc(s->capacity, sizeof *s->sorted);
+    s->seats = calloc(set->members, sizeof *s->seats);
+    s->models = calloc(set->models, sizeof *s->models);
+    s->mixes = calloc(set->mixes, sizeof *s->mixes);
+    s->lanes = calloc(lanes, sizeof *s->lanes);
+    s->parked = malloc(s->tiers * set->clients * sizeof *s->parked);
+    if (!s->entries || !s->facts || !s->sorted || !s->seats || !s->models ||
+        !s->mixes || !s->lanes || !s->parked)
+        return TD_ERR_NOMEM;
+    memset(s->parked, 0xff, s->tiers * set->clients * sizeof *s->parked);
+    return TD_OK;
+}
+
+static td_err make_parts(td_sched *s)
+{
+    const td_sched_settings *set = &s->settings;
+    for (uint32_t i = 0; i < set->mixes * s->tiers; i++)
+        TD_TRY(td_sched_order_init(&s->lanes[i].order, s->capacity, &s->policy,
+                                   s->facts));
+    for (uint32_t i = 0; i < set->models; i++) {
+        s->models[i].rule = set->batch;
+        TD_TRY(td_sched_heap_init(&s->models[i].coming, set->members));
+    }
+    for (uint32_t i = 0; i < s->tiers; i++)
+        TD_TRY(td_sched_heap_init(&s->parked_clients[i], set->clients));
+    TD_TRY(td_sched_heap_init(&s->expiring, s->capacity));
+    TD_TRY(td_sched_heap_init(&s->backing_off, s->capacity));
+    TD_TRY(
+        td_sched_share_init(&s->share, set->clients, s->tiers, set->fair_runs));
+    return td_sched_queue_new(s->capacity, s->tiers, &s->queue);
+}
+
+td_err td_sched_new(const td_sched_settings *settings, td_sched **ret_sched,
+                    td_errinfo *info)
+{
+    TD_TRY(check(settings, info));
+    TD_AUTO(td_sched) *s = calloc(1, sizeof *s);
+    if (!s) return TD_ERR_NOMEM;
+    s->settings = *settings;
+    s->policy = settings->policy;
+    s->tiers = settings->policy.tiers;
+    s->now_ns = INT64_MIN;
+    s->batch_wake_ns = TD_SCHED_NEVER_NS;
+    s->capacity =
+        2 * settings->members + settings->queue.size + settings->running;
+    TD_TRY(make_arrays(s));
+    TD_TRY(make_parts(s));
+    s->first_free = TD_SCHED_NOBODY;
+    for (uint32_t i = s->capacity; i-- > 0;) {
+        s->entries[i].after = s->first_free;
+        s->first_free = i;
+    }
+    *ret_sched = TD_TAKE(s);
+    return TD_OK;
+}
+
+static void free_parts(td_sched *s)
+{
+    for (uint32_t i = 0; s->lanes && i < s->settings.mixes * s->tiers; i++)
+        td_sched_order_done(&s->lanes[i].order);
+    for (uint32_t i = 0; s->models && i < s->settings.models; i++)
+        td_sched_heap_done(&s->models[i].coming);
+    for (uint32_t i = 0; i < s->tiers; i++)
+        td_sched_heap_done(&s->parked_clients[i]);
+    td_sched_heap_done(&s->expiring);
+    td_sched_heap_done(&s->backing_off);
+    td_sched_share_done(&s->share);
+    if (s->queue) td_sched_queue_free(s->queue);
+}
+
+void td_sched_free(td_sched *s)
+{
+    free_parts(s);
+    free(s->entries);
+    free(s->facts);
+    free(s->sorted);
+    free(s->seats);
+    free(s->models);
+    free(s->mixes);
+    free(s->lanes);
+    free(s->parked);
+    free(s);
+}
+
+td_err td_sched_join(td_sched *s, const td_sched_member *member,
+                     uint32_t *ret_member)
+{
+    assert(member->client < s->settings.clients &&
+           member->model < s->settings.models);
+    for (uint32_t i = 0; i < s->settings.members; i++) {
+        if (s->seats[i].used) continue;
+        s->seats[i] = (td_sched_seat){.member = *member,
+                                      .used = true,
+                                      .oldest = TD_SCHED_NOBODY,
+                                      .newest = TD_SCHED_NOBODY,
+                                      .expected_ns = TD_SCHED_NEVER_NS};
+        *ret_member = i;
+        return TD_OK;
+    }
+    return TD_ERR_FULL;
+}
+
+static bool has_member(const td_sched *s, uint32_t client)
+{
+    for (uint32_t i = 0; i < s->settings.members; i++)
+        if (s->seats[i].used && s->seats[i].member.client == client)
+            return true;
+    return false;
+}
+
+td_err td_sched_leave(td_sched *s, uint32_t member)
+{
+    td_sched_seat *seat = &s->seats[member];
+    assert(member < s->settings.members && seat->used);
+    if (seat->running > 0 || seat->oldest != TD_SCHED_NOBODY)
+        return TD_ERR_BUSY;
+    td_sched_heap_take(&s->models[seat->member.model].coming, member);
+    seat->used = false;
+    uint32_t client = seat->member.client;
+    if (has_member(s, client)) return TD_OK;
+    td_sched_share_forget(&s->share, client);
+    return TD_OK;
+}
+
+bool td_sched_drop(td_sched *s, int64_t now_ns, td_sched_ended *ret_ended)
+{
+    now_ns = td_sched_ready_now(s, now_ns);
+    if (td_sched_heap_key(&s->expiring) > now_ns) return false;
+    uint32_t number = td_sched_heap_first(&s->expiring);
+    const td_sched_entry *e = &s->entries[number];
+    int64_t waited_ns = now_ns - e->request.arrived_ns;
+    bool expired = s->seats[e->item.member].member.queued &&
+                   waited_ns >= s->settings.queue.ttl_ns;
+    td_sched_ready_end(s, number, expired ? TD_SCHED_EXPIRED : TD_SCHED_USELESS,
+                       ret_ended);
+    return true;
+}
+
+bool td_sched_clear(td_sched *s, uint32_t member, td_sched_ended *ret_ended)
+{
+    uint32_t number = s->seats[member].oldest;
+    if (number == TD_SCHED_NOBODY) return false;
+    td_sched_ready_end(s, number, TD_SCHED_DEPARTED, ret_ended);
+    return true;
+}
+
+int64_t td_sched_wake_ns(const td_sched *s)
+{
+    int64_t wake_ns = s->batch_wake_ns;
+    int64_t retry_ns = td_sched_heap_key(&s->backing_off);
+    int64_t expiry_ns = td_sched_heap_key(&s->expiring);
+    if (retry_ns < wake_ns) wake_ns = retry_ns;
+    return expiry_ns < wake_ns ? expiry_ns : wake_ns;
+}
+
+void td_sched_measured(td_sched *s, int64_t now_ns, uint32_t model, uint32_t n,
+                       int64_t took_ns)
+{
+    td_sched_ready_now(s, now_ns);
+    td_sched_model *m = &s->models[model];
+    td_sched_batch_measured(&m->times, n, took_ns);
+    int64_t run_ns = td_sched_batch_time_ns(&m->times, 1);
+    int64_t moved_ns = llabs(run_ns - m->run_ns);
+    if (moved_ns <= m->run_ns / RUN_CHANGES) return;
+    m->run_ns = run_ns;
+    for (uint32_t i = 0; i < s->settings.mixes * s->tiers; i++) {
+        td_sched_lane *lane = &s->lanes[i];
+        if (lane->model != model) continue;
+        lane->order.run_ns = run_ns;
+        td_sched_order_again(&lane->order, s->now_ns);
+    }
+}
+
+static int by_order(const void *a, const void *b, void *facts)
+{
+    uint64_t x = ((const td_sched_facts *)facts)[*(const uint32_t *)a].order;
+    uint64_t y = ((const td_sched_facts *)facts)[*(const uint32_t *)b].order;
+    return (x > y) - (x < y);
+}
+
+static bool waits(const td_sched_entry *e)
+{
+    return e->place != TD_SCHED_FREE && e->place != TD_SCHED_STARTED;
+}
+
+static uint32_t sort_waiting(td_sched *s)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < s->capacity; i++)
+        if (waits(&s->entries[i])) s->sorted[count++] = i;
+    qsort_r(s->sorted, count, sizeof s->sorted[0], by_order, s->facts);
+    return count;
+}
+
+static void wait_again(td_sched *s, uint32_t number)
+{
+    const td_sched_entry *e = &s->entries[number];
+    s->facts[number].round = 0;
+    td_sched_ready_wait(s, number);
+    if (e->place != TD_SCHED_BACKOFF) td_sched_ready_place(s, number);
+}
+
+td_err td_sched_use(td_sched *s, int64_t now_ns, const td_sched_policy *policy)
+{
+    if (policy->tiers == 0 || policy->tiers > s->tiers ||
+        policy->strategy >= TD_SCHED_STRATEGY_COUNT)
+        return TD_ERR_INVALID;
+    td_sched_ready_now(s, now_ns);
+    uint32_t count = sort_waiting(s);
+    for (uint32_t i = 0; i < count; i++)
+        td_sched_ready_unwait(s, s->sorted[i]);
+    s->policy = *policy;
+    for (uint32_t i = 0; i < count; i++)
+        wait_again(s, s->sorted[i]);
+    return TD_OK;
+}
+
+td_err td_sched_batching(td_sched *s, uint32_t model,
+                         const td_sched_batch_rule *rule)
+{
+    if (model >= s->settings.models || !is_rule(rule)) return TD_ERR_INVALID;
+    s->models[model].rule = *rule;
+    return TD_OK;
+}
+
+uint32_t td_sched_waiting(const td_sched *s)
+{
+    return (uint32_t)s->counts.outcomes[TD_SCHED_WAITING];
+}
+
+void td_sched_count(const td_sched *s, td_sched_counts *ret_counts)
+{
+    *ret_counts = s->counts;
+}

@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SCHED_STATE_H
+#define TD_SCHED_STATE_H
+
+// What a scheduler is made of; only its own files (sched, submit, next, done,
+// ready) include this.
+//
+// A request that waits is in one place: READY in the order of its lane; PARKED
+// while its client is ahead of its share; HELD while its slot runs another or,
+// with ROUND_ROBIN, behind an older one of its member; BACKOFF before a retry;
+// PICKED while a batch is formed. A lane is what may share a batch, in a tier.
+
+#include "sched/heap.h"
+#include "sched/order.h"
+#include "sched/sched.h"
+#include "sched/share.h"
+
+typedef enum td_sched_place {
+    TD_SCHED_FREE,
+    TD_SCHED_READY,
+    TD_SCHED_PARKED,
+    TD_SCHED_HELD,
+    TD_SCHED_BACKOFF,
+    TD_SCHED_PICKED,
+    TD_SCHED_STARTED,
+} td_sched_place;
+
+typedef struct td_sched_entry {
+    td_sched_place place;
+    td_sched_request request;
+    td_sched_item item; // as it came
+    uint32_t lane;
+    uint32_t seat;          // READY
+    uint32_t before, after; // in its member's list or, FREE, in the free list
+    uint32_t parked_before, parked_after;
+    uint32_t generation; // of its ticket
+    uint32_t attempts;
+    int64_t charged_ns;
+} td_sched_entry;
+
+typedef struct td_sched_seat { // of a member
+    td_sched_member member;
+    bool used;
+    uint32_t running;
+    uint32_t oldest, newest; // that wait
+    int64_t expected_ns;
+} td_sched_seat;
+
+typedef struct td_sched_mix {
+    uint64_t mix;
+    uint32_t model;
+    uint32_t waiting; // 0: may be given to another
+} td_sched_mix;
+
+typedef struct td_sched_lane {
+    td_sched_order order;
+    uint32_t model;
+    uint32_t parked;
+} td_sched_lane;
+
+typedef struct td_sched_model {
+    td_sched_batch_rule rule;
+    td_sched_batch_times times;
+    int64_t run_ns;       // of one, as the orders see it
+    uint64_t turn;        // of its last batch
+    td_sched_heap coming; // members that do not wait, by their next
+} td_sched_model;
+
+struct td_sched {
+    td_sched_settings settings;
+    td_sched_policy policy;
+    int64_t now_ns;
+    int64_t batch_wake_ns; // a batch that waits for more starts
+    uint64_t last_order, last_turn, last_round;
+    uint32_t tiers; // lanes of each mix
+    uint32_t capacity, first_free;
+    uint64_t lanes_in_use; // a bit for each that has READY or PARKED ones
+    td_sched_counts counts;
+    td_sched_entry *entries; // [capacity]
+    td_sched_facts *facts;   // [capacity]
+    uint32_t *sorted;        // [capacity], for td_sched_use
+    td_sched_seat *seats;    // [members]
+    td_sched_model *models;  // [models]
+    td_sched_mix *mixes;     // [mixes]
+    td_sched_lane *lanes;    // [mixes x tiers]
+    uint32_t *parked;        // [tiers x clients], first of a list
+    td_sched_heap parked_clients[TD_SCHED_MAX_TIERS]; // by tag
+    td_sched_heap expiring;    // what waits, by the end of its use
+    td_sched_heap backing_off; // by the time of the retry
+    td_sched_share share;
+    td_sched_queue *queue; // queued ones that wait, by tier
+};
+
+// Time only goes forward.
+int64_t td_sched_ready_now(td_sched *sched, int64_t now_ns);
+
+uint32_t td_sched_ready_tier(const td_sched *sched, uint32_t number);
+uint32_t td_sched_ready_client(const td_sched *sched, uint32_t number);
+
+// The tier that an item would wait in.
+uint32_t td_sched_ready_tier_for(const td_sched *sched,
+                                 const td_sched_item *item);
+
+// When the member's next is expected now.
+void td_sched_ready_expect(td_sched *sched, uint32_t member,
+                           int64_t expected_ns);
+
+// Begins to wait: into its member's list, the queue, the expiry. Its item,
+// request and order are set; what follows from them is set here.
+void td_sched_ready_wait(td_sched *sched, uint32_t number);
+// Out of all of them. A retry that it waits for stays set.
+void td_sched_ready_unwait(td_sched *sched, uint32_t number);
+
+// Puts what waits where it belongs: READY or HELD.
+void td_sched_ready_place(td_sched *sched, uint32_t number);
+
+// Can run, or cannot any longer (READY and PARKED).
+void td_sched_ready_put(td_sched *sched, uint32_t number);
+void td_sched_ready_take(td_sched *sched, uint32_t number);
+
+// READY to PARKED, and back; by itself neither changes the shares.
+void td_sched_ready_park(td_sched *sched, uint32_t number);
+void td_sched_ready_unpark(td_sched *sched, uint32_t number);
+
+// Out of the order or the park, to be started or put back. With ROUND_ROBIN
+// whoever it held is let go meanwhile.
+void td_sched_ready_pick(td_sched *sched, uint32_t number);
+void td_sched_ready_unpick(td_sched *sched, uint32_t number);
+
+// Moves its client in the park after its tag has changed.
+void td_sched_ready_tagged(td_sched *sched, uint32_t tier, uint32_t client);
+
+// Finds or makes the kind of batch; NOBODY if there is no room for another.
+uint32_t td_sched_ready_mix(td_sched *sched, uint32_t model, uint64_t mix);
+
+// What waits ends under this name; its number is free again.
+void td_sched_ready_end(td_sched *sched, uint32_t number,
+                        td_sched_outcome outcome, td_sched_ended *ret_ended);
+void td_sched_ready_free(td_sched *sched, uint32_t number);
+
+#endif
