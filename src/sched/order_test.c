@@ -111,7 +111,8 @@ static void live(const td_sched_policy *policy, uint64_t seed)
     w.order.run_ns = RUN_NS;
     for (int step = 0; step < 4000; step++) {
         w.now_ns += (int64_t)below(&w, 3) * (int64_t)below(&w, 4 * MS);
-        change(&w);
+        bool quiet = step / 100 % 2 > 0; // nothing happens but time
+        if (!quiet) change(&w);
         if (below(&w, 3) > 0) check_best(&w);
     }
     td_sched_order_done(&w.order);

@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whole loads in virtual time: who gets how much, and how long anybody waits.
+#include "sched/sched_fixture.h"
+
+#include "base/rand.h"
+
+#define CLIENTS 24
+
+// One engine, batches of at most `batch`, clients that come periodically.
+typedef struct load {
+    td_sched_strategy strategy;
+    bool queued;
+    uint32_t batch;
+    int64_t service_ns;            // of a batch, whatever its size
+    int64_t costs[CLIENTS];        // times that, alone; 0: once
+    int64_t periods_ns[CLIENTS];   // 0: no such client
+    int64_t deadlines_ns[CLIENTS]; // after arrival; 0: none
+    uint32_t priorities[CLIENTS];
+    float urgencies[CLIENTS];
+    int64_t length_ns;
+} load;
+
+typedef struct result {
+    uint64_t answered[CLIENTS], late[CLIENTS], given_ns[CLIENTS];
+    int64_t longest_wait_ns;
+    td_sched_counts counts;
+} result;
+
+typedef struct world {
+    const load *load;
+    td_sched *sched;
+    uint32_t members[CLIENTS];
+    int64_t next_ns[CLIENTS]; // arrival
+    int64_t free_ns;          // of the engine; NEVER: it is idle
+    td_sched_pick running[TD_SCHED_MAX_BATCH];
+    uint32_t running_count;
+    uint64_t seq;
+    result result;
+} world;
+
+static void arrive(world *w, uint32_t client)
+{
+    const load *l = w->load;
+    int64_t now_ns = w->next_ns[client];
+    td_sched_item item = item_of(w->members[client], ++w->seq);
+    item.priority = l->priorities[client];
+    item.urgency = l->urgencies[client];
+    if (l->deadlines_ns[client]) item.due_ns = now_ns + l->deadlines_ns[client];
+    td_sched_ended ended;
+    (void)td_sched_submit(w->sched, now_ns, &item, &ended);
+    w->next_ns[client] += l->periods_ns[client];
+}
+
+static int64_t cost_ns(const load *l, uint32_t client)
+{
+    return l->service_ns * (l->costs[client] ? l->costs[client] : 1);
+}
+
+static void finish(world *w)
+{
+    const load *l = w->load;
+    for (uint32_t i = 0; i < w->running_count; i++) {
+        const td_sched_pick *pick = &w->running[i];
+        uint32_t client = pick->member;
+        w->result.answered[client]++;
+        if (l->deadlines_ns[client] &&
+            w->free_ns > pick->request.arrived_ns + l->deadlines_ns[client])
+            w->result.late[client]++;
+        int64_t device_ns = cost_ns(l, client) / w->running_count;
+        w->result.given_ns[client] += (uint64_t)device_ns;
+        (void)td_sched_done(w->sched, w->free_ns, pick->ticket,
+                            TD_SCHED_ANSWERED, device_ns);
+    }
+    w->running_count = 0;
+    w->free_ns = NEVER;
+}
+
+static void begin(world *w, int64_t now_ns)
+{
+    td_sched_ended ended;
+    while (td_sched_drop(w->sched, now_ns, &ended)) {
+    }
+    uint32_t waiting = td_sched_waiting(w->sched);
+    uint32_t count =
+        td_sched_next(w->sched, now_ns, ALL, w->load->batch, w->running);
+    // An idle engine never leaves anybody waiting.
+    assert_int_equal(count,
+                     waiting < w->load->batch ? waiting : w->load->batch);
+    for (uint32_t i = 0; i < count; i++) {
+        int64_t wait_ns = now_ns - w->running[i].request.waiting_since_ns;
+        if (wait_ns > w->result.longest_wait_ns)
+            w->result.longest_wait_ns = wait_ns;
+    }
+    w->running_count = count;
+    if (count > 0) w->free_ns = now_ns + cost_ns(w->load, w->running[0].member);
+}
+
+// Who comes next; CLIENTS if the engine is free before.
+static uint32_t earliest(const world *w)
+{
+    uint32_t first = CLIENTS;
+    int64_t first_ns = w->free_ns;
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        if (!w->load->periods_ns[i] || w->next_ns[i] >= first_ns) continue;
+        first = i;
+        first_ns = w->next_ns[i];
+    }
+    return first;
+}
+
+static void prepare(world *w, const load *l, uint64_t seed)
+{
+    *w = (world){.load = l, .free_ns = NEVER};
+    td_sched_settings settings = settings_of(l->strategy);
+    settings.flush.wait = TD_SCHED_WAIT_NONE;
+    settings.flush.most = TD_SCHED_MAX_BATCH;
+    settings.queue.size = 4000;
+    w->sched = sched_new(&settings);
+    for (uint32_t n = 1; n <= l->batch; n++)
+        td_sched_measured(w->sched, 0, 0, n, l->service_ns);
+    td_rand rand;
+    td_rand_init(&rand, seed);
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        w->members[i] = join(w->sched, i, 0, l->queued);
+        double phase = td_rand_unit(&rand) * (double)l->periods_ns[i];
+        w->next_ns[i] = (int64_t)phase;
+    }
+}
+
+static result run(const load *l, uint64_t seed)
+{
+    static world w;
+    prepare(&w, l, seed);
+    for (int64_t now_ns = 0; now_ns < l->length_ns;) {
+        uint32_t client = earliest(&w);
+        now_ns = client < CLIENTS ? w.next_ns[client] : w.free_ns;
+        if (client < CLIENTS)
+            arrive(&w, client);
+        else
+            finish(&w);
+        if (w.running_count == 0) begin(&w, now_ns);
+    }
+    td_sched_count(w.sched, &w.result.counts);
+    td_sched_free(w.sched);
+    return w.result;
+}
+
+// Jain's index of fairness: 1 if all are equal.
+static double jain(const uint64_t *values, uint32_t count)
+{
+    double sum = 0, squares = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        sum += (double)values[i];
+        squares += (double)values[i] * (double)values[i];
+    }
+    return sum * sum / (count * squares);
+}
+
+// 24 clients that together want half as much again as there is; the first is
+// loud: it comes twenty times as often, is most urgent and is always due soon.
+static load overload(td_sched_strategy strategy, bool queued, bool due)
+{
+    load l = {.strategy = strategy,
+              .queued = queued,
+              .batch = 4,
+              .service_ns = 20 * MS,
+              .length_ns = 10000 * MS};
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        l.periods_ns[i] = 80 * MS;
+        l.priorities[i] = 1;
+        if (due) l.deadlines_ns[i] = 100 * MS + i * 7 * MS;
+    }
+    l.periods_ns[0] = 4 * MS;
+    l.urgencies[0] = 1;
+    if (due) l.deadlines_ns[0] = 25 * MS;
+    return l;
+}
+
+static void under_overload_everybody_gets_the_same(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < TD_SCHED_STRATEGY_COUNT; i++) {
+        for (int kind = 0; kind < 4; kind++) {
+            load l = overload((td_sched_strategy)i, kind / 2 > 0, kind % 2 > 0);
+            result r = run(&l, 1);
+            double index = jain(r.answered, CLIENTS);
+            if (index < 0.95)
+                fail_msg("%s, %s, %s: %.3f", td_sched_strategy_name(l.strategy),
+                         l.queued ? "queues" : "slots",
+                         kind % 2 ? "deadlines" : "none", index);
+        }
+    }
+}
+
+static void it_is_device_time_that_is_shared(void **state)
+{
+    (void)state;
+    load l = overload(TD_SCHED_MODEL_DEADLINE, true, false);
+    l.batch = 1;
+    l.service_ns = 2 * MS;
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        l.costs[i] = i < CLIENTS / 2 ? 1 : 5;
+        l.periods_ns[i] = 20 * MS; // everybody wants more than a share
+    }
+    result r = run(&l, 1);
+    assert_true(jain(r.given_ns, CLIENTS) > 0.95);
+    assert_true(jain(r.answered, CLIENTS) < 0.8);
+}
+
+// A random load of nine tenths of what one engine can serve, one at a time.
+static load servable(td_sched_strategy strategy, uint64_t seed)
+{
+    load l = {.strategy = strategy,
+              .queued = seed % 2,
+              .batch = 1,
+              .service_ns = MS,
+              .length_ns = 8000 * MS};
+    td_rand rand;
+    td_rand_init(&rand, seed);
+    double left = 0.9;
+    for (uint32_t i = 0; i < CLIENTS; i++) {
+        double part = i + 1 < CLIENTS ? left * td_rand_unit(&rand) / 4 : left;
+        if (part > 0.5) part = 0.5;
+        left -= part;
+        l.periods_ns[i] = (int64_t)((double)l.service_ns / part);
+        if (l.periods_ns[i] > 500 * MS) l.periods_ns[i] = 500 * MS;
+        l.priorities[i] = (uint32_t)(td_rand_u64(&rand) % 4);
+        l.urgencies[i] = (float)td_rand_unit(&rand);
+        if (td_rand_u64(&rand) % 2)
+            l.deadlines_ns[i] =
+                5 * MS + (int64_t)(td_rand_u64(&rand) % 200) * MS;
+    }
+    return l;
+}
+
+static void nobody_starves_under_a_load_that_can_be_served(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < TD_SCHED_STRATEGY_COUNT; i++) {
+        for (uint64_t seed = 1; seed <= 10; seed++) {
+            load l = servable((td_sched_strategy)i, seed);
+            result r = run(&l, seed);
+            const char *name = td_sched_strategy_name(l.strategy);
+            if (r.longest_wait_ns > 400 * l.service_ns)
+                fail_msg("%s, seed %u: %.1f ms", name, (unsigned)seed,
+                         (double)r.longest_wait_ns / 1e6);
+            if (r.counts.outcomes[TD_SCHED_EXPIRED] > 0)
+                fail_msg("%s, seed %u: expired", name, (unsigned)seed);
+            for (uint32_t j = 0; j < CLIENTS; j++)
+                if (r.answered[j] == 0) fail_msg("%s: never", name);
+        }
+    }
+}
+
+// Nine tenths of an engine, each client due before its next comes: by deadline
+// all of it can be met, in turn it cannot.
+static load feasible(td_sched_strategy strategy)
+{
+    load l = {.strategy = strategy,
+              .batch = 1,
+              .service_ns = 10 * MS,
+              .length_ns = 20000 * MS};
+    static const int64_t periods_ms[] = {25, 100, 150, 200, 200, 100, 100, 400};
+    for (uint32_t i = 0; i < TD_COUNT_OF(periods_ms); i++) {
+        l.periods_ns[i] = periods_ms[i] * MS;
+        l.deadlines_ns[i] = periods_ms[i] * MS;
+        l.priorities[i] = 1;
+    }
+    return l;
+}
+
+static uint64_t misses(td_sched_strategy strategy)
+{
+    load l = feasible(strategy);
+    result r = run(&l, 3);
+    uint64_t sum = r.counts.outcomes[TD_SCHED_SUPERSEDED];
+    for (uint32_t i = 0; i < CLIENTS; i++)
+        sum += r.late[i];
+    return sum;
+}
+
+static void deadlines_that_can_be_met_are_met(void **state)
+{
+    (void)state;
+    assert_int_equal(misses(TD_SCHED_DEADLINE_AWARE), 0);
+    assert_int_equal(misses(TD_SCHED_MODEL_DEADLINE), 0);
+    assert_int_equal(misses(TD_SCHED_TIERED_DEADLINE), 0);
+    assert_true(misses(TD_SCHED_ROUND_ROBIN) > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(under_overload_everybody_gets_the_same),
+        cmocka_unit_test(it_is_device_time_that_is_shared),
+        cmocka_unit_test(nobody_starves_under_a_load_that_can_be_served),
+        cmocka_unit_test(deadlines_that_can_be_met_are_met),
+    };
+    return cmocka_run_group_tests_name("sched/sched_fair", tests, NULL, NULL);
+}
