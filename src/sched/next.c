@@ -7,6 +7,8 @@
 
 #include <assert.h>
 
+#define UNPARK_MOST 8
+
 // The batch that is being formed.
 typedef struct batch {
     uint32_t numbers[TD_SCHED_MAX_BATCH];
@@ -24,21 +26,23 @@ static void wake_retries(td_sched *s)
     }
 }
 
+// A few of a client's, the better ones: it will be ahead again before more of
+// them have run, however many there are.
 static void unpark_client(td_sched *s, uint32_t tier, uint32_t client)
 {
-    const uint32_t *first = &s->parked[tier * s->settings.clients + client];
-    while (*first != TD_SCHED_NOBODY)
-        td_sched_ready_unpark(s, *first);
+    const td_sched_park *park = td_sched_ready_parked(s, tier, client);
+    for (int i = 0; i < UNPARK_MOST && park->first != TD_SCHED_NOBODY; i++)
+        td_sched_ready_unpark(s, park->first);
 }
 
 // Those whom the others have caught up with.
 static void unpark(td_sched *s)
 {
     for (uint32_t tier = 0; tier < s->tiers; tier++) {
-        td_sched_heap *clients = &s->parked_clients[tier];
+        td_sched_heap *clients = &s->away_clients[tier];
         if (clients->count == 0) continue;
         int64_t limit_ns = td_sched_share_limit_ns(&s->share, tier);
-        while (td_sched_heap_key(clients) <= limit_ns && clients->count > 0)
+        while (clients->count > 0 && td_sched_heap_key(clients) <= limit_ns)
             unpark_client(s, tier, td_sched_heap_first(clients));
     }
 }
@@ -75,7 +79,7 @@ static uint32_t least_ahead(const td_sched *s, uint32_t lane)
     for (uint32_t i = 0; i < clients->count; i++) {
         if (clients->cells[i].key >= least_ns) continue;
         uint32_t client = clients->cells[i].number;
-        uint32_t at = s->parked[tier * s->settings.clients + client];
+        uint32_t at = td_sched_ready_parked(s, tier, client)->first;
         for (; at != TD_SCHED_NOBODY; at = s->entries[at].parked_after) {
             if (s->entries[at].lane != lane) continue;
             least = at;

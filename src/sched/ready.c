@@ -170,19 +170,40 @@ static void set_facts(td_sched *s, uint32_t number)
     td_sched_strategy_fix(&s->policy, f);
 }
 
-static uint32_t *parked_list(td_sched *s, uint32_t tier, uint32_t client)
+static td_sched_park *park_of(td_sched *s, uint32_t number)
 {
-    return &s->parked[tier * s->settings.clients + client];
+    uint32_t tier = td_sched_ready_tier(s, number);
+    return &s->parks[tier * s->settings.clients +
+                     td_sched_ready_client(s, number)];
+}
+
+const td_sched_park *td_sched_ready_parked(const td_sched *s, uint32_t tier,
+                                           uint32_t client)
+{
+    return &s->parks[tier * s->settings.clients + client];
+}
+
+static void keep_if(td_sched_heap *heap, uint32_t client, bool in, int64_t key)
+{
+    if (in)
+        td_sched_heap_put(heap, client, key);
+    else
+        td_sched_heap_take(heap, client);
 }
 
 void td_sched_ready_tagged(td_sched *s, uint32_t tier, uint32_t client)
 {
-    td_sched_heap *clients = &s->parked_clients[tier];
-    if (*parked_list(s, tier, client) == TD_SCHED_NOBODY)
-        td_sched_heap_take(clients, client);
-    else
-        td_sched_heap_put(clients, client,
-                          td_sched_share_tag_ns(&s->share, tier, client));
+    const td_sched_park *park = td_sched_ready_parked(s, tier, client);
+    bool parked = park->first != TD_SCHED_NOBODY;
+    int64_t tag_ns = td_sched_share_tag_ns(&s->share, tier, client);
+    keep_if(&s->parked_clients[tier], client, parked, tag_ns);
+    keep_if(&s->away_clients[tier], client, parked && park->ready == 0, tag_ns);
+}
+
+static void tagged(td_sched *s, uint32_t number)
+{
+    td_sched_ready_tagged(s, td_sched_ready_tier(s, number),
+                          td_sched_ready_client(s, number));
 }
 
 static void seat_entry(td_sched *s, uint32_t number)
@@ -191,6 +212,7 @@ static void seat_entry(td_sched *s, uint32_t number)
     e->seat = td_sched_order_put(&s->lanes[e->lane].order, number, s->now_ns);
     e->place = TD_SCHED_READY;
     mark(s, e->lane);
+    if (park_of(s, number)->ready++ == 0) tagged(s, number);
 }
 
 static void unseat_entry(td_sched *s, uint32_t number)
@@ -198,39 +220,41 @@ static void unseat_entry(td_sched *s, uint32_t number)
     td_sched_entry *e = &s->entries[number];
     td_sched_order_take(&s->lanes[e->lane].order, e->seat, s->now_ns);
     mark(s, e->lane);
+    if (--park_of(s, number)->ready == 0) tagged(s, number);
 }
 
 void td_sched_ready_park(td_sched *s, uint32_t number)
 {
-    unseat_entry(s, number);
     td_sched_entry *e = &s->entries[number];
-    uint32_t tier = td_sched_ready_tier(s, number);
-    uint32_t client = td_sched_ready_client(s, number);
-    uint32_t *first = parked_list(s, tier, client);
+    td_sched_park *park = park_of(s, number);
     e->place = TD_SCHED_PARKED;
-    e->parked_before = TD_SCHED_NOBODY;
-    e->parked_after = *first;
-    if (*first != TD_SCHED_NOBODY) s->entries[*first].parked_before = number;
-    *first = number;
+    e->parked_before = park->last;
+    e->parked_after = TD_SCHED_NOBODY;
+    if (park->last == TD_SCHED_NOBODY)
+        park->first = number;
+    else
+        s->entries[park->last].parked_after = number;
+    park->last = number;
     s->lanes[e->lane].parked++;
-    mark(s, e->lane);
-    td_sched_ready_tagged(s, tier, client);
+    unseat_entry(s, number);
+    tagged(s, number);
 }
 
 static void leave_park(td_sched *s, uint32_t number)
 {
     td_sched_entry *e = &s->entries[number];
-    uint32_t tier = td_sched_ready_tier(s, number);
-    uint32_t client = td_sched_ready_client(s, number);
+    td_sched_park *park = park_of(s, number);
     if (e->parked_before == TD_SCHED_NOBODY)
-        *parked_list(s, tier, client) = e->parked_after;
+        park->first = e->parked_after;
     else
         s->entries[e->parked_before].parked_after = e->parked_after;
-    if (e->parked_after != TD_SCHED_NOBODY)
+    if (e->parked_after == TD_SCHED_NOBODY)
+        park->last = e->parked_before;
+    else
         s->entries[e->parked_after].parked_before = e->parked_before;
     s->lanes[e->lane].parked--;
     mark(s, e->lane);
-    td_sched_ready_tagged(s, tier, client);
+    tagged(s, number);
 }
 
 void td_sched_ready_unpark(td_sched *s, uint32_t number)
@@ -355,9 +379,19 @@ void td_sched_ready_free(td_sched *s, uint32_t number)
     s->first_free = number;
 }
 
+// Whoever is next of its member has its turn.
+static void pass_turn(td_sched *s, uint32_t number)
+{
+    uint32_t after = s->entries[number].after;
+    if (after == TD_SCHED_NOBODY || !in_rounds(s, number)) return;
+    if (s->facts[after].round == 0)
+        s->facts[after].round = s->facts[number].round;
+}
+
 void td_sched_ready_end(td_sched *s, uint32_t number, td_sched_outcome outcome,
                         td_sched_ended *ret_ended)
 {
+    pass_turn(s, number);
     td_sched_ready_unwait(s, number);
     td_sched_heap_take(&s->backing_off, number);
     const td_sched_entry *e = &s->entries[number];

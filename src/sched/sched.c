@@ -5,7 +5,6 @@
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #define RUN_CHANGES 8 // a time that moved by an eighth moves the deadlines
 
@@ -67,6 +66,7 @@ static td_err make_arrays(td_sched *s)
 {
     const td_sched_settings *set = &s->settings;
     size_t lanes = (size_t)set->mixes * s->tiers;
+    size_t parks = (size_t)set->clients * s->tiers;
     s->entries = calloc(s->capacity, sizeof *s->entries);
     s->facts =
         aligned_alloc(_Alignof(td_sched_facts), s->capacity * sizeof *s->facts);
@@ -75,11 +75,12 @@ static td_err make_arrays(td_sched *s)
     s->models = calloc(set->models, sizeof *s->models);
     s->mixes = calloc(set->mixes, sizeof *s->mixes);
     s->lanes = calloc(lanes, sizeof *s->lanes);
-    s->parked = malloc(s->tiers * set->clients * sizeof *s->parked);
+    s->parks = calloc(parks, sizeof *s->parks);
     if (!s->entries || !s->facts || !s->sorted || !s->seats || !s->models ||
-        !s->mixes || !s->lanes || !s->parked)
+        !s->mixes || !s->lanes || !s->parks)
         return TD_ERR_NOMEM;
-    memset(s->parked, 0xff, s->tiers * set->clients * sizeof *s->parked);
+    for (size_t i = 0; i < parks; i++)
+        s->parks[i].first = s->parks[i].last = TD_SCHED_NOBODY;
     return TD_OK;
 }
 
@@ -93,8 +94,10 @@ static td_err make_parts(td_sched *s)
         s->models[i].rule = set->batch;
         TD_TRY(td_sched_heap_init(&s->models[i].coming, set->members));
     }
-    for (uint32_t i = 0; i < s->tiers; i++)
+    for (uint32_t i = 0; i < s->tiers; i++) {
         TD_TRY(td_sched_heap_init(&s->parked_clients[i], set->clients));
+        TD_TRY(td_sched_heap_init(&s->away_clients[i], set->clients));
+    }
     TD_TRY(td_sched_heap_init(&s->expiring, s->capacity));
     TD_TRY(td_sched_heap_init(&s->backing_off, s->capacity));
     TD_TRY(
@@ -132,8 +135,10 @@ static void free_parts(td_sched *s)
         td_sched_order_done(&s->lanes[i].order);
     for (uint32_t i = 0; s->models && i < s->settings.models; i++)
         td_sched_heap_done(&s->models[i].coming);
-    for (uint32_t i = 0; i < s->tiers; i++)
+    for (uint32_t i = 0; i < s->tiers; i++) {
         td_sched_heap_done(&s->parked_clients[i]);
+        td_sched_heap_done(&s->away_clients[i]);
+    }
     td_sched_heap_done(&s->expiring);
     td_sched_heap_done(&s->backing_off);
     td_sched_share_done(&s->share);
@@ -150,7 +155,7 @@ void td_sched_free(td_sched *s)
     free(s->models);
     free(s->mixes);
     free(s->lanes);
-    free(s->parked);
+    free(s->parks);
     free(s);
 }
 

@@ -87,6 +87,22 @@ static void a_full_queue_drops_the_oldest_of_the_lowest_tier(void **state)
     assert_int_equal(td_sched_waiting(sched), 3);
 }
 
+static void a_client_keeps_its_turn_when_its_oldest_is_dropped(void **state)
+{
+    (void)state;
+    td_sched_settings settings = settings_of(TD_SCHED_ROUND_ROBIN);
+    settings.queue.size = 3;
+    TD_AUTO(td_sched) *sched = sched_new(&settings);
+    uint32_t loud = join(sched, 0, 0, true), slot = join(sched, 1, 0, false);
+    for (uint64_t seq = 1; seq <= 3; seq++)
+        (void)submit_seq(sched, 0, loud, seq);
+    (void)submit_seq(sched, 0, slot, 10);
+    assert_int_equal(submit_seq(sched, 0, loud, 4).request.seq, 1);
+    assert_int_equal(run_one(sched, 0, ALL), 2);
+    assert_int_equal(run_one(sched, 0, ALL), 10);
+    assert_int_equal(run_one(sched, 0, ALL), 3);
+}
+
 static void a_full_queue_refuses_the_newest_if_told(void **state)
 {
     (void)state;
@@ -296,6 +312,7 @@ int main(void)
         cmocka_unit_test(one_of_a_slot_runs_while_the_next_waits),
         cmocka_unit_test(a_queue_runs_several_of_one_client),
         cmocka_unit_test(a_full_queue_drops_the_oldest_of_the_lowest_tier),
+        cmocka_unit_test(a_client_keeps_its_turn_when_its_oldest_is_dropped),
         cmocka_unit_test(a_full_queue_refuses_the_newest_if_told),
         cmocka_unit_test(what_waits_too_long_expires),
         cmocka_unit_test(only_what_is_of_no_use_is_dropped),

@@ -46,6 +46,11 @@ typedef struct td_sched_seat { // of a member
     int64_t expected_ns;
 } td_sched_seat;
 
+typedef struct td_sched_park { // of a client in a tier
+    uint32_t first, last;      // the better ones first, as they came up
+    uint32_t ready;            // how many are not parked
+} td_sched_park;
+
 typedef struct td_sched_mix {
     uint64_t mix;
     uint32_t model;
@@ -83,8 +88,9 @@ struct td_sched {
     td_sched_model *models;  // [models]
     td_sched_mix *mixes;     // [mixes]
     td_sched_lane *lanes;    // [mixes x tiers]
-    uint32_t *parked;        // [tiers x clients], first of a list
+    td_sched_park *parks;    // [tiers x clients]
     td_sched_heap parked_clients[TD_SCHED_MAX_TIERS]; // by tag
+    td_sched_heap away_clients[TD_SCHED_MAX_TIERS];   // with nothing READY
     td_sched_heap expiring;    // what waits, by the end of its use
     td_sched_heap backing_off; // by the time of the retry
     td_sched_share share;
@@ -121,6 +127,9 @@ void td_sched_ready_take(td_sched *sched, uint32_t number);
 // READY to PARKED, and back; by itself neither changes the shares.
 void td_sched_ready_park(td_sched *sched, uint32_t number);
 void td_sched_ready_unpark(td_sched *sched, uint32_t number);
+
+const td_sched_park *td_sched_ready_parked(const td_sched *sched, uint32_t tier,
+                                           uint32_t client);
 
 // Out of the order or the park, to be started or put back. With ROUND_ROBIN
 // whoever it held is let go meanwhile.
