@@ -36,66 +36,67 @@ static void times_between_and_beyond_what_was_measured(void **state)
     assert_int_equal(td_sched_batch_time_ns(&times, 2), 22 * MS);
 }
 
+static const struct {
+    const char *name;
+    td_sched_batch_rule rule;
+    td_sched_batch_state batch;
+    int64_t start_ns; // now is 100 ms
+} starts[] = {
+    {"none: at once",
+     {TD_SCHED_WAIT_NONE, 8, 0},
+     {1, 100 * MS, NEVER, 101 * MS},
+     100 * MS},
+    {"fixed: when the first has waited",
+     {TD_SCHED_WAIT_FIXED, 8, 10 * MS},
+     {3, 95 * MS, NEVER, NEVER},
+     105 * MS},
+    {"fixed: full at once",
+     {TD_SCHED_WAIT_FIXED, 3, 10 * MS},
+     {3, 95 * MS, NEVER, NEVER},
+     100 * MS},
+    {"full: never alone",
+     {TD_SCHED_WAIT_FULL, 8, 0},
+     {7, 0, 100 * MS, 101 * MS},
+     NEVER},
+    {"full: when full",
+     {TD_SCHED_WAIT_FULL, 8, 0},
+     {8, 0, NEVER, NEVER},
+     100 * MS},
+    {"slack: for one who comes soon",
+     {TD_SCHED_WAIT_SLACK, 8, 0},
+     {1, 100 * MS, 120 * MS, 102 * MS},
+     102 * MS},
+    {"slack: until the last moment that one more allows",
+     {TD_SCHED_WAIT_SLACK, 8, 0},
+     {1, 100 * MS, 113 * MS, 102 * MS},
+     102 * MS},
+    {"slack: not a moment longer",
+     {TD_SCHED_WAIT_SLACK, 8, 0},
+     {1, 100 * MS, 113 * MS - 1, 102 * MS},
+     100 * MS},
+    {"slack: for nobody",
+     {TD_SCHED_WAIT_SLACK, 8, 0},
+     {1, 100 * MS, NEVER, NEVER},
+     100 * MS},
+    {"slack: not for one who is late himself",
+     {TD_SCHED_WAIT_SLACK, 8, 0},
+     {1, 90 * MS, NEVER, 99 * MS},
+     100 * MS},
+    {"slack: not where many wait for little",
+     {TD_SCHED_WAIT_SLACK, 8, 0},
+     {6, 100 * MS, NEVER, 105 * MS},
+     100 * MS},
+};
+
 static void a_batch_starts_when_its_rule_says(void **state)
 {
     (void)state;
-    static const struct {
-        const char *name;
-        td_sched_batch_rule rule;
-        td_sched_batch_state batch;
-        int64_t start_ns; // now is 100 ms
-    } cases[] = {
-        {"none: at once",
-         {TD_SCHED_WAIT_NONE, 8, 0},
-         {1, 100 * MS, NEVER, 101 * MS},
-         100 * MS},
-        {"fixed: when the first has waited",
-         {TD_SCHED_WAIT_FIXED, 8, 10 * MS},
-         {3, 95 * MS, NEVER, NEVER},
-         105 * MS},
-        {"fixed: full at once",
-         {TD_SCHED_WAIT_FIXED, 3, 10 * MS},
-         {3, 95 * MS, NEVER, NEVER},
-         100 * MS},
-        {"full: never alone",
-         {TD_SCHED_WAIT_FULL, 8, 0},
-         {7, 0, 100 * MS, 101 * MS},
-         NEVER},
-        {"full: when full",
-         {TD_SCHED_WAIT_FULL, 8, 0},
-         {8, 0, NEVER, NEVER},
-         100 * MS},
-        {"slack: for one who comes soon",
-         {TD_SCHED_WAIT_SLACK, 8, 0},
-         {1, 100 * MS, 120 * MS, 102 * MS},
-         102 * MS},
-        {"slack: until the last moment that one more allows",
-         {TD_SCHED_WAIT_SLACK, 8, 0},
-         {1, 100 * MS, 113 * MS, 102 * MS},
-         102 * MS},
-        {"slack: not a moment longer",
-         {TD_SCHED_WAIT_SLACK, 8, 0},
-         {1, 100 * MS, 113 * MS - 1, 102 * MS},
-         100 * MS},
-        {"slack: for nobody",
-         {TD_SCHED_WAIT_SLACK, 8, 0},
-         {1, 100 * MS, NEVER, NEVER},
-         100 * MS},
-        {"slack: not for one who is late himself",
-         {TD_SCHED_WAIT_SLACK, 8, 0},
-         {1, 90 * MS, NEVER, 99 * MS},
-         100 * MS},
-        {"slack: not where many wait for little",
-         {TD_SCHED_WAIT_SLACK, 8, 0},
-         {6, 100 * MS, NEVER, 105 * MS},
-         100 * MS},
-    };
     td_sched_batch_times times = profile();
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        int64_t start_ns = td_sched_batch_start_ns(&cases[i].rule, &times,
-                                                   &cases[i].batch, 100 * MS);
-        if (start_ns != cases[i].start_ns)
-            fail_msg("%s: starts at %lld ns", cases[i].name,
+    for (size_t i = 0; i < TD_COUNT_OF(starts); i++) {
+        int64_t start_ns = td_sched_batch_start_ns(&starts[i].rule, &times,
+                                                   &starts[i].batch, 100 * MS);
+        if (start_ns != starts[i].start_ns)
+            fail_msg("%s: starts at %lld ns", starts[i].name,
                      (long long)start_ns);
     }
 }

@@ -42,20 +42,20 @@ td_sched_cadence_new(const td_sched_cadence_settings *settings,
 void td_sched_cadence_free(td_sched_cadence *cadence);
 TD_AUTO_FREE(td_sched_cadence, td_sched_cadence_free)
 
-void td_sched_cadence_arrived(td_sched_cadence *cadence, uint32_t client,
+void td_sched_cadence_arrived(td_sched_cadence *cadence, uint32_t number,
                               int64_t now_ns);
 
 // The client left in good order: no event follows.
-void td_sched_cadence_forget(td_sched_cadence *cadence, uint32_t client);
+void td_sched_cadence_forget(td_sched_cadence *cadence, uint32_t number);
 
 // When the client's next is expected; NEVER before two have come.
 int64_t td_sched_cadence_expected_ns(const td_sched_cadence *cadence,
-                                     uint32_t client);
-bool td_sched_cadence_overdue(const td_sched_cadence *cadence, uint32_t client,
+                                     uint32_t number);
+bool td_sched_cadence_overdue(const td_sched_cadence *cadence, uint32_t number,
                               int64_t now_ns);
 // 0 to 1, full after ten intervals.
 double td_sched_cadence_confidence(const td_sched_cadence *cadence,
-                                   uint32_t client);
+                                   uint32_t number);
 
 // Takes the next event that is due, the earliest first. False: none is.
 bool td_sched_cadence_next(td_sched_cadence *cadence, int64_t now_ns,

@@ -23,7 +23,7 @@ static td_sched_cadence *cadence_new(void)
 static void come(td_sched_cadence *cadence, uint32_t client, int count)
 {
     for (int i = 0; i < count; i++)
-        td_sched_cadence_arrived(cadence, client, i * 100 * MS);
+        td_sched_cadence_arrived(cadence, client, (int64_t)i * 100 * MS);
 }
 
 static void the_first_interval_counts_whole_and_later_ones_a_third(void **state)

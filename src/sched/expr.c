@@ -56,7 +56,8 @@ static bool is_digit(char c)
 
 static char peek(const parser *p)
 {
-    return p->at < p->size ? p->text[p->at] : '\0';
+    if (p->at == p->size) return '\0';
+    return p->text[p->at];
 }
 
 static void skip_blanks(parser *p)
@@ -349,7 +350,7 @@ static double apply(uint8_t what, double a, double b)
 
 double td_sched_expr_eval(const td_sched_expr *expr, const double *values)
 {
-    double stack[TD_SCHED_EXPR_MAX_STACK];
+    double stack[TD_SCHED_EXPR_MAX_STACK] = {0};
     uint32_t height = 0;
     for (uint32_t i = 0; i < expr->count; i++) {
         const td_sched_expr_op *op = &expr->ops[i];

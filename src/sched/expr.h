@@ -20,7 +20,7 @@
 #define TD_SCHED_EXPR_MAX_TEXT 1024
 #define TD_SCHED_EXPR_MAX_OPS 256
 #define TD_SCHED_EXPR_MAX_DEPTH 32 // parentheses, calls and signs in each other
-#define TD_SCHED_EXPR_MAX_STACK 64 // values waiting at a time
+#define TD_SCHED_EXPR_MAX_STACK 32 // values waiting at a time
 
 typedef struct td_sched_expr_op {
     uint8_t what;

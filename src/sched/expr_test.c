@@ -126,6 +126,12 @@ static void limits_hold(void **state)
     assert_int_equal(compile(text, &expr, &info), TD_ERR_LIMIT);
     assert_non_null(strstr(info.text, "more than 256 operations"));
 
+    end = text;
+    for (int i = 0; i < 12; i++)
+        end = stpcpy(end, "1 < 1 + 1 * (");
+    assert_int_equal(compile(text, &expr, &info), TD_ERR_LIMIT);
+    assert_non_null(strstr(info.text, "more than 32 values"));
+
     memset(text, '1', 40);
     text[40] = '\0';
     assert_int_equal(compile(text, &expr, &info), TD_ERR_LIMIT);

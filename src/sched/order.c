@@ -57,8 +57,8 @@ static void look(td_sched_order *order, uint32_t leaf, int64_t now_ns)
 // Of the two below a match, who goes first, and until when all of it holds.
 static void play(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
-    const td_sched_order_match *a = &order->matches[2 * at];
-    const td_sched_order_match *b = &order->matches[2 * at + 1];
+    const td_sched_order_match *a = &order->matches[(size_t)2 * at];
+    const td_sched_order_match *b = a + 1;
     int64_t until_ns = a->until_ns < b->until_ns ? a->until_ns : b->until_ns;
     const td_sched_order_match *winner = a;
     if (a->winner == TD_SCHED_NOBODY) {

@@ -123,7 +123,7 @@ static void the_best_is_what_a_search_finds_with_every_strategy(void **state)
     (void)state;
     for (uint32_t i = 0; i < TD_SCHED_STRATEGY_COUNT; i++) {
         td_sched_policy policy = {.strategy = (td_sched_strategy)i,
-                                  .weights = td_sched_weights_published};
+                                  .weights = TD_SCHED_WEIGHTS_PUBLISHED};
         for (uint64_t seed = 1; seed <= 4; seed++)
             live(&policy, seed);
     }
@@ -135,7 +135,7 @@ static void the_best_is_what_a_search_finds_with_an_expression(void **state)
     static const char text[] = "clamp(age_ms / budget_ms, 0, 1) * 15 - "
                                "slack_ms * urgency + (priority < 3) * 20";
     td_sched_policy policy = {.strategy = TD_SCHED_DEADLINE_AWARE,
-                              .weights = td_sched_weights_published};
+                              .weights = TD_SCHED_WEIGHTS_PUBLISHED};
     assert_int_equal(td_sched_expr_compile(text, strlen(text),
                                            td_sched_strategy_fields,
                                            &policy.expr, NULL),

@@ -63,23 +63,23 @@ void *td_sched_prefixes_evict(td_sched_prefixes *prefixes, int64_t now_ns,
 // none, or it is in use and comes out when released). LIMIT if it does not fit
 // (evict first): it stays the caller's.
 TD_NODISCARD td_err td_sched_prefixes_keep(td_sched_prefixes *prefixes,
-                                           uint32_t member, int64_t now_ns,
+                                           uint32_t number, int64_t now_ns,
                                            const td_sched_prefix_ident *ident,
                                            void *handle, uint64_t bytes,
                                            void **ret_replaced);
 
 // The member's prefix, in use from now on: release it after. NULL: none of that
 // version, boot, episode and seq, or it is in use already.
-void *td_sched_prefixes_use(td_sched_prefixes *prefixes, uint32_t member,
+void *td_sched_prefixes_use(td_sched_prefixes *prefixes, uint32_t number,
                             const td_sched_prefix_ident *ident);
 
 // No longer in use. Returns the handle if it has to be freed now, else NULL.
-void *td_sched_prefixes_release(td_sched_prefixes *prefixes, uint32_t member,
+void *td_sched_prefixes_release(td_sched_prefixes *prefixes, uint32_t number,
                                 int64_t now_ns);
 
 // Takes the member's prefix out: a new episode or boot, or it left. NULL: none,
 // or it is in use and comes out when released.
-void *td_sched_prefixes_reset(td_sched_prefixes *prefixes, uint32_t member);
+void *td_sched_prefixes_reset(td_sched_prefixes *prefixes, uint32_t number);
 
 void td_sched_prefixes_count(const td_sched_prefixes *prefixes,
                              td_sched_prefixes_counts *ret_counts);

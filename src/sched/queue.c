@@ -8,14 +8,6 @@
 
 #define MAX_DOUBLINGS 16
 
-const td_sched_queue_settings td_sched_queue_defaults = {
-    .size = 1000,
-    .ttl_ns = 5000000000,
-    .overflow = TD_SCHED_DROP_OLDEST,
-    .retries = 0,
-    .backoff_ns = 10000000,
-};
-
 static const char *const overflow_names[] = {
 #define TD_SCHED_OVERFLOW_NAME(name, text) text,
     TD_SCHED_OVERFLOWS(TD_SCHED_OVERFLOW_NAME)

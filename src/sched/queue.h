@@ -38,7 +38,12 @@ typedef struct td_sched_queue_settings {
     int64_t backoff_ns; // before the first, doubled for each more: 10 ms
 } td_sched_queue_settings;
 
-extern const td_sched_queue_settings td_sched_queue_defaults;
+#define TD_SCHED_QUEUE_DEFAULTS                                                \
+    {.size = 1000,                                                             \
+     .ttl_ns = 5000000000,                                                     \
+     .overflow = TD_SCHED_DROP_OLDEST,                                         \
+     .retries = 0,                                                             \
+     .backoff_ns = 10000000}
 
 // How long the n-th retry (from 1) waits.
 int64_t td_sched_queue_backoff_ns(const td_sched_queue_settings *settings,

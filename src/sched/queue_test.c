@@ -56,7 +56,7 @@ static void one_that_comes_back_takes_its_old_place(void **state)
 static void each_retry_waits_twice_as_long(void **state)
 {
     (void)state;
-    td_sched_queue_settings settings = td_sched_queue_defaults;
+    td_sched_queue_settings settings = TD_SCHED_QUEUE_DEFAULTS;
     assert_int_equal(td_sched_queue_backoff_ns(&settings, 1), 10 * MS);
     assert_int_equal(td_sched_queue_backoff_ns(&settings, 2), 20 * MS);
     assert_int_equal(td_sched_queue_backoff_ns(&settings, 4), 80 * MS);

@@ -10,13 +10,9 @@
 
 const td_sched_settings td_sched_defaults = {
     .policy = {.strategy = TD_SCHED_MODEL_DEADLINE,
-               .weights = {45, 25, 15, 10, 15},
+               .weights = TD_SCHED_WEIGHTS_PUBLISHED,
                .tiers = 4},
-    .queue = {.size = 1000,
-              .ttl_ns = 5000000000,
-              .overflow = TD_SCHED_DROP_OLDEST,
-              .retries = 0,
-              .backoff_ns = 10000000},
+    .queue = TD_SCHED_QUEUE_DEFAULTS,
     .batch = {.wait = TD_SCHED_WAIT_SLACK, .most = TD_SCHED_MAX_BATCH},
     .flush = {.wait = TD_SCHED_WAIT_FIXED, .most = 8, .wait_ns = 10000000},
     .clients = 64,

@@ -168,7 +168,7 @@ static load overload(td_sched_strategy strategy, bool queued, bool due)
     for (uint32_t i = 0; i < CLIENTS; i++) {
         l.periods_ns[i] = 80 * MS;
         l.priorities[i] = 1;
-        if (due) l.deadlines_ns[i] = 100 * MS + i * 7 * MS;
+        if (due) l.deadlines_ns[i] = (100 + (int64_t)i * 7) * MS;
     }
     l.periods_ns[0] = 4 * MS;
     l.urgencies[0] = 1;

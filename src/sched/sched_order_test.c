@@ -251,7 +251,7 @@ static void a_batch_stops_growing_where_its_tightest_would_miss(void **state)
     td_sched_settings settings = settings_of(TD_SCHED_MODEL_DEADLINE);
     TD_AUTO(td_sched) *sched = sched_new(&settings);
     for (uint32_t n = 1; n <= 4; n++)
-        td_sched_measured(sched, 0, 0, n, n * 10 * MS);
+        td_sched_measured(sched, 0, 0, n, (int64_t)n * 10 * MS);
     for (uint32_t i = 0; i < 4; i++) {
         td_sched_item item = item_of(join(sched, i, 0, false), i + 1);
         item.due_ns = i == 0 ? 25 * MS : 1000 * MS;

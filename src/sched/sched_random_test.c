@@ -393,7 +393,7 @@ static void live(td_sched_strategy strategy, uint64_t seed, bool changes,
 {
     static world w;
     w = (world){.policy = {.strategy = strategy,
-                           .weights = td_sched_weights_published,
+                           .weights = TD_SCHED_WEIGHTS_PUBLISHED,
                            .tiers = TIERS}};
     td_rand_init(&w.rand, seed);
     td_sched_settings settings = settings_of(strategy);

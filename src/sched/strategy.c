@@ -21,9 +21,6 @@ static const struct {
 #undef TD_SCHED_STRATEGY_TRAITS
 };
 
-const td_sched_weights td_sched_weights_published = {
-    .cadence = 45, .urgency = 25, .steps = 15, .priority = 10, .age = 15};
-
 static const char *const field_names[] = {
 #define TD_SCHED_FIELD_NAME(name, text) text,
     TD_SCHED_FIELDS(TD_SCHED_FIELD_NAME)

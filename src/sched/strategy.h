@@ -50,7 +50,8 @@ typedef struct td_sched_weights {
     double cadence, urgency, steps, priority, age;
 } td_sched_weights;
 
-extern const td_sched_weights td_sched_weights_published;
+#define TD_SCHED_WEIGHTS_PUBLISHED                                             \
+    {.cadence = 45, .urgency = 25, .steps = 15, .priority = 10, .age = 15}
 
 #define TD_SCHED_STEPS_UNSET UINT32_MAX
 

@@ -18,7 +18,7 @@
 static td_sched_policy published(void)
 {
     return (td_sched_policy){.strategy = TD_SCHED_DEADLINE_AWARE,
-                             .weights = td_sched_weights_published,
+                             .weights = TD_SCHED_WEIGHTS_PUBLISHED,
                              .tiers = 3};
 }
 
