@@ -120,8 +120,8 @@ MISMATCHES = {
         "action_dim: this robot has 5, the server wants 6",
     ),
     "the size of a camera": (
-        {"robot": {"cameras": {"front": {"height": 96, "width": 128}}}},
-        "expected_cameras.front: this robot has 96x128, the server wants 48x64",
+        {"robot": {"cameras": {"front": {"height": 32, "width": 64}}}},
+        "expected_cameras.front: this robot has 32x64, the server wants 48x64",
     ),
     "no such camera": (
         {"robot": {"cameras": {"rear": CAMERAS["front"]}}},
