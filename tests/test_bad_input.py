@@ -121,7 +121,8 @@ MISMATCHES = {
     ),
     "the size of a camera": (
         {"robot": {"cameras": {"front": {"height": 32, "width": 64}}}},
-        "expected_cameras.front: this robot has 32x64, the server wants 48x64",
+        "expected_cameras.front: this robot has 32x64, the server wants 48x64; "
+        "a picture is never made larger",
     ),
     "no such camera": (
         {"robot": {"cameras": {"rear": CAMERAS["front"]}}},
