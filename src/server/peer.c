@@ -1,13 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's inbox is for what the loop must look at: observations in pieces,
-// which take time to join, and those that are to be refused, since a callback
-// must not put. It keeps the newest only: what a newer one displaces before the
-// loop has looked at it is freed here, and its seq is remembered so that the
-// robot can be told.
+// A client's inbox is for what the loop must look at: large observations in
+// pieces, which take time to join, and those that are to be refused, since a
+// callback must not put. It keeps the newest only: what a newer one displaces
+// before the loop has looked at it is freed here, and its seq is remembered so
+// that the robot can be told.
 #include "server/shell.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+// Pieces up to this are joined at once, which is quicker than a hand-over.
+#define JOIN_BYTES ((size_t)256 << 10)
 
 static const td_net_qos action_qos = {
     .priority = TD_NET_INTERACTIVE_HIGH,
@@ -57,7 +60,8 @@ static void on_obs(void *user, const td_net_sample *sample)
         atomic_fetch_add(&peer->server->events_dropped, 1);
         return;
     }
-    if (sample->whole && td_server_run_arrival(peer, msg, arrived_ns)) return;
+    bool quick = sample->whole || sample->size <= JOIN_BYTES;
+    if (quick && td_server_run_arrival(peer, msg, arrived_ns)) return;
     leave_for_loop(&peer->inbox, msg, sample->head, arrived_ns);
     td_event_signal(&peer->server->wake);
 }
