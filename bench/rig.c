@@ -205,6 +205,7 @@ static td_err edge_start(const td_bench_setup *setup, td_net *net,
     const td_thread_config thread = {.name = "td-session", .cpu = -1};
     TD_TRY(parse_robot(setup, &edge->file, info));
     td_edge_settings_from(edge->file, 1, &edge->config);
+    if (setup->own_cpu) edge->config.cpu = setup->own_cpu - 1;
     if (setup->jpeg_quality) edge->config.jpeg_quality = setup->jpeg_quality;
     TD_TRY(td_edge_open(net, robot, &edge->config, &edge->edge, info));
     TD_TRY(td_thread_start(&thread, run_session, edge, &edge->session, info));

@@ -23,6 +23,7 @@ typedef struct td_bench_setup {
     uint32_t cameras, height, width;
     bool raw;           // frames, else JPEG
     int jpeg_quality;   // 0: as in a robot's file
+    int own_cpu;        // of the tick, plus 1; 0: any
     bool eager;         // asks again as soon as it was answered
     const char *listen; // the server's endpoint; NULL: one that is free
 } td_bench_setup;

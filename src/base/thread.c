@@ -192,6 +192,30 @@ td_err td_thread_lock_memory(td_errinfo *info)
                    setcap);
 }
 
+td_err td_thread_keep_off(int cpu, cpu_set_t *ret_before, td_errinfo *info)
+{
+    cpu_set_t before;
+    CPU_ZERO(&before);
+    if (sched_getaffinity(0, sizeof before, &before) != 0)
+        return td_fail(info, TD_ERR_DENIED, "CPUs of this thread: %s",
+                       strerror(errno));
+    cpu_set_t others = before;
+    if (cpu >= 0 && cpu < CPU_SETSIZE) CPU_CLR((size_t)cpu, &others);
+    if (CPU_COUNT(&others) == 0 ||
+        sched_setaffinity(0, sizeof others, &others) != 0)
+        return td_fail(info, TD_ERR_DENIED,
+                       "CPU %d cannot be left to one thread: there is no other "
+                       "to run on",
+                       cpu);
+    *ret_before = before;
+    return TD_OK;
+}
+
+void td_thread_run_on(const cpu_set_t *cpus)
+{
+    (void)sched_setaffinity(0, sizeof *cpus, cpus);
+}
+
 void td_thread_prefault_stack(size_t bytes)
 {
     volatile char *stack = alloca(bytes);

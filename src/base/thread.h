@@ -7,6 +7,7 @@
 #include "base/err.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdbool.h>
 
 typedef struct td_thread_config {
@@ -35,6 +36,13 @@ void td_thread_join(td_thread *thread);
 // meets a page fault later. DENIED with the one line to run when the limit is
 // too low.
 TD_NODISCARD td_err td_thread_lock_memory(td_errinfo *info);
+
+// Keeps the calling thread, and those that it starts from now on, off a CPU
+// that another has to itself. `ret_before` is for td_thread_run_on(). DENIED
+// with why: it is the only one there is.
+TD_NODISCARD td_err td_thread_keep_off(int cpu, cpu_set_t *ret_before,
+                                       td_errinfo *info);
+void td_thread_run_on(const cpu_set_t *cpus);
 
 // Touches `bytes` of the calling thread's stack, so that none of it faults
 // later.

@@ -248,6 +248,50 @@ static void prefault_and_use(void *user)
     faults->after_use = faults_so_far();
 }
 
+static void a_cpu_is_left_to_one_thread(void **state)
+{
+    (void)state;
+    cpu_set_t at_first, before, now;
+    assert_int_equal(sched_getaffinity(0, sizeof at_first, &at_first), 0);
+    if (CPU_COUNT(&at_first) < 2) skip();
+    int cpu = 0;
+    while (!CPU_ISSET((size_t)cpu, &at_first))
+        cpu++;
+    assert_int_equal(td_thread_keep_off(cpu, &before, NULL), TD_OK);
+    struct witness beside = {0}, alone = {0};
+    const td_thread_config any = {.name = "beside", .cpu = -1};
+    const td_thread_config own = {.name = "alone", .cpu = cpu};
+    td_thread *thread;
+    assert_int_equal(td_thread_start(&any, look, &beside, &thread, NULL),
+                     TD_OK);
+    td_thread_join(thread);
+    assert_int_equal(td_thread_start(&own, look, &alone, &thread, NULL), TD_OK);
+    td_thread_join(thread);
+    assert_false(CPU_ISSET((size_t)cpu, &beside.cpus));
+    assert_true(CPU_ISSET((size_t)cpu, &alone.cpus));
+    assert_int_equal(CPU_COUNT(&alone.cpus), 1);
+    td_thread_run_on(&before);
+    assert_int_equal(sched_getaffinity(0, sizeof now, &now), 0);
+    assert_true(CPU_EQUAL(&now, &at_first));
+}
+
+static void the_only_cpu_is_not_left(void **state)
+{
+    (void)state;
+    cpu_set_t at_first, one, before;
+    assert_int_equal(sched_getaffinity(0, sizeof at_first, &at_first), 0);
+    int cpu = 0;
+    while (!CPU_ISSET((size_t)cpu, &at_first))
+        cpu++;
+    CPU_ZERO(&one);
+    CPU_SET((size_t)cpu, &one);
+    td_thread_run_on(&one);
+    td_errinfo info = {""};
+    assert_int_equal(td_thread_keep_off(cpu, &before, &info), TD_ERR_DENIED);
+    assert_non_null(strstr(info.text, "there is no other"));
+    td_thread_run_on(&at_first);
+}
+
 static void a_prefaulted_stack_does_not_fault(void **state)
 {
     (void)state;
@@ -277,6 +321,8 @@ int main(void)
         cmocka_unit_test(memory_is_locked_or_denied_in_words),
         cmocka_unit_test_setup_teardown(memory_below_a_limit_is_not_locked,
                                         drop_permissions, restore_permissions),
+        cmocka_unit_test(a_cpu_is_left_to_one_thread),
+        cmocka_unit_test(the_only_cpu_is_not_left),
         cmocka_unit_test(a_prefaulted_stack_does_not_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

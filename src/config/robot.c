@@ -80,7 +80,7 @@ static const td_config_field realtime_rows[] = {
     TD_ROW_INTEGER(td_config_realtime, priority, "80", 0, 99,
                    "SCHED_FIFO priority of the control tick; 0: ordinary"),
     TD_ROW_INTEGER(td_config_realtime, cpu, "-1", -1, 1023,
-                   "the CPU that it runs on; -1: any"),
+                   "the CPU that it has to itself; -1: any, shared"),
     TD_ROW_BOOL(td_config_realtime, lock_memory, "true",
                 "keep the process in memory"),
 };

@@ -110,14 +110,31 @@ static void lock_memory(const td_config_robot *config)
         td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
 }
 
+// The tick has its CPU to itself: whatever is started here runs on the others.
+static td_err open_beside_tick(td_edge_assembly *assembly,
+                               const td_config_robot *config,
+                               const td_edge_extras *extras, td_errinfo *info)
+{
+    cpu_set_t before;
+    td_errinfo refusal;
+    bool kept = config->realtime.cpu >= 0 && !extras->pull &&
+                td_thread_keep_off((int)config->realtime.cpu, &before,
+                                   &refusal) == TD_OK;
+    if (config->realtime.cpu >= 0 && !extras->pull && !kept)
+        td_log_text(TD_LOG_WARN, "robot: realtime.cpu: %s", refusal.text);
+    td_err err = open_net(assembly, config, extras->net, info);
+    if (err == TD_OK) err = open_edge(assembly, config, extras, info);
+    if (kept) td_thread_run_on(&before);
+    return err;
+}
+
 static td_err open_parts(td_edge_assembly *assembly,
                          const td_config_robot *config,
                          const td_edge_extras *extras, td_errinfo *info)
 {
     TD_TRY(open_robot(assembly, config, extras, info));
     lock_memory(config);
-    TD_TRY(open_net(assembly, config, extras->net, info));
-    TD_TRY(open_edge(assembly, config, extras, info));
+    TD_TRY(open_beside_tick(assembly, config, extras, info));
     return open_expose(assembly, config, info);
 }
 
