@@ -98,8 +98,8 @@ static void quality_decides_the_size(void **state)
 static void draw_stripes(void)
 {
     static const uint8_t colours[][3] = {{230, 40, 60}, {20, 110, 240}};
-    for (int pixel = 0; pixel < HEIGHT * WIDTH; pixel++) {
-        int x = pixel % WIDTH, y = pixel / WIDTH;
+    for (size_t pixel = 0; pixel < (size_t)HEIGHT * WIDTH; pixel++) {
+        size_t x = pixel % WIDTH, y = pixel / WIDTH;
         memcpy(&picture[3 * pixel], colours[(x < WIDTH / 2 ? x : y) % 2], 3);
     }
 }
