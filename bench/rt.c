@@ -276,7 +276,7 @@ static void print_gain(const td_bench_options *options, const world *shm,
 static td_err run_blocks(const td_bench_options *options, const size_case *size,
                          world *worlds[LINKS], td_errinfo *info)
 {
-    size_t blocks = options->quick ? 3 : 15;
+    size_t blocks = options->quick ? 3 : 25;
     size_t samples = options->quick ? 100 : (size_t)size->fps;
     for (size_t i = 0; i < LINKS; i++)
         TD_TRY(world_open(links[i].link, size, samples, &worlds[i], info));
