@@ -8,54 +8,13 @@
 // Every field has been checked and every absent one holds its default. Errors
 // read "manifest.yaml:12: server[0].fps: must be 1 to 1000, got 0".
 
-#include "config/parts.h"
-
-#include <stdbool.h>
-
-#define TD_CONFIG_MAX_BATCH 64
+#include "config/engine.h"
 
 typedef enum td_config_mode {
     TD_CONFIG_PEER,
     TD_CONFIG_CLIENT,
     TD_CONFIG_ROUTER,
 } td_config_mode;
-
-typedef enum td_config_engine_kind {
-    TD_CONFIG_SYNTHETIC,
-} td_config_engine_kind;
-
-typedef enum td_config_latency_kind {
-    TD_CONFIG_LATENCY_NONE,
-    TD_CONFIG_LATENCY_FIXED,
-    TD_CONFIG_LATENCY_NORMAL,
-    TD_CONFIG_LATENCY_LOGNORMAL,
-    TD_CONFIG_LATENCY_PROFILE,
-} td_config_latency_kind;
-
-// How long a batch of n takes: a draw, plus (n - 1) x per_batch_ms.
-typedef struct td_config_latency {
-    td_config_latency_kind kind;
-    double ms;     // mean
-    double std_ms; // normal and lognormal
-    double per_batch_ms;
-    const char
-        *file; // profile; a relative path starts at the manifest's folder
-} td_config_latency;
-
-typedef struct td_config_engine {
-    td_config_engine_kind kind;
-    td_config_channel *actions; // in order
-    size_t action_count;
-    td_config_channel *states; // the actions' unless given
-    size_t state_count;
-    td_config_camera *cameras;
-    size_t camera_count;
-    int64_t chunk; // rows
-    int64_t max_batch;
-    td_config_latency latency;
-    int64_t seed;
-    bool check_images;
-} td_config_engine;
 
 typedef struct td_config_client {
     const char *client_uuid;
