@@ -36,10 +36,20 @@ typedef struct td_engine_spec {
     uint32_t action_count;
     uint32_t chunk_rows; // rows of a full chunk
     int64_t step_period_us;
-    uint32_t max_batch; // 1 to TD_ENGINE_MAX_BATCH
-    float tolerance;    // largest difference across batch sizes; 0: none
-    bool rtc;           // can do real-time chunking
+    uint32_t max_batch;     // 1 to TD_ENGINE_MAX_BATCH
+    float tolerance;        // largest difference across batch sizes; 0: none
+    bool rtc;               // can do real-time chunking
+    uint32_t most_inflight; // batches it takes at a time; 0: 1
+    bool continuous; // a batch of one joins what runs; its time depends on how
+                     // many run
 } td_engine_spec;
+
+// Whether it can be asked.
+typedef enum td_engine_health {
+    TD_ENGINE_READY,
+    TD_ENGINE_WARMING, // loading, or on its way back
+    TD_ENGINE_BROKEN,  // it has failed too often to hope
+} td_engine_health;
 
 // One member of a batch: an observation, decoded and checked against the spec,
 // and where its answer goes. Borrowed by the engine until the batch is done.
@@ -51,6 +61,7 @@ typedef struct td_engine_item {
     float *actions;           // [chunk_rows x action_count], the caller's
     uint32_t rows;            // out: rows written
     td_err status;            // out
+    td_errinfo *info; // out: why it failed, for the robot; the caller's or NULL
 } td_engine_item;
 
 typedef struct td_engine_batch {
@@ -87,8 +98,9 @@ typedef struct td_engine_ops {
 
     const td_engine_spec *(*spec)(const td_engine *engine);
 
-    // Takes a batch and returns at once. BUSY while one is running, INVALID for
-    // an empty batch or one above max_batch; then `done` is not called.
+    // Takes a batch and returns at once. BUSY while most_inflight are running,
+    // INVALID for an empty batch or one above max_batch, CLOSED while its
+    // health is not READY; then `done` is not called.
     td_err (*submit)(td_engine *engine, td_engine_batch *batch,
                      td_engine_done done, void *user);
 
@@ -106,6 +118,10 @@ typedef struct td_engine_ops {
     // (optional) Time of a batch of n in nanoseconds, as the engine expects it.
     // Any thread. Without it measured times are used.
     td_err (*estimate)(const td_engine *engine, uint32_t n, int64_t *ret_ns);
+
+    // (optional) Any thread; never blocks. Without it READY. What runs while it
+    // stops being READY ends at once, each member with CLOSED.
+    td_engine_health (*health)(const td_engine *engine);
 } td_engine_ops;
 
 // Every engine begins with its operations.

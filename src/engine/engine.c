@@ -42,6 +42,11 @@ bool td_engine_splits(const td_engine *engine)
     return ops->prefix && ops->decode && ops->drop;
 }
 
+td_engine_health td_engine_health_of(const td_engine *engine)
+{
+    return engine->ops->health ? engine->ops->health(engine) : TD_ENGINE_READY;
+}
+
 // FNV-1a.
 static uint64_t hash_text(td_wire_text text)
 {

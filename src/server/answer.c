@@ -19,8 +19,11 @@ void td_server_answer(const char *server, const td_engine_item *item,
                       uint64_t chunk_id, td_wire_action *ret_action)
 {
     if (item->status != TD_OK) {
-        td_server_answer_error(server, &item->obs->ident, item->status,
-                               "the engine could not answer this", ret_action);
+        const char *why = item->info && item->info->text[0]
+                              ? item->info->text
+                              : "the engine could not answer this";
+        td_server_answer_error(server, &item->obs->ident, item->status, why,
+                               ret_action);
         return;
     }
     *ret_action = (td_wire_action){
