@@ -122,6 +122,10 @@ typedef struct td_engine_ops {
     // (optional) Any thread; never blocks. Without it READY. What runs while it
     // stops being READY ends at once, each member with CLOSED.
     td_engine_health (*health)(const td_engine *engine);
+
+    // (optional) A request is expected within milliseconds. A hint: it may wake
+    // what sleeps, and runs nothing. Any thread; never blocks.
+    void (*warm)(td_engine *engine);
 } td_engine_ops;
 
 // Every engine begins with its operations.

@@ -30,7 +30,7 @@ static const char help[] =
 struct entry {
     td_engine *engine;
     td_server *server;
-    const char **clients;
+    td_server_client *clients;
     td_net *net; // shared by entries with the same endpoint
     bool owns_net;
     td_net_decl *links;

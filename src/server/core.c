@@ -29,6 +29,11 @@ struct td_server_core {
     td_server_counts counts;
 };
 
+const td_server_client td_server_client_defaults = {
+    .budget_ns = 50000000,
+    .most_urgency = 1,
+};
+
 const char *td_server_outcome_name(td_server_outcome outcome)
 {
     static const char *const names[] = {
@@ -58,6 +63,15 @@ void td_server_core_free(td_server_core *core)
     if (core->slots) td_sched_slots_free(core->slots);
     free(core->clients);
     free(core);
+}
+
+void td_server_core_use(td_server_core *core,
+                        const td_server_settings *settings)
+{
+    core->settings.clients = settings->clients;
+    core->settings.client_count = settings->client_count;
+    core->settings.unknown = settings->unknown;
+    core->settings.accept_unknown = settings->accept_unknown;
 }
 
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state)
@@ -119,7 +133,7 @@ void td_server_core_status(const td_server_core *core,
 static bool is_listed(const td_server_core *core, td_wire_text id)
 {
     for (uint32_t i = 0; i < core->settings.client_count; i++)
-        if (td_wire_text_is(id, core->settings.clients[i])) return true;
+        if (td_wire_text_is(id, core->settings.clients[i].id)) return true;
     return false;
 }
 

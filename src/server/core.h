@@ -36,11 +36,23 @@ typedef enum td_server_outcome {
 
 const char *td_server_outcome_name(td_server_outcome outcome);
 
+// What a client is allowed: it may claim less than its share, and no more.
+typedef struct td_server_client {
+    const char *id;         // NULL in `unknown`
+    int64_t budget_ns;      // of latency, for the age in the score
+    uint32_t best_priority; // the highest that counts: 0 is all
+    float most_urgency;     // the highest that counts: 1 is all
+} td_server_client;
+
+// 50 ms, and whatever it claims.
+extern const td_server_client td_server_client_defaults;
+
 typedef struct td_server_settings {
     const char *server_id;
     uint64_t boot;
-    const char *const *clients; // allowed by name
+    const td_server_client *clients; // allowed by name
     uint32_t client_count;
+    td_server_client unknown; // what those not listed are allowed
     bool accept_unknown;
     uint32_t capacity; // clients at a time
 } td_server_settings;
@@ -59,6 +71,11 @@ TD_NODISCARD td_err td_server_core_new(const td_server_settings *settings,
                                        td_server_core **ret_core);
 void td_server_core_free(td_server_core *core);
 TD_AUTO_FREE(td_server_core, td_server_core_free)
+
+// Whom it takes from now on, and what they are allowed; the rest of the
+// settings stays as it was. Borrows as before.
+void td_server_core_use(td_server_core *core,
+                        const td_server_settings *settings);
 
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state);
 

@@ -34,7 +34,12 @@ static inline void model_describe(td_engine_spec *spec)
     };
 }
 
-static const char *const listed_clients[] = {"arm-0", "arm-1", "arm-2"};
+static const char *const listed_names[] = {"arm-0", "arm-1", "arm-2"};
+static const td_server_client listed_clients[] = {
+    {"arm-0", 50000000, 0, 1},
+    {"arm-1", 50000000, 0, 1},
+    {"arm-2", 50000000, 0, 1},
+};
 
 static inline td_server_settings server_settings(void)
 {

@@ -39,7 +39,7 @@ static void attach_one(world *w, uint32_t who)
 {
     w->boot[who] += below(w, 2);
     const td_wire_attach attach = {
-        .client = td_wire_text_of(listed_clients[who]),
+        .client = td_wire_text_of(listed_names[who]),
         .boot = w->boot[who] - below(w, 2),
     };
     uint32_t number;
@@ -55,7 +55,7 @@ static void detach_one(world *w, uint32_t who)
     uint32_t number;
     td_sched_request dropped = {0};
     td_err err =
-        td_server_core_detach(w->core, listed_clients[who],
+        td_server_core_detach(w->core, listed_names[who],
                               w->boot[who] - below(w, 2), &number, &dropped);
     come_back(w, &dropped);
     if (err != TD_OK) return;

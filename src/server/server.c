@@ -462,6 +462,17 @@ void td_server_close(td_server *server)
     unmake(server);
 }
 
+td_err td_server_use(td_server *server, const td_server_settings *settings,
+                     const td_server_model_settings *model)
+{
+    if (model->batch.wait >= TD_SCHED_WAIT_COUNT || model->batch.wait_ns < 0)
+        return TD_ERR_INVALID;
+    pthread_mutex_lock(&server->lock);
+    td_server_core_use(server->core, settings);
+    pthread_mutex_unlock(&server->lock);
+    return TD_OK;
+}
+
 void td_server_report_get(td_server *server, td_server_report *ret_report)
 {
     pthread_mutex_lock(&server->lock);

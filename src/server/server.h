@@ -10,17 +10,21 @@
 #include "base/hist.h"
 #include "net/net.h"
 #include "server/core.h"
+#include "server/device.h"
 
 typedef struct td_server td_server;
 
 typedef struct td_server_config {
     td_wire_route route; // all texts are borrowed while it is open
     td_server_settings settings;
+    td_server_device *device; // NULL: one of its own, with the defaults
+    td_server_model_settings model;
     int64_t metrics_period_ns; // 0: no metrics
 } td_server_config;
 
-// Opens the doors: status, liveliness, the loop's thread. Borrows the session
-// and the engine, which must be idle, until it is closed. Owned by the caller.
+// Opens the doors: status, liveliness, the loop's thread. Borrows the session,
+// the device and the engine, which must be idle, until it is closed. Owned by
+// the caller.
 TD_NODISCARD td_err td_server_open(td_net *net, td_engine *engine,
                                    const td_server_config *config,
                                    td_server **ret_server, td_errinfo *info);
@@ -28,6 +32,14 @@ TD_NODISCARD td_err td_server_open(td_net *net, td_engine *engine,
 // Takes no more work, waits for what runs, says goodbye and frees. Blocks.
 void td_server_close(td_server *server);
 TD_AUTO_FREE(td_server, td_server_close)
+
+// Changes whom it takes, what they are allowed and how the model is run, from
+// now on; the id, the boot and the capacity stay as they were. The texts are
+// borrowed in place of the ones before. A client that is no longer allowed is
+// let go. INVALID. Any thread but the loop's.
+TD_NODISCARD td_err td_server_use(td_server *server,
+                                  const td_server_settings *settings,
+                                  const td_server_model_settings *model);
 
 // What happened so far. Any thread.
 typedef struct td_server_report {

@@ -59,7 +59,7 @@ static void an_attached_client_gets_the_models_answer(void **state)
 
 static void a_stranger_is_refused_by_reason(void **state)
 {
-    static const char *const listed[] = {"arm-0"};
+    static const td_server_client listed[] = {{.id = "arm-0"}};
     world *w = *state;
     w->config.settings.accept_unknown = false;
     w->config.settings.clients = listed;

@@ -68,12 +68,15 @@ td_err td_server_settings_engine(const td_config_server *config,
 td_err td_server_settings_from(const td_config_manifest *manifest,
                                const td_config_server *config, uint64_t boot,
                                td_server_config *ret_config,
-                               const char ***ret_clients)
+                               td_server_client **ret_clients)
 {
-    const char **clients = calloc(config->client_count + 1, sizeof *clients);
+    td_server_client *clients =
+        calloc(config->client_count + 1, sizeof *clients);
     if (!clients) return TD_ERR_NOMEM;
-    for (size_t i = 0; i < config->client_count; i++)
-        clients[i] = config->clients[i].client_uuid;
+    for (size_t i = 0; i < config->client_count; i++) {
+        clients[i] = td_server_client_defaults;
+        clients[i].id = config->clients[i].client_uuid;
+    }
     *ret_config = (td_server_config){
         .route =
             {
@@ -89,9 +92,11 @@ td_err td_server_settings_from(const td_config_manifest *manifest,
                 .boot = boot,
                 .clients = clients,
                 .client_count = (uint32_t)config->client_count,
+                .unknown = td_server_client_defaults,
                 .accept_unknown = config->accept_unknown,
                 .capacity = (uint32_t)config->capacity,
             },
+        .model = td_server_model_defaults,
         .metrics_period_ns = METRICS_PERIOD_NS,
     };
     *ret_clients = clients;

@@ -73,7 +73,7 @@ typedef struct house {
     td_config_manifest *manifest;
     td_net *net;
     td_engine *engine;
-    const char **clients;
+    td_server_client *clients;
     td_server *server;
     uint64_t boot;
     td_server_report report; // as of the last look
