@@ -400,13 +400,51 @@ static td_err run_beside(const td_bench_options *options,
     return err;
 }
 
+typedef struct host {
+    double all, stolen; // processor time so far, of all CPUs
+} host;
+
+// Nothing where the system does not tell.
+static host look_at_host(void)
+{
+    double part[8] = {0}; // user, nice, system, idle, iowait, irq, softirq, ...
+    host seen = {0};
+    FILE *file = fopen("/proc/stat", "re");
+    if (!file) return seen;
+    if (fscanf(file, "cpu %lf %lf %lf %lf %lf %lf %lf %lf", &part[0], &part[1],
+               &part[2], &part[3], &part[4], &part[5], &part[6],
+               &part[7]) == TD_COUNT_OF(part))
+        seen.stolen = part[7];
+    (void)fclose(file);
+    for (size_t i = 0; i < TD_COUNT_OF(part); i++)
+        seen.all += part[i];
+    return seen;
+}
+
+// What the host of a virtual machine ran instead of it: no tick is on time
+// then.
+static void print_stolen(const td_bench_options *options, const host *before)
+{
+    host now = look_at_host();
+    if (now.all <= before->all) return;
+    const td_bench_row row = {
+        .bench = "tick",
+        .name = "host/stolen",
+        .value = 100 * (now.stolen - before->stolen) / (now.all - before->all),
+        .unit = "%",
+    };
+    td_bench_print(options, &row);
+}
+
 td_err td_bench_tick(const td_bench_options *options, td_errinfo *info)
 {
+    const host before = look_at_host();
     TD_TRY(run_beside_bare(options, 100, info));
     TD_TRY(run_beside_bare(options, 1000, info));
     for (size_t i = 0; i < TD_COUNT_OF(disturbances); i++)
         TD_TRY(disturbances[i].own_cpu
                    ? run_beside(options, &disturbances[i], info)
                    : run_disturbed(options, &disturbances[i], 0, info));
+    print_stolen(options, &before);
     return TD_OK;
 }
