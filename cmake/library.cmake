@@ -8,7 +8,9 @@ add_library(tendon_shared SHARED $<TARGET_OBJECTS:td_client>)
 target_link_libraries(tendon_shared PRIVATE td_client)
 target_include_directories(tendon_shared INTERFACE
   ${PROJECT_SOURCE_DIR}/include)
-target_link_options(tendon_shared PRIVATE -Wl,--version-script=${TD_MAP})
+# A robot needs no library that only servers use.
+target_link_options(tendon_shared PRIVATE -Wl,--version-script=${TD_MAP}
+  -Wl,--as-needed)
 set_target_properties(tendon_shared PROPERTIES
   LINKER_LANGUAGE C OUTPUT_NAME tendon LINK_DEPENDS ${TD_MAP}
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})

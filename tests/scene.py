@@ -91,9 +91,10 @@ STATUS = {
 }
 
 
-def picture(height, width):
+def picture(height, width, codec="jpeg", mode="RGB"):
     out = io.BytesIO()
-    PIL.Image.new("RGB", (width, height), (200, 80, 20)).save(out, "JPEG")
+    image = PIL.Image.new("RGB", (width, height), (200, 80, 20))
+    image.convert(mode).save(out, codec)
     return out.getvalue()
 
 

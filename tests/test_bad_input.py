@@ -31,6 +31,7 @@ HUGE = [
     b"\x82\xb2response_to_seq_id\x01\xa7actions\x81\xa4data" + BIN_OF_2G,
 ]
 HUGE = [message.ljust(40, b"\0") for message in HUGE]
+HUGE_PNG = (GOLDEN / "pictures" / "huge.png").read_bytes()
 
 
 @pytest.fixture(scope="module")
@@ -251,6 +252,18 @@ WRONG = {  # what it is: how it is counted, the error's code and text, the field
     "a JPEG of another size": (
         *("refused", "MISMATCH", "images.front: is 64x48, the model wants 48x64"),
         {"images": {"front": picture(64, 48)}},
+    ),
+    "a PNG that is not one": (
+        *("refused", "FORMAT", "images.front: not a PNG"),
+        {"images": {"front": {"codec": "png", "data": IMAGES["front"]}}},
+    ),
+    "a PNG of another size": (
+        *("refused", "MISMATCH", "images.front: is 64x48, the model wants 48x64"),
+        {"images": {"front": {"codec": "png", "data": picture(64, 48, "png")}}},
+    ),
+    "a PNG of 30 GB in 65 bytes": (
+        *("refused", "LIMIT", "images.front: a picture of 100000 x 100000"),
+        {"images": {"front": {"codec": "png", "data": HUGE_PNG}}},
     ),
     "no picture": (
         *("refused", "MISMATCH", "images.front: missing, the model wants 48x64"),

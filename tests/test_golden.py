@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The golden bytes, read by PyPI's msgpack and numpy."""
+"""The golden bytes, read by PyPI's msgpack and numpy, the pictures by Pillow."""
 
 import pathlib
 import sys
 
 import msgpack
 import numpy as np
+import PIL.Image
 import pytest
 
 FOLDER = pathlib.Path(__file__).parent / "golden"
@@ -14,6 +15,7 @@ sys.path.insert(0, str(FOLDER))
 import make
 import messages
 
+PICTURES = sorted(path.stem for path in FOLDER.glob("pictures/*.rgb"))
 CASES = [(kind, case) for kind, cases in messages.KINDS.items() for case in cases]
 
 
@@ -76,3 +78,11 @@ def test_image_bytes_are_raw():
     assert images["left"][:2] == b"\xff\xd8" and len(images["left"]) == 770
     height, width, channels = images["depth"]["shape"]
     assert len(images["depth"]["data"]) == height * width * channels
+
+
+@pytest.mark.filterwarnings("ignore:Palette images with Transparency")
+@pytest.mark.parametrize("name", PICTURES)
+def test_pixels_are_those_described(name):
+    path = FOLDER / "pictures" / f"{name}.png"
+    pixels = PIL.Image.open(path).convert("RGB").tobytes()
+    assert pixels == path.with_suffix(".rgb").read_bytes()

@@ -7,9 +7,9 @@ import numpy as np
 import PIL.Image
 import PIL.JpegImagePlugin
 import pytest
-from outside_client import array
+from outside_client import Client, array, tensor
 from outside_server import Server
-from scene import ROUTE, ROWS, STATUS
+from scene import ROUTE, ROWS, STATUS, picture
 from tendon_process import wait_until
 
 LARGE = {"cameras": {"front": {"height": 240, "width": 320}}}
@@ -91,3 +91,15 @@ def test_each_camera_is_counted(house, server):
     watch.wait_count("robot-1", "camera_taken/front", 5)
     watch.wait_moving("robot-1")
     assert watch.newest["robot-1"]["quantiles"]["skew_ms"]["count"] > 0
+
+
+@pytest.mark.parametrize("mode", ["RGB", "RGBA", "L", "P", "1"])
+def test_a_png_of_any_kind_is_decoded(house, mode):
+    house.serve(engine={"check_images": True})
+    png = {"codec": "png", "data": picture(48, 64, "png", mode)}
+    cut = png | {"data": png["data"][:-20]}
+    with Client(house.endpoint, ROUTE, "robot-1") as client:
+        client.attach("gpu-1")
+        for image, error in ((png, None), (cut, "FORMAT")):
+            client.send(state=tensor(np.zeros(6)), images={"front": image})
+            assert client.receive().get("error", {}).get("code") == error

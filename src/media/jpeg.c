@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "media/jpeg.h"
 
+#include "media/size.h"
+
 #include <stdlib.h>
 #include <turbojpeg.h>
 
@@ -15,18 +17,6 @@ struct td_media_jpeg_encoder {
 struct td_media_jpeg_decoder {
     tjhandle turbo;
 };
-
-static td_err check_sides(uint32_t height, uint32_t width, td_errinfo *info)
-{
-    if (height >= 1 && height <= TD_MEDIA_JPEG_MAX_SIDE && width >= 1 &&
-        width <= TD_MEDIA_JPEG_MAX_SIDE &&
-        height * width <= TD_MEDIA_JPEG_MAX_PIXELS)
-        return TD_OK;
-    return td_fail(info, TD_ERR_LIMIT,
-                   "a picture of %u x %u, at most %d a side and %u pixels",
-                   height, width, TD_MEDIA_JPEG_MAX_SIDE,
-                   TD_MEDIA_JPEG_MAX_PIXELS);
-}
 
 td_err td_media_jpeg_encoder_new(int quality, td_media_chroma chroma,
                                  td_media_jpeg_encoder **ret_encoder)
@@ -71,7 +61,7 @@ td_err td_media_jpeg_encode(td_media_jpeg_encoder *encoder, const uint8_t *rgb,
                             uint32_t height, uint32_t width, td_slice *ret_jpeg,
                             td_errinfo *info)
 {
-    TD_TRY(check_sides(height, width, info));
+    TD_TRY(td_media_size_check(height, width, info));
     TD_TRY(make_room(encoder, height, width));
     unsigned long size = encoder->room;
     if (tjCompress2(encoder->turbo, rgb, (int)width, 0, (int)height, TJPF_RGB,
@@ -112,7 +102,7 @@ td_err td_media_jpeg_size(td_media_jpeg_decoder *decoder, td_slice jpeg,
                        tjGetErrorStr2(decoder->turbo));
     if (height < 1 || width < 1) // the header's tables alone
         return td_fail(info, TD_ERR_FORMAT, "not a JPEG: no picture in it");
-    TD_TRY(check_sides((uint32_t)height, (uint32_t)width, info));
+    TD_TRY(td_media_size_check((uint32_t)height, (uint32_t)width, info));
     *ret_height = (uint32_t)height;
     *ret_width = (uint32_t)width;
     return TD_OK;

@@ -2,16 +2,13 @@
 #ifndef TD_MEDIA_JPEG_H
 #define TD_MEDIA_JPEG_H
 
-// JPEG in and out: RGB, eight bits, rows without padding.
+// JPEG in and out: RGB, eight bits, rows without padding. One beyond the limits
+// of media/size.h is refused by its header, before anything is decoded.
 //
 // An encoder or decoder is used again and again by one thread at a time; its
 // buffer grows to the largest frame it met and stays.
 
 #include "base/err.h"
-
-// A picture beyond these is refused by its header, before anything is decoded.
-#define TD_MEDIA_JPEG_MAX_SIDE 8192
-#define TD_MEDIA_JPEG_MAX_PIXELS (16u << 20)
 
 // How finely an encoder keeps colour; a decoder takes what it meets.
 typedef enum td_media_chroma {

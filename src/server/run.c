@@ -4,8 +4,8 @@
 // engine, answered (engine's thread), its request used again.
 #include "base/log.h"
 #include "server/answer.h"
+#include "server/check.h"
 #include "server/shell.h"
-#include "wire/text.h"
 
 #include <stdlib.h>
 
@@ -74,34 +74,6 @@ static void refuse(td_server *server, td_server_peer *peer,
     put(server, peer, server->encoder, &action);
 }
 
-// A JPEG's header must be one, and of the size that the model wants.
-static td_err check_jpegs(const td_server *server, td_server_reader *reader,
-                          const td_wire_obs *obs, td_errinfo *info)
-{
-    for (uint32_t i = 0; i < obs->image_count; i++) {
-        const td_wire_image *image = &obs->images[i];
-        if (image->codec != TD_WIRE_JPEG) continue;
-        uint32_t height, width;
-        td_errinfo why;
-        td_slice jpeg = {image->data, image->size};
-        td_err err =
-            td_media_jpeg_size(reader->jpeg, jpeg, &height, &width, &why);
-        if (err != TD_OK)
-            return td_fail(info, err, "images.%.*s: %s", (int)image->name.size,
-                           image->name.data, why.text);
-        for (uint32_t j = 0; j < server->spec->camera_count; j++) {
-            const td_wire_camera *camera = &server->spec->cameras[j];
-            if (!td_wire_text_same(camera->name, image->name)) continue;
-            if (camera->height != height || camera->width != width)
-                return td_fail(info, TD_ERR_MISMATCH,
-                               "images.%.*s: is %ux%u, the model wants %ux%u",
-                               (int)image->name.size, image->name.data, height,
-                               width, camera->height, camera->width);
-        }
-    }
-    return TD_OK;
-}
-
 static td_err decode(td_server_reader *reader, td_server_request *request,
                      td_errinfo *info)
 {
@@ -126,7 +98,7 @@ static td_err check(const td_server_peer *peer, td_server_reader *reader,
     const td_server *server = peer->server;
     TD_TRY(check_client(peer, obs->client, info));
     TD_TRY(td_server_core_fits(server->core, obs, info));
-    return check_jpegs(server, reader, obs, info);
+    return td_server_check_pictures(reader->pictures, server->spec, obs, info);
 }
 
 // Into the core, which may hand an older one back.

@@ -330,13 +330,13 @@ static void loop(void *user)
 static td_err make_reader(td_server_reader *reader)
 {
     TD_TRY(td_wire_decoder_new(&reader->decoder));
-    return td_media_jpeg_decoder_new(&reader->jpeg);
+    return td_engine_picture_reader_new(&reader->pictures);
 }
 
 static void free_reader(td_server_reader *reader)
 {
     if (reader->decoder) td_wire_decoder_free(reader->decoder);
-    if (reader->jpeg) td_media_jpeg_decoder_free(reader->jpeg);
+    if (reader->pictures) td_engine_picture_reader_free(reader->pictures);
 }
 
 static td_err make(td_server *server, const td_server_config *config)

@@ -42,6 +42,37 @@ static void half_a_header(td_wire_obs *obs)
     obs->images[0].size = 20;
 }
 
+static void not_a_png(td_wire_obs *obs)
+{
+    obs->images[0].codec = TD_WIRE_PNG;
+}
+
+// A PNG's header: width, height, bits a channel and kind.
+#define PNG_HEADER(width, height, bits)                                        \
+    "\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR" width height bits "\2\0\0\0CRC."
+
+static void set_png(td_wire_obs *obs, const char *header)
+{
+    obs->images[0].codec = TD_WIRE_PNG;
+    obs->images[0].data = header;
+    obs->images[0].size = sizeof PNG_HEADER("0064", "0048", "8") - 1;
+}
+
+static void small_png(td_wire_obs *obs)
+{
+    set_png(obs, PNG_HEADER("\0\0\0\x20", "\0\0\0\x18", "\x08"));
+}
+
+static void huge_png(td_wire_obs *obs)
+{
+    set_png(obs, PNG_HEADER("\0\1\x86\xa0", "\0\1\x86\xa0", "\x08"));
+}
+
+static void deep_png(td_wire_obs *obs)
+{
+    set_png(obs, PNG_HEADER("\0\0\0\x40", "\0\0\0\x30", "\x10"));
+}
+
 static void small_raw(td_wire_obs *obs)
 {
     static const uint8_t rgb[24 * 32 * 3];
@@ -77,6 +108,10 @@ static void an_observation_that_does_not_fit_is_told_and_counted(void **state)
         {"other picture", other_picture, "MISMATCH", "images.top: missing"},
         {"not a JPEG", not_a_jpeg, "FORMAT", "images.top: "},
         {"half a header", half_a_header, "FORMAT", "images.top: "},
+        {"not a PNG", not_a_png, "FORMAT", "images.top: not a PNG"},
+        {"small PNG", small_png, "MISMATCH", "images.top: is 24x32, the model"},
+        {"huge PNG", huge_png, "LIMIT", "images.top: a picture of 100000 x"},
+        {"16-bit PNG", deep_png, "UNSUPPORTED", "images.top: a PNG of 16 bits"},
         {"small picture", small_raw, "MISMATCH", "images.top: is 24x32x3"},
         {"other client", other_client, "MISMATCH", "client_uuid: is \"arm-1\""},
         {"again", again, "UNSUPPORTED", "again: "},

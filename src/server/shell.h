@@ -15,7 +15,7 @@
 #include "base/event.h"
 #include "base/queue.h"
 #include "base/thread.h"
-#include "media/jpeg.h"
+#include "engine/picture.h"
 #include "server/server.h"
 #include "server/tokens.h"
 
@@ -37,7 +37,7 @@ struct td_server_request {
 // What decoding and checking an observation needs.
 typedef struct td_server_reader {
     td_wire_decoder *decoder;
-    td_media_jpeg_decoder *jpeg;
+    td_engine_picture_reader *pictures;
 } td_server_reader;
 
 // What came from a client for the loop since it looked last.
