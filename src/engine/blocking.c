@@ -8,56 +8,61 @@
 #include <stdlib.h>
 
 // Stop: td_engine_blocking_free() sets `stopping`, after which nothing more is
-// taken. Drain: the thread runs what it had taken and calls its `done`. Free:
+// taken. Drain: the thread runs what it had taken and calls each `done`. Free:
 // the thread is joined, then everything goes.
 
-typedef struct job {
-    td_engine_part part;
-    td_engine_batch *batch; // borrowed until `done`; NULL: none
+typedef struct entry {
+    td_engine_job job;
     td_engine_done done;
     void *user;
-} job;
+} entry;
 
 struct td_engine_blocking {
     td_engine_blocking_config config;
     td_thread *thread;
     pthread_mutex_t lock; // guards everything below; never held over a run
     pthread_cond_t wake;
-    job next;
-    bool running; // from submit until just before `done`
+    entry entries[TD_ENGINE_BLOCKING_INFLIGHT]; // a ring
+    uint32_t first, waiting;
+    uint32_t inflight; // waiting, or running until just before `done`
     bool stopping;
 };
 
 // False when there is nothing left and the thread is to stop.
-static bool take(td_engine_blocking *blocking, job *ret_job)
+static bool take(td_engine_blocking *blocking, entry *ret_entry)
 {
     pthread_mutex_lock(&blocking->lock);
-    while (!blocking->next.batch && !blocking->stopping)
+    while (blocking->waiting == 0 && !blocking->stopping)
         pthread_cond_wait(&blocking->wake, &blocking->lock);
-    *ret_job = blocking->next;
-    blocking->next.batch = NULL;
+    bool any = blocking->waiting > 0;
+    if (any) {
+        *ret_entry = blocking->entries[blocking->first];
+        blocking->first = (blocking->first + 1) % TD_ENGINE_BLOCKING_INFLIGHT;
+        blocking->waiting--;
+    }
     pthread_mutex_unlock(&blocking->lock);
-    return ret_job->batch != NULL;
+    return any;
 }
 
-static void run_job(td_engine_blocking *blocking, const job *taken)
+static void run_entry(td_engine_blocking *blocking, const entry *taken)
 {
+    td_engine_batch *batch = taken->job.batch;
     int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
-    blocking->config.run(blocking->config.model, taken->part, taken->batch);
-    taken->batch->service_ns = td_clock_now_ns(&td_clock_monotonic) - start_ns;
+    blocking->config.run(blocking->config.model, &taken->job);
+    batch->service_ns = td_clock_now_ns(&td_clock_monotonic) - start_ns;
 
     pthread_mutex_lock(&blocking->lock);
-    blocking->running = false; // `done` may submit the next
+    blocking->inflight--; // `done` may submit the next
     pthread_mutex_unlock(&blocking->lock);
-    taken->done(taken->user, taken->batch);
+    taken->done(taken->user, batch);
 }
 
 static void run_thread(void *user)
 {
     td_engine_blocking *blocking = user;
-    job taken;
+    entry taken;
     while (take(blocking, &taken))
-        run_job(blocking, &taken);
+        run_entry(blocking, &taken);
 }
 
 td_err td_engine_blocking_new(const td_engine_blocking_config *config,
@@ -67,6 +72,7 @@ td_err td_engine_blocking_new(const td_engine_blocking_config *config,
     TD_AUTO(td_engine_blocking) *blocking = calloc(1, sizeof *blocking);
     if (!blocking) return TD_ERR_NOMEM;
     blocking->config = *config;
+    if (config->most_inflight == 0) blocking->config.most_inflight = 1;
     pthread_mutex_init(&blocking->lock, NULL);
     pthread_cond_init(&blocking->wake, NULL);
 
@@ -90,12 +96,14 @@ void td_engine_blocking_free(td_engine_blocking *blocking)
     free(blocking);
 }
 
-static td_err try_put(td_engine_blocking *blocking, const job *given)
+static td_err put_locked(td_engine_blocking *blocking, const entry *given)
 {
     if (blocking->stopping) return TD_ERR_CLOSED;
-    if (blocking->running) return TD_ERR_BUSY;
-    blocking->next = *given;
-    blocking->running = true;
+    if (blocking->inflight == blocking->config.most_inflight)
+        return TD_ERR_BUSY;
+    uint32_t end = blocking->first + blocking->waiting++;
+    blocking->entries[end % TD_ENGINE_BLOCKING_INFLIGHT] = *given;
+    blocking->inflight++;
     return TD_OK;
 }
 
@@ -105,9 +113,10 @@ td_err td_engine_blocking_submit(td_engine_blocking *blocking,
 {
     if (batch->count == 0 || batch->count > blocking->config.max_batch)
         return TD_ERR_INVALID;
-    job given = {part, batch, done, user};
+    entry given = {
+        {part, batch, td_clock_now_ns(&td_clock_monotonic)}, done, user};
     pthread_mutex_lock(&blocking->lock);
-    td_err err = try_put(blocking, &given);
+    td_err err = put_locked(blocking, &given);
     pthread_mutex_unlock(&blocking->lock);
     if (err == TD_OK) pthread_cond_signal(&blocking->wake); // finds it free
     return err;

@@ -33,14 +33,14 @@ static outcome out;
 static td_engine_batch batch, next;
 static td_engine_blocking *blocking;
 
-static void run_slowly(void *user, td_engine_part part, td_engine_batch *given)
+static void run_slowly(void *user, const td_engine_job *job)
 {
     model *self = user;
-    self->part = part;
+    self->part = job->part;
     self->thread = pthread_self();
     td_event_signal(&self->begun);
     td_event_wait_until(&self->go, INT64_MAX);
-    given->items[0]->status = TD_OK;
+    job->batch->items[0]->status = TD_OK;
 }
 
 static void on_done(void *user, td_engine_batch *given)
@@ -60,9 +60,8 @@ static void on_done(void *user, td_engine_batch *given)
     td_event_signal(&self->event);
 }
 
-static int setup(void **state)
+static int open_taking(uint32_t most_inflight)
 {
-    (void)state;
     static td_engine_item item;
     batch = next = (td_engine_batch){.items = {&item}, .count = 1};
     out = (outcome){0};
@@ -71,9 +70,22 @@ static int setup(void **state)
     td_event_init(&out.event);
     td_engine_blocking_config config = {.thread_name = "model",
                                         .max_batch = MAX_BATCH,
+                                        .most_inflight = most_inflight,
                                         .run = run_slowly,
                                         .model = &slow};
     return td_engine_blocking_new(&config, &blocking, NULL) == TD_OK ? 0 : -1;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return open_taking(1);
+}
+
+static int setup_two(void **state)
+{
+    (void)state;
+    return open_taking(2);
 }
 
 static td_err submit(td_engine_part part, td_engine_batch *given)
@@ -112,6 +124,23 @@ static void a_second_batch_is_refused_while_one_runs(void **state)
     assert_int_equal(submit(TD_ENGINE_WHOLE, &next), TD_OK);
     finish();
     assert_int_equal(out.calls, 2);
+    td_engine_blocking_free(blocking);
+}
+
+static void two_in_flight_run_in_turn(void **state)
+{
+    (void)state;
+    assert_int_equal(submit(TD_ENGINE_WHOLE, &batch), TD_OK);
+    assert_int_equal(submit(TD_ENGINE_WHOLE, &next), TD_OK);
+    assert_int_equal(submit(TD_ENGINE_WHOLE, &batch), TD_ERR_BUSY);
+    finish();
+    assert_ptr_equal(out.batch, &batch);
+    assert_int_equal(submit(TD_ENGINE_WHOLE, &batch), TD_OK);
+    assert_int_equal(submit(TD_ENGINE_WHOLE, &next), TD_ERR_BUSY);
+    finish();
+    assert_ptr_equal(out.batch, &next);
+    finish();
+    assert_int_equal(out.calls, 3);
     td_engine_blocking_free(blocking);
 }
 
@@ -161,6 +190,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_batch_runs_on_the_wrappers_thread, setup),
         cmocka_unit_test_setup(a_second_batch_is_refused_while_one_runs, setup),
+        cmocka_unit_test_setup(two_in_flight_run_in_turn, setup_two),
         cmocka_unit_test_setup(a_batch_of_a_wrong_size_is_refused, setup),
         cmocka_unit_test_setup(done_may_submit_the_next, setup),
         cmocka_unit_test_setup(freeing_finishes_what_was_taken, setup),

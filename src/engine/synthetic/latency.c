@@ -130,7 +130,7 @@ td_engine_synthetic_latency_new(const td_engine_latency *settings,
                                 td_errinfo *info)
 {
     if (!is_time(settings->ms) || !is_time(settings->std_ms) ||
-        !is_time(settings->per_batch_ms))
+        !is_time(settings->per_batch_ms) || !is_time(settings->prepare_ms))
         return td_fail(info, TD_ERR_INVALID,
                        "latency: must be 0 to 3600000 milliseconds");
     if (settings->kind == TD_ENGINE_LATENCY_LOGNORMAL && settings->ms == 0)
@@ -213,6 +213,12 @@ static int64_t with_members(const td_engine_synthetic_latency *latency,
         from = samples_of(latency, n)->n;
     if (n > from) ms += (n - from) * latency->settings.per_batch_ms;
     return llrint(fmin(ms, MAX_MS) * (double)TD_NS_PER_MS);
+}
+
+int64_t td_engine_synthetic_latency_prepare_ns(
+    const td_engine_synthetic_latency *latency)
+{
+    return llrint(latency->settings.prepare_ms * (double)TD_NS_PER_MS);
 }
 
 int64_t

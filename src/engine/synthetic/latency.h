@@ -16,7 +16,9 @@ typedef enum td_engine_latency_kind {
     TD_ENGINE_LATENCY_PROFILE,
 } td_engine_latency_kind;
 
-// How long a batch of n takes: a draw, plus (n - 1) x per_batch_ms.
+// How long a batch of n takes on the device: a draw, plus (n - 1) x
+// per_batch_ms. Before that come prepare_ms that are not the device's, so that
+// one batch is prepared while another runs.
 //
 // A profile is a text file with one line for each batch size, "n: samples in
 // ms" ("4: 31.2 30.8 33.0"; '#' starts a comment). A batch takes one sample of
@@ -27,6 +29,7 @@ typedef struct td_engine_latency {
     double ms;
     double std_ms;
     double per_batch_ms;
+    double prepare_ms;
     const char *file;
 } td_engine_latency;
 
@@ -39,6 +42,10 @@ TD_NODISCARD td_err td_engine_synthetic_latency_new(
     td_engine_synthetic_latency **ret_latency, td_errinfo *info);
 void td_engine_synthetic_latency_free(td_engine_synthetic_latency *latency);
 TD_AUTO_FREE(td_engine_synthetic_latency, td_engine_synthetic_latency_free)
+
+// Before the device takes a batch, of any size.
+int64_t td_engine_synthetic_latency_prepare_ns(
+    const td_engine_synthetic_latency *latency);
 
 // A draw for a batch of `n`, at least 1.
 int64_t

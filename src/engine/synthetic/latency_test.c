@@ -47,12 +47,15 @@ static void further_members_add_their_time(void **state)
         uint32_t n;
         double ms;
     } cases[] = {
-        {"none", {TD_ENGINE_LATENCY_NONE, 0, 0, 0, NULL}, 8, 0},
-        {"fixed, one", {TD_ENGINE_LATENCY_FIXED, 30, 0, 2, NULL}, 1, 30},
-        {"fixed, five", {TD_ENGINE_LATENCY_FIXED, 30, 0, 2, NULL}, 5, 38},
-        {"normal, no spread", {TD_ENGINE_LATENCY_NORMAL, 7, 0, 1, NULL}, 2, 8},
+        {"none", {TD_ENGINE_LATENCY_NONE, 0, 0, 0, 0, NULL}, 8, 0},
+        {"fixed, one", {TD_ENGINE_LATENCY_FIXED, 30, 0, 2, 0, NULL}, 1, 30},
+        {"fixed, five", {TD_ENGINE_LATENCY_FIXED, 30, 0, 2, 0, NULL}, 5, 38},
+        {"normal, no spread",
+         {TD_ENGINE_LATENCY_NORMAL, 7, 0, 1, 0, NULL},
+         2,
+         8},
         {"lognormal, no spread",
-         {TD_ENGINE_LATENCY_LOGNORMAL, 7, 0, 1, NULL},
+         {TD_ENGINE_LATENCY_LOGNORMAL, 7, 0, 1, 0, NULL},
          2,
          8},
     };

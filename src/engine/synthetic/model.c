@@ -99,6 +99,13 @@ static td_err own_texts(td_engine_synthetic_model *model)
     return TD_OK;
 }
 
+// In turn there is something to gain from a second one only while it prepares.
+static uint32_t most_inflight(const td_engine_synthetic_settings *settings)
+{
+    if (settings->continuous) return settings->max_batch;
+    return settings->latency.prepare_ms > 0 ? 2 : 1;
+}
+
 static void fill_spec(const td_engine_config *config, td_engine_spec *spec)
 {
     const td_engine_synthetic_settings *settings = config->settings;
@@ -109,7 +116,9 @@ static void fill_spec(const td_engine_config *config, td_engine_spec *spec)
                              .action_count = settings->action_count,
                              .chunk_rows = settings->chunk_rows,
                              .step_period_us = config->step_period_us,
-                             .max_batch = settings->max_batch};
+                             .max_batch = settings->max_batch,
+                             .most_inflight = most_inflight(settings),
+                             .continuous = settings->continuous};
     memcpy(spec->cameras, settings->cameras, sizeof spec->cameras);
     memcpy(spec->states, settings->states, sizeof spec->states);
     memcpy(spec->actions, settings->actions, sizeof spec->actions);
@@ -156,6 +165,12 @@ const td_engine_spec *
 td_engine_synthetic_model_spec(const td_engine_synthetic_model *model)
 {
     return &model->spec;
+}
+
+int64_t
+td_engine_synthetic_model_prepare_ns(const td_engine_synthetic_model *model)
+{
+    return td_engine_synthetic_latency_prepare_ns(model->latency);
 }
 
 int64_t

@@ -35,6 +35,7 @@ typedef struct td_engine_synthetic_settings {
     uint32_t camera_count;
     uint32_t chunk_rows;
     uint32_t max_batch;
+    bool continuous; // a batch joins what runs, instead of waiting for its end
     td_engine_latency latency;
     uint64_t seed;     // of the latency draws
     bool check_images; // decode every image; FORMAT for one that is not whole
@@ -54,7 +55,11 @@ TD_AUTO_FREE(td_engine_synthetic_model, td_engine_synthetic_model_free)
 const td_engine_spec *
 td_engine_synthetic_model_spec(const td_engine_synthetic_model *model);
 
-// Draws how long a batch of n takes. `n` is at least 1.
+// What comes before the device takes a batch, of any size.
+int64_t
+td_engine_synthetic_model_prepare_ns(const td_engine_synthetic_model *model);
+
+// Draws how long a batch of n takes on the device. `n` is at least 1.
 int64_t
 td_engine_synthetic_model_latency_ns(const td_engine_synthetic_model *model,
                                      td_rand *rand, uint32_t n);

@@ -164,6 +164,34 @@ static void the_spec_outlives_the_settings(void **state)
     assert_true(spec->tolerance == 0);
 }
 
+static void the_spec_says_how_many_batches_go_at_a_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        bool continuous;
+        double prepare_ms;
+        uint32_t most;
+    } cases[] = {
+        {"in turn, and nothing to prepare", false, 0, 1},
+        {"the next is prepared meanwhile", false, 2, 2},
+        {"all at once", true, 0, 4},
+        {"all at once, prepared", true, 2, 4},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        TD_AUTO(td_engine_synthetic_model) *made = NULL;
+        td_engine_config given = config();
+        settings.continuous = cases[i].continuous;
+        settings.latency.prepare_ms = cases[i].prepare_ms;
+        assert_int_equal(td_engine_synthetic_model_new(&given, &made, NULL),
+                         TD_OK);
+        const td_engine_spec *spec = td_engine_synthetic_model_spec(made);
+        if (spec->continuous != cases[i].continuous ||
+            spec->most_inflight != cases[i].most)
+            fail_msg("%s: %u", cases[i].name, spec->most_inflight);
+    }
+}
+
 static void settings_out_of_range_are_refused_by_name(void **state)
 {
     (void)state;
@@ -192,6 +220,7 @@ int main(void)
         TEST(chunks_from_states_on_the_path_follow_it),
         TEST(a_state_of_another_shape_is_refused),
         TEST(the_spec_outlives_the_settings),
+        TEST(the_spec_says_how_many_batches_go_at_a_time),
         TEST(settings_out_of_range_are_refused_by_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -2,8 +2,9 @@
 #include "engine/synthetic/synthetic.h"
 
 #include "base/clock.h"
-#include "engine/blocking.h"
-#include "media/jpeg.h"
+#include "engine/picture.h"
+#include "engine/synthetic/continuous.h"
+#include "engine/synthetic/turns.h"
 #include "wire/text.h"
 
 #include <stdlib.h>
@@ -14,22 +15,26 @@ struct td_engine_prefix {
     float state[];
 };
 
-// The thread uses everything but `blocking`, which any thread submits to.
+// Batches run in turn (`blocking`) or join what runs (`continuous`): one of the
+// two is there, and any thread submits to it. Its thread uses everything else.
 typedef struct synthetic {
     td_engine engine;
     td_engine_synthetic_model *model;
     const td_engine_spec *spec;
     td_rand rand;
-    td_media_jpeg_decoder *decoder; // NULL unless images are checked
-    uint8_t *pixels;                // of the largest camera
+    td_engine_picture_reader *pictures; // NULL unless images are checked
+    uint8_t *pixels;                    // of the largest camera
+    td_engine_synthetic_turns turns;
     td_engine_blocking *blocking;
+    td_engine_synthetic_continuous *continuous;
 } synthetic;
 
 static void close_synthetic(td_engine *engine)
 {
     synthetic *self = (synthetic *)engine;
     if (self->blocking) td_engine_blocking_free(self->blocking);
-    if (self->decoder) td_media_jpeg_decoder_free(self->decoder);
+    if (self->continuous) td_engine_synthetic_continuous_free(self->continuous);
+    if (self->pictures) td_engine_picture_reader_free(self->pictures);
     if (self->model) td_engine_synthetic_model_free(self->model);
     free(self->pixels);
     free(self);
@@ -50,31 +55,17 @@ static const td_wire_camera *find_camera(const td_engine_spec *spec,
     return NULL;
 }
 
-static size_t camera_bytes(const td_wire_camera *camera)
-{
-    return (size_t)camera->height * camera->width * 3;
-}
-
 static td_err check_image(const synthetic *self, const td_wire_image *image)
 {
     const td_wire_camera *camera = find_camera(self->spec, image->name);
     if (!camera) return TD_ERR_MISMATCH;
-    switch (image->codec) {
-    case TD_WIRE_JPEG:
-        return td_media_jpeg_decode(
-            self->decoder, (td_slice){image->data, image->size}, camera->height,
-            camera->width, self->pixels, NULL);
-    case TD_WIRE_RAW:
-        return image->size == camera_bytes(camera) ? TD_OK : TD_ERR_FORMAT;
-    case TD_WIRE_PNG:
-        break;
-    }
-    return TD_ERR_UNSUPPORTED;
+    return td_engine_picture_decode(self->pictures, image, camera, self->pixels,
+                                    NULL);
 }
 
 static td_err check_images(const synthetic *self, const td_wire_obs *obs)
 {
-    if (!self->decoder) return TD_OK;
+    if (!self->pictures) return TD_OK;
     for (uint32_t i = 0; i < obs->image_count; i++)
         TD_TRY(check_image(self, &obs->images[i]));
     return TD_OK;
@@ -128,30 +119,78 @@ static const struct {
     [TD_ENGINE_DECODE] = {1 - TD_ENGINE_SYNTHETIC_PREFIX_SHARE, run_decode},
 };
 
-static void run_batch(void *model, td_engine_part part, td_engine_batch *batch)
+static void answer(const synthetic *self, const td_engine_job *job)
 {
-    synthetic *self = model;
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
-    int64_t draw_ns = td_engine_synthetic_model_latency_ns(
-        self->model, &self->rand, batch->count);
-    for (uint32_t i = 0; i < batch->count; i++) {
-        td_engine_item *item = batch->items[i];
+    for (uint32_t i = 0; i < job->batch->count; i++) {
+        td_engine_item *item = job->batch->items[i];
         item->rows = 0;
-        item->status = parts[part].run(self, item);
+        item->status = parts[job->part].run(self, item);
     }
-    int64_t wait_ns = (int64_t)((double)draw_ns * parts[part].share);
-    if (wait_ns > 0) td_clock_sleep_until(start_ns + wait_ns);
 }
 
-static td_err make_decoder(synthetic *self)
+static void run_in_turn(void *model, const td_engine_job *job)
+{
+    synthetic *self = model;
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t draw_ns = td_engine_synthetic_model_latency_ns(
+        self->model, &self->rand, job->batch->count);
+    if (self->turns.free_ns < now_ns) self->turns.free_ns = now_ns;
+    int64_t end_ns = td_engine_synthetic_turns_take(
+        &self->turns, job->submitted_ns,
+        td_engine_synthetic_model_prepare_ns(self->model),
+        (int64_t)((double)draw_ns * parts[job->part].share));
+    answer(self, job);
+    if (end_ns > now_ns) td_clock_sleep_until(end_ns);
+}
+
+// The work of one is what its draw is to the mean.
+static double run_shared(void *model, const td_engine_job *job)
+{
+    synthetic *self = model;
+    int64_t mean_ns = td_engine_synthetic_model_estimate_ns(self->model, 1);
+    int64_t draw_ns =
+        td_engine_synthetic_model_latency_ns(self->model, &self->rand, 1);
+    answer(self, job);
+    return parts[job->part].share *
+           (mean_ns > 0 ? (double)draw_ns / (double)mean_ns : 1);
+}
+
+static td_err make_reader(synthetic *self)
 {
     size_t most = 1;
     for (uint32_t i = 0; i < self->spec->camera_count; i++)
-        if (camera_bytes(&self->spec->cameras[i]) > most)
-            most = camera_bytes(&self->spec->cameras[i]);
+        if (td_engine_picture_bytes(&self->spec->cameras[i]) > most)
+            most = td_engine_picture_bytes(&self->spec->cameras[i]);
     self->pixels = malloc(most);
     if (!self->pixels) return TD_ERR_NOMEM;
-    return td_media_jpeg_decoder_new(&self->decoder);
+    return td_engine_picture_reader_new(&self->pictures);
+}
+
+static td_err start_in_turn(synthetic *self, td_errinfo *info)
+{
+    td_engine_blocking_config config = {
+        .thread_name = "td-synthetic",
+        .max_batch = self->spec->max_batch,
+        .most_inflight = self->spec->most_inflight,
+        .run = run_in_turn,
+        .model = self,
+    };
+    return td_engine_blocking_new(&config, &self->blocking, info);
+}
+
+static td_err start_continuous(synthetic *self, td_errinfo *info)
+{
+    td_engine_synthetic_continuous_config config = {
+        .thread_name = "td-synthetic",
+        .max_batch = self->spec->max_batch,
+        .prepare_ns = td_engine_synthetic_model_prepare_ns(self->model),
+        .answer = run_shared,
+        .model = self,
+    };
+    for (uint32_t n = 1; n <= config.max_batch; n++)
+        config.time_ns[n] =
+            td_engine_synthetic_model_estimate_ns(self->model, n);
+    return td_engine_synthetic_continuous_new(&config, &self->continuous, info);
 }
 
 static td_err open_synthetic(const td_engine_config *config,
@@ -164,12 +203,9 @@ static td_err open_synthetic(const td_engine_config *config,
     TD_TRY(td_engine_synthetic_model_new(config, &self->model, info));
     self->spec = td_engine_synthetic_model_spec(self->model);
     td_rand_init(&self->rand, settings->seed);
-    if (settings->check_images) TD_TRY(make_decoder(self));
-    td_engine_blocking_config blocking = {.thread_name = "td-synthetic",
-                                          .max_batch = self->spec->max_batch,
-                                          .run = run_batch,
-                                          .model = self};
-    TD_TRY(td_engine_blocking_new(&blocking, &self->blocking, info));
+    if (settings->check_images) TD_TRY(make_reader(self));
+    TD_TRY(self->spec->continuous ? start_continuous(self, info)
+                                  : start_in_turn(self, info));
     *ret_engine = &TD_TAKE(self)->engine;
     return TD_OK;
 }
@@ -179,25 +215,33 @@ static const td_engine_spec *spec_synthetic(const td_engine *engine)
     return ((const synthetic *)engine)->spec;
 }
 
+static td_err submit_part(td_engine *engine, td_engine_part part,
+                          td_engine_batch *batch, td_engine_done done,
+                          void *user)
+{
+    synthetic *self = (synthetic *)engine;
+    if (self->continuous)
+        return td_engine_synthetic_continuous_submit(self->continuous, part,
+                                                     batch, done, user);
+    return td_engine_blocking_submit(self->blocking, part, batch, done, user);
+}
+
 static td_err submit_synthetic(td_engine *engine, td_engine_batch *batch,
                                td_engine_done done, void *user)
 {
-    return td_engine_blocking_submit(((synthetic *)engine)->blocking,
-                                     TD_ENGINE_WHOLE, batch, done, user);
+    return submit_part(engine, TD_ENGINE_WHOLE, batch, done, user);
 }
 
 static td_err prefix_synthetic(td_engine *engine, td_engine_batch *batch,
                                td_engine_done done, void *user)
 {
-    return td_engine_blocking_submit(((synthetic *)engine)->blocking,
-                                     TD_ENGINE_PREFIX, batch, done, user);
+    return submit_part(engine, TD_ENGINE_PREFIX, batch, done, user);
 }
 
 static td_err decode_synthetic(td_engine *engine, td_engine_batch *batch,
                                td_engine_done done, void *user)
 {
-    return td_engine_blocking_submit(((synthetic *)engine)->blocking,
-                                     TD_ENGINE_DECODE, batch, done, user);
+    return submit_part(engine, TD_ENGINE_DECODE, batch, done, user);
 }
 
 static void drop_synthetic(td_engine *engine, td_engine_prefix *prefix)
@@ -211,7 +255,8 @@ static td_err estimate_synthetic(const td_engine *engine, uint32_t n,
 {
     const synthetic *self = (const synthetic *)engine;
     if (n < 1 || n > self->spec->max_batch) return TD_ERR_INVALID;
-    *ret_ns = td_engine_synthetic_model_estimate_ns(self->model, n);
+    *ret_ns = td_engine_synthetic_model_prepare_ns(self->model) +
+              td_engine_synthetic_model_estimate_ns(self->model, n);
     return TD_OK;
 }
 

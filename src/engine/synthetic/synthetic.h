@@ -7,6 +7,9 @@
 //
 // It works in two halves, to stand in for policies that do: a prefix takes 0.7
 // of the drawn time and keeps the state and the cursor, a decode takes 0.3.
+//
+// Batches run one at a time, each prepared while the one before runs; or, with
+// `continuous`, whatever is submitted joins what runs and slows it down.
 
 #include "engine/synthetic/model.h"
 
