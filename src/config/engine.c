@@ -25,6 +25,9 @@ static const td_config_field latency_rows[] = {
                   "deviation (normal, lognormal)"),
     TD_ROW_NUMBER(td_config_latency, per_batch_ms, "0", 0, 60000,
                   "more for each further member of the batch"),
+    TD_ROW_NUMBER(td_config_latency, prepare_ms, "0", 0, 60000,
+                  "before the device takes a batch; overlaps with the batch "
+                  "that runs"),
     TD_ROW_TEXT(td_config_latency, file, "\"\"", 0, 4096,
                 "measured samples (profile): a line for each batch size, "
                 "\"n: samples in ms\""),
@@ -49,6 +52,8 @@ static const td_config_field engine_rows[] = {
                    "actions in a chunk"),
     TD_ROW_INTEGER(td_config_engine, max_batch, "1", 1, TD_CONFIG_MAX_BATCH,
                    "most observations in one batch"),
+    TD_ROW_BOOL(td_config_engine, continuous, "false",
+                "what is submitted joins what runs, up to max_batch at a time"),
     TD_ROW_STRUCT(td_config_engine, latency, td_config_latency, "{}",
                   latency_table, "how long a batch takes"),
     TD_ROW_INTEGER(td_config_engine, seed, "0", 0, MAX_EXACT,

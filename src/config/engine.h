@@ -24,12 +24,14 @@ typedef enum td_config_latency_kind {
     TD_CONFIG_LATENCY_PROFILE,
 } td_config_latency_kind;
 
-// How long a batch of n takes: a draw, plus (n - 1) x per_batch_ms.
+// How long a batch of n takes: prepare_ms that are not the device's, then a
+// draw, plus (n - 1) x per_batch_ms.
 typedef struct td_config_latency {
     td_config_latency_kind kind;
     double ms;     // mean
     double std_ms; // normal and lognormal
     double per_batch_ms;
+    double prepare_ms;
     const char
         *file; // profile; a relative path starts at the manifest's folder
 } td_config_latency;
@@ -44,6 +46,7 @@ typedef struct td_config_engine {
     size_t camera_count;
     int64_t chunk; // rows
     int64_t max_batch;
+    bool continuous;
     td_config_latency latency;
     int64_t seed;
     bool check_images;

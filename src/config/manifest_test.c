@@ -93,6 +93,7 @@ static void the_rest_has_defaults(void **state)
     assert_int_equal(engine->camera_count, 0);
     assert_int_equal(engine->chunk, 50);
     assert_int_equal(engine->max_batch, 1);
+    assert_false(engine->continuous);
     assert_int_equal(engine->latency.kind, TD_CONFIG_LATENCY_NONE);
     assert_int_equal(engine->seed, 0);
     assert_false(engine->check_images);
@@ -109,11 +110,13 @@ static void an_engine_with_all_its_settings_is_read(void **state)
                      "    cameras: {front: {height: 96, width: 128}, wrist: }\n"
                      "    chunk: 16\n"
                      "    max_batch: 8\n"
+                     "    continuous: true\n"
                      "    latency:\n"
                      "      kind: lognormal\n"
                      "      ms: 40\n"
                      "      std_ms: 2.5\n"
                      "      per_batch_ms: 3\n"
+                     "      prepare_ms: 1.5\n"
                      "    seed: 7\n"
                      "    check_images: true\n");
     const td_config_engine *engine = &manifest->server[0].engine;
@@ -128,10 +131,12 @@ static void an_engine_with_all_its_settings_is_read(void **state)
     assert_int_equal(engine->cameras[1].height, 480);
     assert_int_equal(engine->chunk, 16);
     assert_int_equal(engine->max_batch, 8);
+    assert_true(engine->continuous);
     assert_int_equal(engine->latency.kind, TD_CONFIG_LATENCY_LOGNORMAL);
     assert_true(engine->latency.ms == 40);
     assert_true(engine->latency.std_ms == 2.5);
     assert_true(engine->latency.per_batch_ms == 3);
+    assert_true(engine->latency.prepare_ms == 1.5);
     assert_int_equal(engine->seed, 7);
     assert_true(engine->check_images);
 }

@@ -35,6 +35,7 @@ static void fill_synthetic(const td_config_engine *engine,
     settings->camera_count = (uint32_t)engine->camera_count;
     settings->chunk_rows = (uint32_t)engine->chunk;
     settings->max_batch = (uint32_t)engine->max_batch;
+    settings->continuous = engine->continuous;
     settings->seed = (uint64_t)engine->seed;
     settings->check_images = engine->check_images;
     settings->latency = (td_engine_latency){
@@ -42,6 +43,7 @@ static void fill_synthetic(const td_config_engine *engine,
         .ms = engine->latency.ms,
         .std_ms = engine->latency.std_ms,
         .per_batch_ms = engine->latency.per_batch_ms,
+        .prepare_ms = engine->latency.prepare_ms,
         .file = engine->latency.file,
     };
 }
