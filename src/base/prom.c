@@ -69,9 +69,12 @@ static void print_escaped(FILE *out, const char *text, char also)
     }
 }
 
-static void begin_family(td_prom *prom, const char *name, const char *help,
-                         const char *type)
+void td_prom_family(td_prom *prom, const char *name, const char *help,
+                    td_prom_type type)
 {
+    static const char *const types[] = {[TD_PROM_COUNTER] = "counter",
+                                        [TD_PROM_GAUGE] = "gauge",
+                                        [TD_PROM_HISTOGRAM] = "histogram"};
     char family[TD_PROM_MAX_NAME + 1];
     clean_name(name, true, family);
     if (strcmp(family, prom->family) == 0) return;
@@ -79,7 +82,7 @@ static void begin_family(td_prom *prom, const char *name, const char *help,
     memcpy(prom->family, family, sizeof family);
     fprintf(prom->out, "# HELP %s ", family);
     print_escaped(prom->out, help, '\0');
-    fprintf(prom->out, "\n# TYPE %s %s\n", family, type);
+    fprintf(prom->out, "\n# TYPE %s %s\n", family, types[type]);
 }
 
 static void print_label(FILE *out, char before, const char *name,
@@ -112,22 +115,35 @@ static void begin_sample(td_prom *prom, const char *suffix,
 void td_prom_counter(td_prom *prom, const char *name, const char *help,
                      const td_prom_label *labels, uint64_t value)
 {
-    begin_family(prom, name, help, "counter");
+    td_prom_family(prom, name, help, TD_PROM_COUNTER);
     begin_sample(prom, "", labels, NULL);
     fprintf(prom->out, "%" PRIu64 "\n", value);
+}
+
+static void print_value(FILE *out, double value)
+{
+    if (isnan(value))
+        fputs("NaN\n", out);
+    else if (isinf(value))
+        fputs(value > 0 ? "+Inf\n" : "-Inf\n", out);
+    else
+        fprintf(out, "%.15g\n", value);
+}
+
+void td_prom_counter_of(td_prom *prom, const char *name, const char *help,
+                        const td_prom_label *labels, double value)
+{
+    td_prom_family(prom, name, help, TD_PROM_COUNTER);
+    begin_sample(prom, "", labels, NULL);
+    print_value(prom->out, value);
 }
 
 void td_prom_gauge(td_prom *prom, const char *name, const char *help,
                    const td_prom_label *labels, double value)
 {
-    begin_family(prom, name, help, "gauge");
+    td_prom_family(prom, name, help, TD_PROM_GAUGE);
     begin_sample(prom, "", labels, NULL);
-    if (isnan(value))
-        fputs("NaN\n", prom->out);
-    else if (isinf(value))
-        fputs(value > 0 ? "+Inf\n" : "-Inf\n", prom->out);
-    else
-        fprintf(prom->out, "%.15g\n", value);
+    print_value(prom->out, value);
 }
 
 // The count is taken from the buckets, not from the histogram: a value that is
@@ -135,7 +151,7 @@ void td_prom_gauge(td_prom *prom, const char *name, const char *help,
 void td_prom_histogram(td_prom *prom, const char *name, const char *help,
                        const td_prom_label *labels, const td_hist *hist_ns)
 {
-    begin_family(prom, name, help, "histogram");
+    td_prom_family(prom, name, help, TD_PROM_HISTOGRAM);
     uint64_t sum_ns = td_hist_sum(hist_ns);
     uint64_t count = 0;
     for (size_t i = 0; i < TD_COUNT_OF(bounds); i++) {
@@ -146,6 +162,26 @@ void td_prom_histogram(td_prom *prom, const char *name, const char *help,
     begin_sample(prom, "_sum", labels, NULL);
     fprintf(prom->out, "%" PRIu64 ".%09" PRIu64 "\n", sum_ns / TD_NS_PER_S,
             sum_ns % TD_NS_PER_S);
+    begin_sample(prom, "_count", labels, NULL);
+    fprintf(prom->out, "%" PRIu64 "\n", count);
+}
+
+void td_prom_histogram_of(td_prom *prom, const char *name, const char *help,
+                          const td_prom_label *labels,
+                          const td_prom_buckets *buckets)
+{
+    td_prom_family(prom, name, help, TD_PROM_HISTOGRAM);
+    uint64_t count = 0;
+    for (size_t i = 0; i <= buckets->bound_count; i++) {
+        char bound[32] = "+Inf";
+        if (i < buckets->bound_count)
+            snprintf(bound, sizeof bound, "%.15g", buckets->bounds[i]);
+        count += buckets->counts[i];
+        begin_sample(prom, "_bucket", labels, bound);
+        fprintf(prom->out, "%" PRIu64 "\n", count);
+    }
+    begin_sample(prom, "_sum", labels, NULL);
+    print_value(prom->out, buckets->sum);
     begin_sample(prom, "_count", labels, NULL);
     fprintf(prom->out, "%" PRIu64 "\n", count);
 }

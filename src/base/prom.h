@@ -30,8 +30,21 @@ typedef struct td_prom_label {
 // Borrows `out` as long as it is written to.
 void td_prom_init(td_prom *prom, FILE *out);
 
+// Begins a family, which then is there even if no sample follows.
+typedef enum td_prom_type {
+    TD_PROM_COUNTER,
+    TD_PROM_GAUGE,
+    TD_PROM_HISTOGRAM,
+} td_prom_type;
+void td_prom_family(td_prom *prom, const char *name, const char *help,
+                    td_prom_type type);
+
 void td_prom_counter(td_prom *prom, const char *name, const char *help,
                      const td_prom_label *labels, uint64_t value);
+
+// One that is not a whole number.
+void td_prom_counter_of(td_prom *prom, const char *name, const char *help,
+                        const td_prom_label *labels, double value);
 
 void td_prom_gauge(td_prom *prom, const char *name, const char *help,
                    const td_prom_label *labels, double value);
@@ -40,5 +53,17 @@ void td_prom_gauge(td_prom *prom, const char *name, const char *help,
 // exact as td_hist_count_to() is. The histogram may be written to meanwhile.
 void td_prom_histogram(td_prom *prom, const char *name, const char *help,
                        const td_prom_label *labels, const td_hist *hist_ns);
+
+// What the caller has counted by itself: counts[i] are the values above the
+// bound before and not above bounds[i], counts[bound_count] those above all.
+typedef struct td_prom_buckets {
+    const double *bounds;
+    const uint64_t *counts;
+    size_t bound_count;
+    double sum;
+} td_prom_buckets;
+void td_prom_histogram_of(td_prom *prom, const char *name, const char *help,
+                          const td_prom_label *labels,
+                          const td_prom_buckets *buckets);
 
 #endif

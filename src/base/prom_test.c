@@ -253,9 +253,46 @@ static void buckets_agree_while_another_thread_records(void **state)
     assert_true(agree);
 }
 
+static void a_family_may_be_empty(void **state)
+{
+    (void)state;
+    td_prom_family(&prom, "a_total", "A.", TD_PROM_COUNTER);
+    td_prom_family(&prom, "b", "B.", TD_PROM_GAUGE);
+    td_prom_gauge(&prom, "b", "B.", NULL, 1);
+    td_prom_counter_of(&prom, "c_total", "C.", NULL, 0.25);
+    assert_string_equal(written(), "# HELP a_total A.\n"
+                                   "# TYPE a_total counter\n"
+                                   "# HELP b B.\n"
+                                   "# TYPE b gauge\n"
+                                   "b 1\n"
+                                   "# HELP c_total C.\n"
+                                   "# TYPE c_total counter\n"
+                                   "c_total 0.25\n");
+}
+
+static void counts_of_the_callers_own_add_up(void **state)
+{
+    static const double bounds[] = {0.001, 2.5};
+    static const uint64_t counts[] = {1, 2, 4};
+    (void)state;
+    const td_prom_buckets buckets = {bounds, counts, TD_COUNT_OF(bounds), 7.5};
+    td_prom_histogram_of(&prom, "h", "H.",
+                         (td_prom_label[]){{"who", "me"}, {0}}, &buckets);
+    assert_string_equal(written(), "# HELP h H.\n"
+                                   "# TYPE h histogram\n"
+                                   "h_bucket{who=\"me\",le=\"0.001\"} 1\n"
+                                   "h_bucket{who=\"me\",le=\"2.5\"} 3\n"
+                                   "h_bucket{who=\"me\",le=\"+Inf\"} 7\n"
+                                   "h_sum{who=\"me\"} 7.5\n"
+                                   "h_count{who=\"me\"} 7\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(a_family_may_be_empty, setup, teardown),
+        cmocka_unit_test_setup_teardown(counts_of_the_callers_own_add_up, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(a_family_is_introduced_once, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(names_keep_to_what_is_allowed, setup,

@@ -79,27 +79,33 @@ static td_err open_edge(td_edge_assembly *assembly,
     return err;
 }
 
-// td-expose's thread.
-static void render(td_prom *prom, void *user)
+// td-http's thread.
+static void give_metrics(td_http_reply *reply, const char *query, void *user)
 {
+    (void)query;
     const td_edge_assembly *assembly = user;
     td_edge_report report;
     td_edge_report_get(assembly->edge, &report);
     td_edge_times times = td_edge_times_get(assembly->edge);
-    td_edge_prometheus_write(prom, assembly->client, &report, &times);
+    td_prom prom;
+    td_prom_init(&prom, reply->out);
+    reply->type = TD_PROM_TEXT_TYPE;
+    td_edge_prometheus_write(&prom, assembly->client, &report, &times);
 }
 
-static td_err open_expose(td_edge_assembly *assembly,
-                          const td_config_robot *config, td_errinfo *info)
+static td_err open_http(td_edge_assembly *assembly,
+                        const td_config_robot *config, td_errinfo *info)
 {
-    const td_expose_config expose = {
+    static const td_http_route routes[] = {{"/metrics", give_metrics}};
+    const td_http_config http = {
+        .what = "metrics",
         .port = (uint16_t)config->prometheus_port,
-        .render = render,
+        .routes = routes,
+        .route_count = TD_COUNT_OF(routes),
         .user = assembly,
     };
-    return config->prometheus_port
-               ? td_expose_open(&expose, &assembly->expose, info)
-               : TD_OK;
+    return config->prometheus_port ? td_http_open(&http, &assembly->http, info)
+                                   : TD_OK;
 }
 
 static void lock_memory(const td_config_robot *config)
@@ -135,7 +141,7 @@ static td_err open_parts(td_edge_assembly *assembly,
     TD_TRY(open_robot(assembly, config, extras, info));
     lock_memory(config);
     TD_TRY(open_beside_tick(assembly, config, extras, info));
-    return open_expose(assembly, config, info);
+    return open_http(assembly, config, info);
 }
 
 td_err td_edge_assembly_open(td_edge_assembly *assembly,
@@ -150,7 +156,7 @@ td_err td_edge_assembly_open(td_edge_assembly *assembly,
 
 void td_edge_assembly_close(td_edge_assembly *assembly)
 {
-    if (assembly->expose) td_expose_close(assembly->expose);
+    if (assembly->http) td_http_close(assembly->http);
     if (assembly->edge) td_edge_close(assembly->edge);
     if (assembly->net && assembly->net_is_ours) td_net_close(assembly->net);
     if (assembly->robot) td_robot_close(assembly->robot);

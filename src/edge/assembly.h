@@ -5,7 +5,7 @@
 // What a robot's file asks for, opened and joined: the robot, the network, the
 // edge and its numbers for Prometheus. `tendon robot` and the C API begin here.
 
-#include "base/expose.h"
+#include "base/http.h"
 #include "config/robot.h"
 #include "edge/edge.h"
 #include "robot/callback/callback.h"
@@ -29,7 +29,7 @@ typedef struct td_edge_assembly {
     bool net_is_ours;
     td_robot *robot;
     td_edge *edge;
-    td_expose *expose; // NULL: not asked for
+    td_http *http; // NULL: not asked for
 } td_edge_assembly;
 
 // Opens all of it. `config` is borrowed while it is open. On failure what was

@@ -19,6 +19,13 @@ void td_wire_tally_gauge(td_wire_metrics *metrics, const char *name,
         (td_wire_gauge){td_wire_text_of(name), value};
 }
 
+void td_wire_tally_quantiles(td_wire_metrics *metrics,
+                             const td_wire_quantiles *quantiles)
+{
+    assert(metrics->quantiles_count < TD_WIRE_MAX_METRICS);
+    metrics->quantiles[metrics->quantiles_count++] = *quantiles;
+}
+
 static double quantile_ms(const td_hist *hist_ns, double quantile)
 {
     return (double)td_hist_quantile(hist_ns, quantile) / 1e6;
@@ -27,8 +34,7 @@ static double quantile_ms(const td_hist *hist_ns, double quantile)
 void td_wire_tally_hist(td_wire_metrics *metrics, const char *name,
                         const td_hist *hist_ns)
 {
-    assert(metrics->quantiles_count < TD_WIRE_MAX_METRICS);
-    metrics->quantiles[metrics->quantiles_count++] = (td_wire_quantiles){
+    const td_wire_quantiles quantiles = {
         .name = td_wire_text_of(name),
         .count = td_hist_count(hist_ns),
         .min = (double)td_hist_min(hist_ns) / 1e6,
@@ -39,4 +45,5 @@ void td_wire_tally_hist(td_wire_metrics *metrics, const char *name,
         .p99 = quantile_ms(hist_ns, 0.99),
         .p999 = quantile_ms(hist_ns, 0.999),
     };
+    td_wire_tally_quantiles(metrics, &quantiles);
 }

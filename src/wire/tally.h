@@ -17,4 +17,7 @@ void td_wire_tally_gauge(td_wire_metrics *metrics, const char *name,
 void td_wire_tally_hist(td_wire_metrics *metrics, const char *name,
                         const td_hist *hist_ns);
 
+void td_wire_tally_quantiles(td_wire_metrics *metrics,
+                             const td_wire_quantiles *quantiles);
+
 #endif

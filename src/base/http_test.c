@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/expose.h"
+#include "base/http.h"
 
 #include "base/clock.h"
 #include "base/thread.h"
@@ -25,35 +25,56 @@ enum {
 };
 
 static const char good[] = "GET /metrics HTTP/1.1\r\nHost: here\r\n\r\n";
-static const char body[] = "# HELP answer To everything.\n"
-                           "# TYPE answer gauge\n"
-                           "answer 42\n";
+static const char body[] = "answer 42\n";
 
-static void render(td_prom *prom, void *user)
+static void give_answer(td_http_reply *reply, const char *query, void *user)
 {
-    (void)user;
-    td_prom_gauge(prom, "answer", "To everything.", NULL, 42);
+    (void)query, (void)user;
+    fputs("answer 42\n", reply->out);
 }
 
-static void render_large(td_prom *prom, void *user)
+static void give_large(td_http_reply *reply, const char *query, void *user)
 {
-    (void)user;
+    (void)query, (void)user;
     for (size_t i = 0; i < LARGE_BYTES / 8; i++)
-        fputs("large 1\n", prom->out);
+        fputs("large 1\n", reply->out);
 }
 
-static td_expose *open_with(td_expose_config config)
+static void give_query(td_http_reply *reply, const char *query, void *user)
 {
+    fprintf(reply->out, "%s %s", (const char *)user, query);
+    reply->type = "text/odd";
+}
+
+static void give_nothing(td_http_reply *reply, const char *query, void *user)
+{
+    (void)query, (void)user;
+    td_http_refuse(reply, 503, "come back later");
+}
+
+static const td_http_route routes[] = {{"/metrics", give_answer},
+                                       {"/query", give_query},
+                                       {"/nothing", give_nothing}};
+static const td_http_route large[] = {{"/metrics", give_large}};
+
+static td_http *open_with(td_http_config config)
+{
+    static char user[] = "heard";
+    config.what = "metrics";
+    config.user = user;
+    if (!config.routes) {
+        config.routes = routes;
+        config.route_count = TD_COUNT_OF(routes);
+    }
     td_errinfo info = {""};
-    td_expose *expose = NULL;
-    if (td_expose_open(&config, &expose, &info) != TD_OK)
-        fail_msg("%s", info.text);
-    return expose;
+    td_http *http = NULL;
+    if (td_http_open(&config, &http, &info) != TD_OK) fail_msg("%s", info.text);
+    return http;
 }
 
-static td_expose *open_here(void)
+static td_http *open_here(void)
 {
-    return open_with((td_expose_config){.render = render});
+    return open_with((td_http_config){0});
 }
 
 // A socket, or -1.
@@ -68,11 +89,11 @@ static int dial(uint16_t port)
     return -1;
 }
 
-static int must_dial(const td_expose *expose)
+static int must_dial(const td_http *http)
 {
-    int fd = dial(td_expose_port(expose));
+    int fd = dial(td_http_port(http));
     if (fd < 0) {
-        fail_msg("nobody listens on %u", td_expose_port(expose));
+        fail_msg("nobody listens on %u", td_http_port(http));
         abort();
     }
     return fd;
@@ -120,15 +141,15 @@ static bool fetch(uint16_t port)
     return is_good_reply(reply);
 }
 
-static void metrics_are_served_as_text(void **state)
+static void an_answer_is_served_as_text(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose = open_here();
+    TD_AUTO(td_http) *http = open_here();
     char reply[REPLY_BYTES];
-    ask(td_expose_port(expose), good, strlen(good), reply);
+    ask(td_http_port(http), good, strlen(good), reply);
     assert_true(is_good_reply(reply));
     assert_non_null(strstr(reply, "\r\nContent-Type: text/plain; "
-                                  "version=0.0.4; charset=utf-8\r\n"));
+                                  "charset=utf-8\r\n"));
     char length[64];
     snprintf(length, sizeof length, "\r\nContent-Length: %zu\r\n",
              strlen(body));
@@ -156,17 +177,25 @@ static const struct {
      "405"},
     {"delete", "DELETE /metrics HTTP/1.1\r\nHost: h\r\n\r\n", "405"},
     {"made up", "MAKEUP /metrics HTTP/1.1\r\nHost: h\r\n\r\n", "405"},
+    {"get with a body",
+     "GET /metrics HTTP/1.1\r\nHost: h\r\nContent-Length: 4\r\n\r\nabcd",
+     "413"},
+    {"get with chunks",
+     "GET /metrics HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: "
+     "chunked\r\n\r\n",
+     "413"},
+    {"unready", "GET /nothing HTTP/1.1\r\nHost: h\r\n\r\n", "503"},
     {"from the future", "GET /metrics HTTP/9.0\r\nHost: h\r\n\r\n", "505"},
 };
 
 static void each_request_has_its_answer(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose = open_here();
+    TD_AUTO(td_http) *http = open_here();
     for (size_t i = 0; i < TD_COUNT_OF(requests); i++) {
         char reply[REPLY_BYTES];
         const char *request = requests[i].request;
-        ask(td_expose_port(expose), request, strlen(request), reply);
+        ask(td_http_port(http), request, strlen(request), reply);
         if (strlen(reply) < 12 ||
             strncmp(reply + 9, requests[i].status, 3) != 0)
             fail_msg("%s: %s", requests[i].name, reply);
@@ -174,7 +203,71 @@ static void each_request_has_its_answer(void **state)
         if (is_405 != (strstr(reply, "\r\nAllow: GET, HEAD\r\n") != NULL))
             fail_msg("%s: %s", requests[i].name, reply);
     }
-    assert_true(fetch(td_expose_port(expose)));
+    assert_true(fetch(td_http_port(http)));
+}
+
+// "GET PATH", and what came after the header.
+static void get(const td_http *http, const char *path,
+                char ret_reply[REPLY_BYTES])
+{
+    char request[2 * REPLY_BYTES];
+    int size = snprintf(request, sizeof request,
+                        "GET %s HTTP/1.1\r\nHost: h\r\n\r\n", path);
+    ask(td_http_port(http), request, (size_t)size, ret_reply);
+}
+
+static void a_handler_hears_what_stands_after_the_mark(void **state)
+{
+    static const struct {
+        const char *path, *says;
+    } cases[] = {
+        {"/query", "\r\n\r\nheard "},
+        {"/query?", "\r\n\r\nheard "},
+        {"/query?a=b%20c&d=+?e", "\r\n\r\nheard a=b%20c&d=+?e"},
+    };
+    (void)state;
+    TD_AUTO(td_http) *http = open_here();
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        char reply[REPLY_BYTES];
+        get(http, cases[i].path, reply);
+        const char *end = strstr(reply, "\r\n\r\n");
+        if (!end || strcmp(end, cases[i].says) != 0)
+            fail_msg("%s: %s", cases[i].path, reply);
+        assert_non_null(strstr(reply, "\r\nContent-Type: text/odd\r\n"));
+    }
+}
+
+static void parameters_have_a_limit(void **state)
+{
+    (void)state;
+    TD_AUTO(td_http) *http = open_here();
+    char path[2 * TD_HTTP_MAX_QUERY] = "/query?";
+    memset(path + 7, 'a', TD_HTTP_MAX_QUERY);
+    char reply[REPLY_BYTES];
+    get(http, path, reply);
+    assert_int_equal(strncmp(reply, "HTTP/1.1 200", 12), 0);
+    path[7 + TD_HTTP_MAX_QUERY] = 'a';
+    get(http, path, reply);
+    assert_int_equal(strncmp(reply, "HTTP/1.1 414", 12), 0);
+}
+
+static void who_is_lost_is_shown_the_way(void **state)
+{
+    (void)state;
+    TD_AUTO(td_http) *http = open_here();
+    char reply[REPLY_BYTES];
+    get(http, "/", reply);
+    assert_non_null(strstr(reply, "there are: /metrics /query /nothing\n"));
+}
+
+static void a_handler_may_refuse(void **state)
+{
+    (void)state;
+    TD_AUTO(td_http) *http = open_here();
+    char reply[REPLY_BYTES];
+    get(http, "/nothing", reply);
+    assert_int_equal(strncmp(reply, "HTTP/1.1 503", 12), 0);
+    assert_non_null(strstr(reply, "\r\n\r\ncome back later\n"));
 }
 
 static void nonsense_is_not_answered_with_metrics(void **state)
@@ -198,13 +291,13 @@ static void nonsense_is_not_answered_with_metrics(void **state)
         {"TLS", tls, sizeof tls},
         {"words", "hello\r\n\r\n", 9},
     };
-    TD_AUTO(td_expose) *expose = open_with((td_expose_config){
-        .render = render, .patience_ns = 200 * TD_NS_PER_MS});
+    TD_AUTO(td_http) *http =
+        open_with((td_http_config){.patience_ns = 200 * TD_NS_PER_MS});
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         char reply[REPLY_BYTES];
-        ask(td_expose_port(expose), cases[i].bytes, cases[i].size, reply);
+        ask(td_http_port(http), cases[i].bytes, cases[i].size, reply);
         if (strstr(reply, "answer")) fail_msg("%s: %s", cases[i].name, reply);
-        while (!fetch(td_expose_port(expose)))
+        while (!fetch(td_http_port(http)))
             ;
     }
 }
@@ -224,12 +317,12 @@ static void fetch_many(void *user)
 static void many_may_fetch_at_once(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose = open_here();
+    TD_AUTO(td_http) *http = open_here();
     const td_thread_config config = {.name = "fetcher", .cpu = -1};
     struct fetcher fetchers[FETCHERS];
     td_thread *threads[FETCHERS];
     for (size_t i = 0; i < FETCHERS; i++) {
-        fetchers[i] = (struct fetcher){.port = td_expose_port(expose)};
+        fetchers[i] = (struct fetcher){.port = td_http_port(http)};
         assert_int_equal(td_thread_start(&config, fetch_many, &fetchers[i],
                                          &threads[i], NULL),
                          TD_OK);
@@ -243,18 +336,18 @@ static void many_may_fetch_at_once(void **state)
 static void a_taken_port_is_named(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose = open_here();
-    const td_expose_config config = {.port = td_expose_port(expose),
-                                     .render = render};
-    td_expose *second = NULL;
+    TD_AUTO(td_http) *http = open_here();
+    const td_http_config config = {
+        .what = "metrics", .port = td_http_port(http), .routes = routes};
+    td_http *second = NULL;
     td_errinfo info = {""};
-    assert_int_equal(td_expose_open(&config, &second, &info), TD_ERR_EXISTS);
+    assert_int_equal(td_http_open(&config, &second, &info), TD_ERR_EXISTS);
     assert_null(second);
     char where[32];
     snprintf(where, sizeof where, "127.0.0.1:%u: ", config.port);
     assert_non_null(strstr(info.text, where));
     assert_non_null(strstr(info.text, "choose another"));
-    assert_true(fetch(td_expose_port(expose)));
+    assert_true(fetch(td_http_port(http)));
 }
 
 static void an_address_that_cannot_be_is_refused(void **state)
@@ -271,12 +364,12 @@ static void an_address_that_cannot_be_is_refused(void **state)
     };
     (void)state;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        const td_expose_config config = {.address = cases[i].address,
-                                         .render = render};
-        td_expose *expose = NULL;
+        const td_http_config config = {
+            .what = "metrics", .address = cases[i].address, .routes = routes};
+        td_http *http = NULL;
         td_errinfo info = {""};
-        assert_int_not_equal(td_expose_open(&config, &expose, &info), TD_OK);
-        assert_null(expose);
+        assert_int_not_equal(td_http_open(&config, &http, &info), TD_OK);
+        assert_null(http);
         if (!strstr(info.text, cases[i].says))
             fail_msg("%s: %s", cases[i].address, info.text);
     }
@@ -285,22 +378,21 @@ static void an_address_that_cannot_be_is_refused(void **state)
 static void all_addresses_may_be_asked_for(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose =
-        open_with((td_expose_config){.address = "0.0.0.0", .render = render});
-    assert_true(fetch(td_expose_port(expose)));
+    TD_AUTO(td_http) *http = open_with((td_http_config){.address = "0.0.0.0"});
+    assert_true(fetch(td_http_port(http)));
 }
 
 static void who_says_nothing_loses_his_place(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose = open_with((td_expose_config){
-        .render = render, .patience_ns = 200 * TD_NS_PER_MS});
-    int silent[2 * TD_EXPOSE_MAX_CLIENTS];
+    TD_AUTO(td_http) *http =
+        open_with((td_http_config){.patience_ns = 200 * TD_NS_PER_MS});
+    int silent[2 * TD_HTTP_MAX_CLIENTS];
     for (size_t i = 0; i < TD_COUNT_OF(silent); i++) {
-        silent[i] = must_dial(expose);
+        silent[i] = must_dial(http);
         if (i % 2) (void)!send(silent[i], good, 7, MSG_NOSIGNAL);
     }
-    while (!fetch(td_expose_port(expose)))
+    while (!fetch(td_http_port(http)))
         ;
     for (size_t i = 0; i < TD_COUNT_OF(silent); i++) {
         char reply[REPLY_BYTES];
@@ -310,9 +402,9 @@ static void who_says_nothing_loses_his_place(void **state)
 }
 
 // Asks for it and reads the first byte, so that the rest is on its way.
-static int ask_for_large(const td_expose *expose)
+static int ask_for_large(const td_http *http)
 {
-    int fd = must_dial(expose);
+    int fd = must_dial(http);
     assert_int_equal(send(fd, good, strlen(good), MSG_NOSIGNAL), strlen(good));
     char first;
     assert_int_equal(recv(fd, &first, 1, 0), 1);
@@ -322,10 +414,10 @@ static int ask_for_large(const td_expose *expose)
 static void who_does_not_read_delays_nobody(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose =
-        open_with((td_expose_config){.render = render_large});
-    int slow = ask_for_large(expose);
-    int quick = ask_for_large(expose);
+    TD_AUTO(td_http) *http =
+        open_with((td_http_config){.routes = large, .route_count = 1});
+    int slow = ask_for_large(http);
+    int quick = ask_for_large(http);
     char reply[REPLY_BYTES];
     assert_true(drain(quick, reply) > LARGE_BYTES);
     assert_true(drain(slow, reply) > LARGE_BYTES);
@@ -334,22 +426,23 @@ static void who_does_not_read_delays_nobody(void **state)
 static void who_leaves_in_the_middle_harms_nobody(void **state)
 {
     (void)state;
-    TD_AUTO(td_expose) *expose =
-        open_with((td_expose_config){.render = render_large});
+    TD_AUTO(td_http) *http =
+        open_with((td_http_config){.routes = large, .route_count = 1});
     for (int i = 0; i < 3; i++)
-        close(ask_for_large(expose));
+        close(ask_for_large(http));
     char reply[REPLY_BYTES];
-    assert_true(drain(ask_for_large(expose), reply) > LARGE_BYTES);
+    assert_true(drain(ask_for_large(http), reply) > LARGE_BYTES);
 }
 
 static void closing_cuts_off_who_is_connected(void **state)
 {
     (void)state;
-    td_expose *expose = open_with((td_expose_config){.render = render_large});
-    int reading = ask_for_large(expose);
-    int silent = must_dial(expose);
-    uint16_t port = td_expose_port(expose);
-    td_expose_close(expose);
+    td_http *http =
+        open_with((td_http_config){.routes = large, .route_count = 1});
+    int reading = ask_for_large(http);
+    int silent = must_dial(http);
+    uint16_t port = td_http_port(http);
+    td_http_close(http);
 
     char reply[REPLY_BYTES];
     assert_true(drain(reading, reply) < LARGE_BYTES);
@@ -373,9 +466,9 @@ static void closing_leaves_nothing_open(void **state)
     (void)state;
     size_t before = open_files();
     for (int i = 0; i < 20; i++) {
-        td_expose *expose = open_here();
-        if (i % 2) assert_true(fetch(td_expose_port(expose)));
-        td_expose_close(expose);
+        td_http *http = open_here();
+        if (i % 2) assert_true(fetch(td_http_port(http)));
+        td_http_close(http);
     }
     assert_int_equal(open_files(), before);
 }
@@ -383,22 +476,25 @@ static void closing_leaves_nothing_open(void **state)
 static void a_port_can_be_used_again_at_once(void **state)
 {
     (void)state;
-    td_expose *expose = open_here();
-    uint16_t port = td_expose_port(expose);
+    td_http *http = open_here();
+    uint16_t port = td_http_port(http);
     assert_true(fetch(port));
-    td_expose_close(expose);
+    td_http_close(http);
 
-    TD_AUTO(td_expose) *again =
-        open_with((td_expose_config){.port = port, .render = render});
-    assert_int_equal(td_expose_port(again), port);
+    TD_AUTO(td_http) *again = open_with((td_http_config){.port = port});
+    assert_int_equal(td_http_port(again), port);
     assert_true(fetch(port));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(metrics_are_served_as_text),
+        cmocka_unit_test(an_answer_is_served_as_text),
         cmocka_unit_test(each_request_has_its_answer),
+        cmocka_unit_test(a_handler_hears_what_stands_after_the_mark),
+        cmocka_unit_test(parameters_have_a_limit),
+        cmocka_unit_test(who_is_lost_is_shown_the_way),
+        cmocka_unit_test(a_handler_may_refuse),
         cmocka_unit_test(nonsense_is_not_answered_with_metrics),
         cmocka_unit_test(many_may_fetch_at_once),
         cmocka_unit_test(a_taken_port_is_named),
@@ -411,5 +507,5 @@ int main(void)
         cmocka_unit_test(closing_leaves_nothing_open),
         cmocka_unit_test(a_port_can_be_used_again_at_once),
     };
-    return cmocka_run_group_tests_name("base/expose", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("base/http", tests, NULL, NULL);
 }
