@@ -36,6 +36,8 @@ TD_NODISCARD td_err td_bench_sim(const td_bench_options *options,
                                  td_errinfo *info);
 TD_NODISCARD td_err td_bench_async(const td_bench_options *options,
                                    td_errinfo *info);
+TD_NODISCARD td_err td_bench_worker(const td_bench_options *options,
+                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_net(const td_bench_options *options,
                                  td_errinfo *info);
 TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,
@@ -47,6 +49,7 @@ int td_bench_echo(int argc, char **argv);
 int td_bench_ping(int argc, char **argv);
 int td_bench_flood(int argc, char **argv);
 int td_bench_relay(int argc, char **argv);
+int td_bench_policy(int argc, char **argv);
 
 // One figure.
 typedef struct td_bench_row {

@@ -24,6 +24,8 @@ static const struct {
      td_bench_sim},
     {"async", "what asking early is worth to a robot, in virtual time", false,
      true, td_bench_async},
+    {"worker", "a model in a process of its own, beyond the model itself",
+     false, false, td_bench_worker},
     {"net", "a robot over slow, lossy and distant networks (needs root)", true,
      false, td_bench_net},
     {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
@@ -32,10 +34,9 @@ static const struct {
 
 // The other process of a benchmark.
 static const td_cli_command partners[] = {
-    {"echo", NULL, td_bench_echo},
-    {"ping", NULL, td_bench_ping},
-    {"flood", NULL, td_bench_flood},
-    {"relay", NULL, td_bench_relay},
+    {"echo", NULL, td_bench_echo},     {"ping", NULL, td_bench_ping},
+    {"flood", NULL, td_bench_flood},   {"relay", NULL, td_bench_relay},
+    {"policy", NULL, td_bench_policy},
 };
 
 static void print_help(FILE *out)

@@ -3,12 +3,14 @@
 
 #include "base/rand.h"
 #include "engine/synthetic/synthetic.h"
+#include "engine/worker/worker.h"
 
 #include <stdio.h>
 #include <string.h>
 
 static const td_engine_ops *const engines[] = {
     &td_engine_synthetic,
+    &td_engine_worker,
 };
 
 static void known_names(char *text, size_t room)

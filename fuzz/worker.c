@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0
+// What another process may have written where a server reads: a hello, then the
+// results of a batch. The buffers are as large as they must be and no larger.
+#include "engine/worker/ring.h"
+#include "engine/worker/spec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define COUNT 3
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static size_t take(const uint8_t **data, size_t *size, void *into, size_t most)
+{
+    size_t part = *size < most ? *size : most;
+    if (part > 0) memcpy(into, *data, part);
+    *data += part;
+    *size -= part;
+    return part;
+}
+
+static void hear(const td_worker_hello *shared)
+{
+    static td_worker_hello hello;
+    static const td_worker_spec nothing;
+    td_worker_spec agreed;
+    td_engine_spec *spec = malloc(sizeof *spec);
+    td_errinfo info = {""};
+    td_engine_worker_plan plan;
+    if (!spec) abort();
+    if (td_engine_worker_spec_hear(shared, &hello, &info) == TD_OK &&
+        td_engine_worker_spec_agree(&nothing, &hello.spec, &agreed, &info) ==
+            TD_OK &&
+        td_engine_worker_plan_make(&agreed, &plan, &info) == TD_OK) {
+        td_engine_worker_spec_of(&agreed, spec);
+        if (spec->max_batch < 1 || spec->max_batch > TD_ENGINE_MAX_BATCH)
+            abort();
+    }
+    free(spec);
+}
+
+static void read_results(const uint8_t *data, size_t size)
+{
+    static const td_worker_spec spec = {.state_count = 1,
+                                        .action_count = 2,
+                                        .chunk_rows = 3,
+                                        .max_batch = COUNT};
+    td_engine_worker_plan plan;
+    if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) abort();
+    uint8_t *results = calloc(1, plan.result_bytes);
+    float *actions = malloc(COUNT * 6 * sizeof *actions);
+    if (!results || !actions) abort();
+    (void)take(&data, &size, results, plan.result_bytes);
+
+    td_engine_item each[COUNT];
+    td_engine_item *items[COUNT];
+    td_errinfo infos[COUNT];
+    int64_t service_ns;
+    for (size_t i = 0; i < COUNT; i++) {
+        each[i] =
+            (td_engine_item){.actions = actions + 6 * i, .info = &infos[i]};
+        items[i] = &each[i];
+    }
+    const td_worker_result *shared = (const void *)results;
+    if (td_engine_worker_read(&spec, &plan, shared, items, COUNT,
+                              &service_ns) == TD_OK)
+        for (size_t i = 0; i < COUNT; i++)
+            if (each[i].rows > 3 || each[i].status >= TD_ERR_COUNT) abort();
+    free(results);
+    free(actions);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    td_worker_hello *shared = calloc(1, sizeof *shared);
+    if (!shared) abort();
+    if (size > 0 && data[0] == 'h') {
+        data++;
+        size--;
+        (void)take(&data, &size, shared, sizeof *shared);
+        hear(shared);
+    } else {
+        read_results(data, size);
+    }
+    free(shared);
+    return 0;
+}

@@ -1,0 +1,270 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker's own side of tendon/worker.h, in C.
+#include "base/err.h"
+#include "tendon/worker.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+struct td_worker {
+    int ring_fd, bell_fd, answer_fd;
+    const td_worker_offer *offer;
+    td_worker_hello *hello;
+    td_worker_offer ring;    // the offer as it was checked
+    const uint8_t *requests; // NULL until there is a ring
+    uint8_t *results;
+    uint64_t last; // generation
+    size_t slot;   // of the present batch
+    uint32_t count;
+};
+
+void td_worker_close(td_worker *worker)
+{
+    if (worker->requests) {
+        (void)munmap((void *)(uintptr_t)worker->requests,
+                     TD_WORKER_SLOTS * worker->ring.request_bytes);
+        (void)munmap(worker->results,
+                     TD_WORKER_SLOTS * worker->ring.result_bytes);
+    }
+    if (worker->offer)
+        (void)munmap((void *)(uintptr_t)worker->offer, TD_WORKER_PAGE);
+    if (worker->hello) (void)munmap(worker->hello, TD_WORKER_PAGE);
+    free(worker);
+}
+TD_AUTO_FREE(td_worker, td_worker_close)
+
+static td_err map(const td_worker *worker, uint64_t at, uint64_t size,
+                  int access, void **ret_memory, td_errinfo *info)
+{
+    void *memory =
+        mmap(NULL, size, access, MAP_SHARED, worker->ring_fd, (off_t)at);
+    if (memory == MAP_FAILED)
+        return td_fail(info, TD_ERR_IO, "mmap: %s", strerror(errno));
+    *ret_memory = memory;
+    return TD_OK;
+}
+
+static td_err attach(td_worker *worker, td_errinfo *info)
+{
+    void *offer = NULL;
+    void *hello = NULL;
+    TD_TRY(map(worker, 0, TD_WORKER_PAGE, PROT_READ, &offer, info));
+    worker->offer = offer;
+    TD_TRY(map(worker, TD_WORKER_PAGE, TD_WORKER_PAGE, PROT_READ | PROT_WRITE,
+               &hello, info));
+    worker->hello = hello;
+    worker->ring = *worker->offer;
+    if (worker->ring.magic != TD_WORKER_MAGIC ||
+        worker->ring.version != TD_WORKER_VERSION)
+        return td_fail(info, TD_ERR_VERSION,
+                       "the server speaks version %u, this worker %u",
+                       worker->ring.version, TD_WORKER_VERSION);
+    worker->hello->magic = TD_WORKER_MAGIC;
+    worker->hello->version = TD_WORKER_VERSION;
+    return TD_OK;
+}
+
+td_err td_worker_open(td_worker **ret_worker, td_errinfo *info)
+{
+    TD_AUTO(td_worker) *worker = calloc(1, sizeof *worker);
+    if (!worker) return TD_ERR_NOMEM;
+    const char *numbers = getenv(TD_WORKER_ENV);
+    char end;
+    if (!numbers || sscanf(numbers, "%d,%d,%d%c", &worker->ring_fd,
+                           &worker->bell_fd, &worker->answer_fd, &end) != 3)
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       TD_WORKER_ENV " names nothing: a worker is started by "
+                                     "`tendon serve`");
+    TD_TRY(attach(worker, info));
+    *ret_worker = TD_TAKE(worker);
+    return TD_OK;
+}
+
+const td_worker_offer *td_worker_wanted(const td_worker *worker)
+{
+    return &worker->ring;
+}
+
+static void say_phase(td_worker *worker, td_worker_hello_phase phase)
+{
+    const uint64_t one = 1;
+    __atomic_store_n(&worker->hello->phase, (uint32_t)phase, __ATOMIC_RELEASE);
+    (void)!write(worker->answer_fd, &one, sizeof one);
+}
+
+static uint32_t offer_phase(const td_worker *worker)
+{
+    return __atomic_load_n(&worker->offer->phase, __ATOMIC_ACQUIRE);
+}
+
+// False when nobody will ever ring again.
+static bool wait_for_bell(const td_worker *worker)
+{
+    uint64_t rings;
+    ssize_t got = read(worker->bell_fd, &rings, sizeof rings);
+    return got == sizeof rings || errno == EINTR;
+}
+
+static bool is_inside(uint64_t at, uint64_t each, uint64_t least, uint64_t size)
+{
+    return at % TD_WORKER_PAGE == 0 && at >= 2 * (uint64_t)TD_WORKER_PAGE &&
+           at <= size && each >= least && each <= size &&
+           each * TD_WORKER_SLOTS <= size - at;
+}
+
+static td_err check_ring(const td_worker *worker, td_errinfo *info)
+{
+    const td_worker_offer *ring = &worker->ring;
+    const td_worker_spec *spec = &ring->spec;
+    struct stat file;
+    if (fstat(worker->ring_fd, &file) != 0)
+        return td_fail(info, TD_ERR_IO, "fstat: %s", strerror(errno));
+    uint64_t size = (uint64_t)file.st_size;
+    uint64_t cells = (uint64_t)spec->chunk_rows * spec->action_count;
+    if (is_inside(ring->requests, ring->request_bytes, sizeof(td_worker_batch),
+                  size) &&
+        is_inside(ring->results, ring->result_bytes, sizeof(td_worker_result),
+                  size) &&
+        spec->max_batch <= TD_WORKER_MAX_BATCH &&
+        ring->actions >= sizeof(td_worker_result) &&
+        ring->actions <= ring->result_bytes &&
+        ring->actions_bytes <= ring->result_bytes &&
+        cells * sizeof(float) <= ring->actions_bytes &&
+        ring->actions_bytes * spec->max_batch <=
+            ring->result_bytes - ring->actions)
+        return TD_OK;
+    return td_fail(info, TD_ERR_FORMAT, "the server's ring is out of bounds");
+}
+
+td_err td_worker_say(td_worker *worker, const td_worker_spec *spec,
+                     td_errinfo *info)
+{
+    if (spec) worker->hello->spec = *spec;
+    say_phase(worker, TD_WORKER_SAID);
+    while (offer_phase(worker) == TD_WORKER_LOAD)
+        if (!wait_for_bell(worker)) break;
+    if (offer_phase(worker) != TD_WORKER_RING)
+        return td_fail(info, TD_ERR_CLOSED, "the server does not want this");
+    worker->ring = *worker->offer;
+    TD_TRY(check_ring(worker, info));
+    void *requests = NULL;
+    void *results = NULL;
+    TD_TRY(map(worker, worker->ring.requests,
+               TD_WORKER_SLOTS * worker->ring.request_bytes, PROT_READ,
+               &requests, info));
+    worker->requests = requests;
+    TD_TRY(map(worker, worker->ring.results,
+               TD_WORKER_SLOTS * worker->ring.result_bytes,
+               PROT_READ | PROT_WRITE, &results, info));
+    worker->results = results;
+    return TD_OK;
+}
+
+void td_worker_ready(td_worker *worker, int64_t warm_ns)
+{
+    worker->hello->warm_ns = warm_ns;
+    say_phase(worker, TD_WORKER_READY);
+}
+
+void td_worker_cannot(td_worker *worker, const char *why)
+{
+    (void)snprintf(worker->hello->error, sizeof worker->hello->error, "%s",
+                   why);
+    say_phase(worker, TD_WORKER_CANNOT);
+}
+
+static const td_worker_batch *batch_of(const td_worker *worker, size_t slot)
+{
+    return (const void *)(worker->requests + slot * worker->ring.request_bytes);
+}
+
+static td_worker_result *result_of(const td_worker *worker)
+{
+    return (void *)(worker->results + worker->slot * worker->ring.result_bytes);
+}
+
+// The oldest that is newer than the last one; 0: none.
+static uint64_t find_next(const td_worker *worker, size_t *ret_slot)
+{
+    uint64_t found = 0;
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
+        uint64_t generation =
+            __atomic_load_n(&batch_of(worker, i)->generation, __ATOMIC_ACQUIRE);
+        if (generation <= worker->last || (found && generation > found))
+            continue;
+        found = generation;
+        *ret_slot = i;
+    }
+    return found;
+}
+
+static void begin(td_worker *worker)
+{
+    td_worker_result *result = result_of(worker);
+    result->count = worker->count;
+    for (uint32_t i = 0; i < worker->count; i++)
+        td_worker_answer_member(worker, i, TD_ERR_INTERNAL, 0,
+                                "the worker forgot this one");
+    __atomic_store_n(&worker->hello->running, worker->last, __ATOMIC_RELEASE);
+    td_worker_beat(worker, TD_WORKER_ALL);
+}
+
+td_err td_worker_next(td_worker *worker, const td_worker_batch **ret_batch)
+{
+    uint64_t found;
+    while (!(found = find_next(worker, &worker->slot)))
+        if (offer_phase(worker) == TD_WORKER_STOP || !wait_for_bell(worker))
+            return TD_ERR_CLOSED;
+    worker->last = found;
+    worker->count = batch_of(worker, worker->slot)->count;
+    if (worker->count == 0 || worker->count > worker->ring.spec.max_batch)
+        return TD_ERR_FORMAT;
+    begin(worker);
+    *ret_batch = batch_of(worker, worker->slot);
+    return TD_OK;
+}
+
+const void *td_worker_at(const td_worker *worker, uint64_t offset,
+                         uint64_t size)
+{
+    uint64_t room = worker->ring.request_bytes;
+    if (offset > room || size > room - offset) return NULL;
+    return (const uint8_t *)batch_of(worker, worker->slot) + offset;
+}
+
+void td_worker_beat(td_worker *worker, uint32_t member)
+{
+    __atomic_store_n(&worker->hello->member, member, __ATOMIC_RELAXED);
+    __atomic_fetch_add(&worker->hello->beat, 1, __ATOMIC_RELEASE);
+}
+
+float *td_worker_actions(td_worker *worker, uint32_t member)
+{
+    uint8_t *result = (uint8_t *)result_of(worker);
+    return (float *)(void *)(result + worker->ring.actions +
+                             member * worker->ring.actions_bytes);
+}
+
+void td_worker_answer_member(td_worker *worker, uint32_t member, td_err status,
+                             uint32_t rows, const char *why)
+{
+    td_worker_answer *answer = &result_of(worker)->answers[member];
+    answer->status = status;
+    answer->rows = rows;
+    (void)snprintf(answer->error, sizeof answer->error, "%s", why ? why : "");
+}
+
+void td_worker_done(td_worker *worker, int64_t service_ns)
+{
+    const uint64_t one = 1;
+    td_worker_result *result = result_of(worker);
+    result->service_ns = service_ns;
+    __atomic_store_n(&result->generation, worker->last, __ATOMIC_RELEASE);
+    __atomic_store_n(&worker->hello->running, 0, __ATOMIC_RELEASE);
+    (void)!write(worker->answer_fd, &one, sizeof one);
+}

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "engine/worker/state.h"
+
+static td_engine_worker_slot *first_waiting(td_engine_worker_self *self)
+{
+    td_engine_worker_slot *first = NULL;
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
+        td_engine_worker_slot *slot = &self->slots[i];
+        if (slot->state == TD_ENGINE_WORKER_WAITING &&
+            (!first || slot->order < first->order))
+            first = slot;
+    }
+    return first;
+}
+
+// NULL when there will be nothing more.
+static td_engine_worker_slot *take(td_engine_worker_self *self,
+                                   td_engine_worker_writer *writer)
+{
+    pthread_mutex_lock(&self->lock);
+    td_engine_worker_slot *slot;
+    while (!(slot = first_waiting(self)) && !self->filler_stop)
+        pthread_cond_wait(&self->work, &self->lock);
+    if (slot) {
+        slot->state = TD_ENGINE_WORKER_FILLING;
+        self->filling = true;
+        td_engine_worker_write_begin(writer, self->process.requests +
+                                                 (size_t)(slot - self->slots) *
+                                                     self->plan.request_bytes);
+    }
+    pthread_mutex_unlock(&self->lock);
+    return slot;
+}
+
+static void judge(td_engine_worker_self *self, td_engine_worker_slot *slot,
+                  uint32_t index)
+{
+    td_engine_item *item = slot->batch->items[index];
+    switch (
+        td_engine_worker_suspects_look(&self->suspects, slot->hashes[index])) {
+    case TD_ENGINE_WORKER_INNOCENT:
+        break;
+    case TD_ENGINE_WORKER_SUSPECT:
+        slot->turn_of[index] = slot->turns++;
+        break;
+    case TD_ENGINE_WORKER_GUILTY:
+        item->status = td_fail(item->info, TD_ERR_DENIED,
+                               "this observation has ended %s twice and is not "
+                               "run again",
+                               self->name);
+        slot->open[index] = false;
+        break;
+    }
+}
+
+// Who runs in which turn. Nobody is hashed while there is no suspect.
+static void arrange(td_engine_worker_self *self, td_engine_worker_slot *slot)
+{
+    slot->turns = 1;
+    for (uint32_t i = 0; i < slot->batch->count; i++)
+        slot->turn_of[i] = 0;
+    pthread_mutex_lock(&self->lock);
+    bool any = self->suspects.count > 0;
+    pthread_mutex_unlock(&self->lock);
+    if (!any) return;
+    for (uint32_t i = 0; i < slot->batch->count; i++)
+        slot->hashes[i] =
+            td_engine_worker_suspects_hash(slot->batch->items[i]->obs);
+    pthread_mutex_lock(&self->lock);
+    for (uint32_t i = 0; i < slot->batch->count; i++)
+        judge(self, slot, i);
+    pthread_mutex_unlock(&self->lock);
+}
+
+static void write_turn(td_engine_worker_slot *slot,
+                       td_engine_worker_writer *writer)
+{
+    slot->count = 0;
+    for (uint32_t i = 0; i < slot->batch->count; i++) {
+        if (!slot->open[i] || slot->turn_of[i] != slot->turn) continue;
+        if (atomic_load(&slot->lost)) return;
+        td_engine_item *item = slot->batch->items[i];
+        td_err err = td_engine_worker_write_member(writer, item, item->info);
+        item->status = err;
+        slot->open[i] = err == TD_OK;
+        if (err == TD_OK) slot->members[slot->count++] = i;
+    }
+}
+
+static void run_locked(td_engine_worker_self *self, td_engine_worker_slot *slot,
+                       const td_engine_worker_writer *writer)
+{
+    slot->state = TD_ENGINE_WORKER_RUNNING;
+    slot->generation = ++self->generation;
+    slot->found_idle = self->watch.running == 0;
+    slot->rung_ns = td_clock_now_ns(&td_clock_monotonic);
+    td_engine_worker_watch_submitted(&self->watch, slot->rung_ns);
+    td_engine_worker_write_end(writer, slot->generation);
+    td_engine_worker_process_ring(&self->process);
+}
+
+// What was written, to the process, or, when nothing could be, on.
+static void hand_on(td_engine_worker_self *self, td_engine_worker_slot *slot,
+                    const td_engine_worker_writer *writer)
+{
+    pthread_mutex_lock(&self->lock);
+    self->filling = false;
+    bool over = atomic_load(&slot->lost);
+    if (!over && slot->count > 0) {
+        run_locked(self, slot, writer);
+    } else if (!over && slot->turn + 1 < slot->turns) {
+        slot->turn++;
+        slot->state = TD_ENGINE_WORKER_WAITING;
+    } else {
+        slot->state = TD_ENGINE_WORKER_OVER;
+        over = true;
+    }
+    pthread_mutex_unlock(&self->lock);
+    if (over) td_engine_worker_wake(self);
+}
+
+void td_engine_worker_fill(void *user)
+{
+    td_engine_worker_self *self = user;
+    td_engine_worker_writer writer = {
+        .spec = &self->agreed, .plan = &self->plan, .jpeg = self->jpeg};
+    td_engine_worker_slot *slot;
+    while ((slot = take(self, &writer))) {
+        if (slot->turn == 0) arrange(self, slot);
+        write_turn(slot, &writer);
+        hand_on(self, slot, &writer);
+    }
+}

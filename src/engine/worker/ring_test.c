@@ -1,0 +1,410 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/worker/ring.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define HEIGHT 48
+#define WIDTH 64
+#define PIXELS (HEIGHT * WIDTH * 3)
+
+static const td_worker_spec spec = {
+    .camera_count = 2,
+    .state_count = 3,
+    .action_count = 2,
+    .chunk_rows = 5,
+    .max_batch = 2,
+    .cameras = {{"front", HEIGHT, WIDTH}, {"wrist", HEIGHT, WIDTH}},
+};
+static td_engine_worker_plan plan;
+static td_engine_worker_writer writer;
+static uint8_t *requests, *results;
+static uint8_t front[PIXELS], wrist[PIXELS];
+static float state_values[3] = {1, 2, 3};
+static td_errinfo info;
+
+static int setup(void **state)
+{
+    (void)state;
+    if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) return -1;
+    requests = aligned_alloc(TD_WORKER_PAGE, plan.request_bytes);
+    results = aligned_alloc(TD_WORKER_PAGE, plan.result_bytes);
+    memset(results, 0, plan.result_bytes);
+    memset(front, 10, sizeof front);
+    memset(wrist, 20, sizeof wrist);
+    writer = (td_engine_worker_writer){.spec = &spec, .plan = &plan};
+    td_engine_worker_write_begin(&writer, requests);
+    return td_media_jpeg_decoder_new(&writer.jpeg) == TD_OK ? 0 : -1;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    td_media_jpeg_decoder_free(writer.jpeg);
+    free(requests);
+    free(results);
+    return 0;
+}
+
+static td_wire_obs make_obs(void)
+{
+    return (td_wire_obs){
+        .ident = {.boot = 1, .episode = 2, .seq = 3},
+        .client = td_wire_text_of("robot-1"),
+        .cursor = 4,
+        .task = td_wire_text_of("wave"),
+        .state = {.dtype = TD_WIRE_F32,
+                  .rank = 1,
+                  .shape = {3},
+                  .data = state_values,
+                  .size = sizeof state_values},
+        .images = {{.name = td_wire_text_of("wrist"),
+                    .codec = TD_WIRE_RAW,
+                    .data = wrist,
+                    .size = sizeof wrist},
+                   {.name = td_wire_text_of("front"),
+                    .codec = TD_WIRE_RAW,
+                    .data = front,
+                    .size = sizeof front}},
+        .image_count = 2,
+    };
+}
+
+static td_err write_obs(const td_wire_obs *obs)
+{
+    td_engine_item item = {.obs = obs, .seed = 99};
+    return td_engine_worker_write_member(&writer, &item, &info);
+}
+
+static const td_worker_batch *batch(void)
+{
+    return (const void *)requests;
+}
+
+static void assert_text(td_worker_text text, const char *want)
+{
+    assert_int_equal(text.size, strlen(want));
+    assert_memory_equal(requests + text.offset, want, text.size);
+}
+
+static void nothing_overlaps_and_all_is_aligned(void **state)
+{
+    (void)state;
+    const uint64_t parts[] = {plan.states, plan.images[0], plan.images[1],
+                              plan.extra, plan.request_bytes};
+    const uint64_t sizes[] = {plan.state_bytes, plan.image_bytes[0],
+                              plan.image_bytes[1],
+                              TD_ENGINE_WORKER_EXTRA_BYTES};
+    assert_true(plan.states >= sizeof(td_worker_batch));
+    for (size_t i = 0; i < TD_COUNT_OF(sizes); i++) {
+        assert_int_equal(parts[i] % 64, 0);
+        assert_true(parts[i] + spec.max_batch * sizes[i] <= parts[i + 1]);
+    }
+    assert_true(plan.actions >= sizeof(td_worker_result));
+    assert_true(plan.actions + spec.max_batch * plan.actions_bytes <=
+                plan.result_bytes);
+    assert_int_equal(plan.requests, 2 * TD_WORKER_PAGE);
+    assert_int_equal(plan.results, plan.requests + 2 * plan.request_bytes);
+    assert_int_equal(plan.file_bytes, plan.results + 2 * plan.result_bytes);
+    assert_int_equal(plan.results % TD_WORKER_PAGE, 0);
+}
+
+static void what_no_machine_holds_is_refused(void **state)
+{
+    (void)state;
+    td_worker_spec huge = spec;
+    huge.max_batch = 64;
+    huge.camera_count = 16;
+    for (uint32_t i = 0; i < 16; i++)
+        huge.cameras[i].height = huge.cameras[i].width = 8192;
+    assert_int_equal(td_engine_worker_plan_make(&huge, &plan, &info),
+                     TD_ERR_LIMIT);
+}
+
+static void a_member_stands_where_its_item_says(void **state)
+{
+    (void)state;
+    td_wire_obs obs = make_obs();
+    static const double force[2] = {5, 6};
+    obs.tensors[0] = (td_wire_named){td_wire_text_of("force"),
+                                     {.dtype = TD_WIRE_F64,
+                                      .rank = 1,
+                                      .shape = {2},
+                                      .data = force,
+                                      .size = 16}};
+    obs.tensor_count = 1;
+    obs.metadata[0] =
+        (td_wire_pair){td_wire_text_of("tool"), td_wire_text_of("hammer")};
+    obs.metadata_count = 1;
+    obs.has_rtc = true;
+    obs.rtc_base_chunk = 8;
+    obs.rtc_delay_steps = 2;
+    obs.rtc_prefix = obs.state;
+    assert_int_equal(write_obs(&obs), TD_OK);
+    td_engine_worker_write_end(&writer, 77);
+
+    assert_int_equal(batch()->generation, 77);
+    assert_int_equal(batch()->count, 1);
+    const td_worker_item *item = &batch()->items[0];
+    assert_int_equal(item->seed, 99);
+    assert_int_equal(item->cursor, 4);
+    assert_int_equal(item->boot, 1);
+    assert_int_equal(item->episode, 2);
+    assert_int_equal(item->seq, 3);
+    assert_text(item->client, "robot-1");
+    assert_text(item->task, "wave");
+    assert_memory_equal(requests + item->state.offset, state_values, 12);
+    assert_memory_equal(requests + item->images[0], front, PIXELS);
+    assert_memory_equal(requests + item->images[1], wrist, PIXELS);
+    assert_int_equal(item->tensor_count, 1);
+    assert_text(item->tensors[0].name, "force");
+    assert_int_equal(item->tensors[0].tensor.dtype, TD_WIRE_F64);
+    assert_int_equal(item->tensors[0].tensor.age_us, -1);
+    assert_memory_equal(requests + item->tensors[0].tensor.offset, force, 16);
+    assert_int_equal(item->metadata_count, 1);
+    assert_text(item->metadata[0].text, "hammer");
+    assert_int_equal(item->has_rtc, 1);
+    assert_int_equal(item->rtc_base_chunk, 8);
+    assert_int_equal(item->rtc_delay_steps, 2);
+    assert_memory_equal(requests + item->rtc_prefix.offset, state_values, 12);
+}
+
+static void members_stand_at_even_distances(void **state)
+{
+    (void)state;
+    td_wire_obs obs = make_obs();
+    assert_int_equal(write_obs(&obs), TD_OK);
+    assert_int_equal(write_obs(&obs), TD_OK);
+    const td_worker_item *items = batch()->items;
+    assert_int_equal(items[1].images[0] - items[0].images[0],
+                     plan.image_bytes[0]);
+    assert_int_equal(items[1].state.offset - items[0].state.offset,
+                     plan.state_bytes);
+}
+
+static void a_jpeg_is_decoded_in_its_place(void **state)
+{
+    (void)state;
+    td_media_jpeg_encoder *encoder = NULL;
+    td_slice jpeg = {0};
+    static uint8_t want[PIXELS];
+    td_wire_obs obs = make_obs();
+    for (size_t i = 0; i < PIXELS; i++)
+        front[i] = (uint8_t)(i / 100);
+    assert_int_equal(
+        td_media_jpeg_encoder_new(90, TD_MEDIA_CHROMA_444, &encoder), TD_OK);
+    assert_int_equal(
+        td_media_jpeg_encode(encoder, front, HEIGHT, WIDTH, &jpeg, NULL),
+        TD_OK);
+    assert_int_equal(
+        td_media_jpeg_decode(writer.jpeg, jpeg, HEIGHT, WIDTH, want, NULL),
+        TD_OK);
+    obs.images[1].codec = TD_WIRE_JPEG;
+    obs.images[1].data = jpeg.data;
+    obs.images[1].size = jpeg.size;
+    assert_int_equal(write_obs(&obs), TD_OK);
+    td_media_jpeg_encoder_free(encoder);
+    assert_memory_equal(requests + batch()->items[0].images[0], want, PIXELS);
+}
+
+static void no_wrist(td_wire_obs *obs)
+{
+    obs->images[0].name = td_wire_text_of("waist");
+}
+
+static void short_front(td_wire_obs *obs)
+{
+    obs->images[1].size--;
+}
+
+static void no_jpeg(td_wire_obs *obs)
+{
+    obs->images[1].codec = TD_WIRE_JPEG;
+}
+
+static void short_state(td_wire_obs *obs)
+{
+    obs->state.size -= sizeof(float);
+}
+
+static void large_tensor(td_wire_obs *obs)
+{
+    static const char bytes[64];
+    obs->tensors[0].tensor =
+        (td_wire_tensor){.data = bytes, .size = SIZE_MAX / 2};
+    obs->tensor_count = 1;
+}
+
+static void a_member_that_does_not_fit_leaves_nothing(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*spoil)(td_wire_obs *obs);
+        td_err err;
+        const char *text;
+    } cases[] = {
+        {no_wrist, TD_ERR_MISMATCH, "images.wrist: is missing"},
+        {short_front, TD_ERR_MISMATCH,
+         "images.front: 9215 bytes, the model wants 9216"},
+        {no_jpeg, TD_ERR_FORMAT, "images.front: "},
+        {short_state, TD_ERR_MISMATCH,
+         "state: 8 bytes of <f4, the model wants 3 x <f4"},
+        {large_tensor, TD_ERR_LIMIT, "tensors and texts: no room for "},
+    };
+    td_wire_obs good = make_obs();
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_wire_obs obs = make_obs();
+        cases[i].spoil(&obs);
+        uint64_t used = writer.used;
+        assert_int_equal(write_obs(&obs), cases[i].err);
+        assert_int_equal(
+            strncmp(info.text, cases[i].text, strlen(cases[i].text)), 0);
+        assert_int_equal(writer.used, used);
+        assert_int_equal(writer.count, 0);
+    }
+    assert_int_equal(write_obs(&good), TD_OK);
+    assert_int_equal(writer.count, 1);
+}
+
+// One answer of a worker, in the results, and what is made of it.
+static td_worker_result *result(void)
+{
+    return (void *)results;
+}
+
+static float actions[10];
+static td_engine_item item_read;
+
+static td_err read_one(void)
+{
+    td_engine_item *items[] = {&item_read};
+    int64_t service_ns = -1;
+    item_read = (td_engine_item){.actions = actions, .info = &info};
+    info.text[0] = '\0';
+    td_err err =
+        td_engine_worker_read(&spec, &plan, result(), items, 1, &service_ns);
+    assert_true(err != TD_OK || service_ns >= 0);
+    return err;
+}
+
+static void answer_well(void)
+{
+    float *rows = (void *)(results + plan.actions);
+    memset(results, 0, plan.result_bytes);
+    result()->generation = 7;
+    result()->count = 1;
+    result()->service_ns = 1000;
+    result()->answers[0].rows = 5;
+    for (int i = 0; i < 10; i++)
+        rows[i] = (float)i;
+}
+
+static void an_answer_is_copied(void **state)
+{
+    (void)state;
+    answer_well();
+    assert_true(td_engine_worker_read_ready(result(), 7));
+    assert_int_equal(read_one(), TD_OK);
+    assert_int_equal(item_read.status, TD_OK);
+    assert_int_equal(item_read.rows, 5);
+    assert_true(actions[9] == 9);
+}
+
+static void an_answer_of_another_generation_is_none(void **state)
+{
+    (void)state;
+    answer_well();
+    assert_false(td_engine_worker_read_ready(result(), 8));
+    assert_false(td_engine_worker_read_ready(result(), 6));
+}
+
+static void no_rows(void)
+{
+    result()->answers[0].rows = 0;
+}
+static void many_rows(void)
+{
+    result()->answers[0].rows = UINT32_MAX;
+}
+static void failed(void)
+{
+    result()->answers[0].status = TD_ERR_NOMEM;
+}
+static void no_status(void)
+{
+    result()->answers[0].status = 1 << 30;
+}
+
+static void not_finite(void)
+{
+    float *rows = (void *)(results + plan.actions);
+    rows[3] = NAN;
+}
+
+static void says_why(void)
+{
+    failed();
+    memset(result()->answers[0].error, 0xff, TD_WORKER_ERROR_BYTES);
+    memcpy(result()->answers[0].error, "\xc3\xa4, no", 7);
+}
+
+static void a_member_that_makes_no_sense_fails(void **state)
+{
+    (void)state;
+    static const struct {
+        void (*spoil)(void);
+        td_err err;
+        const char *text;
+    } cases[] = {
+        {no_rows, TD_ERR_FORMAT, "the worker gave 0 rows, a chunk has 1 to 5"},
+        {many_rows, TD_ERR_FORMAT,
+         "the worker gave 4294967295 rows, a chunk has 1 to 5"},
+        {not_finite, TD_ERR_FORMAT,
+         "the worker's row 1 is not finite in channel 1"},
+        {failed, TD_ERR_NOMEM, "the worker could not answer this"},
+        {says_why, TD_ERR_NOMEM, "\xc3\xa4, no"},
+        {no_status, TD_ERR_INTERNAL, "the worker could not answer this"},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        answer_well();
+        cases[i].spoil();
+        assert_int_equal(read_one(), TD_OK);
+        assert_int_equal(item_read.status, cases[i].err);
+        assert_string_equal(info.text, cases[i].text);
+        assert_int_equal(item_read.rows, 0);
+    }
+}
+
+static void another_count_refuses_the_whole_batch(void **state)
+{
+    (void)state;
+    answer_well();
+    result()->count = UINT32_MAX;
+    assert_int_equal(read_one(), TD_ERR_FORMAT);
+    result()->count = 0;
+    assert_int_equal(read_one(), TD_ERR_FORMAT);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(nothing_overlaps_and_all_is_aligned),
+        TEST(what_no_machine_holds_is_refused),
+        TEST(a_member_stands_where_its_item_says),
+        TEST(members_stand_at_even_distances),
+        TEST(a_jpeg_is_decoded_in_its_place),
+        TEST(a_member_that_does_not_fit_leaves_nothing),
+        TEST(an_answer_is_copied),
+        TEST(an_answer_of_another_generation_is_none),
+        TEST(a_member_that_makes_no_sense_fails),
+        TEST(another_count_refuses_the_whole_batch),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

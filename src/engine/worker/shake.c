@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a process that was started becomes one that answers.
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/worker/state.h"
+
+static td_err make_ring(td_engine_worker_self *self,
+                        const td_worker_spec *theirs, td_errinfo *info)
+{
+    td_worker_spec agreed;
+    const td_worker_spec *ours =
+        self->opened ? &self->agreed : &self->offer.spec;
+    TD_TRY(td_engine_worker_spec_agree(ours, theirs, &agreed, info));
+    if (!self->opened) {
+        TD_TRY(td_engine_worker_plan_make(&agreed, &self->plan, info));
+        self->agreed = agreed;
+        td_engine_worker_spec_of(&self->agreed, &self->spec);
+    }
+    pthread_mutex_lock(&self->lock);
+    td_err err = td_engine_worker_process_grow(&self->process, &self->agreed,
+                                               &self->plan, info);
+    pthread_mutex_unlock(&self->lock);
+    return err;
+}
+
+static void come_up(td_engine_worker_self *self, int64_t warm_ns)
+{
+    pthread_mutex_lock(&self->lock);
+    double took_s =
+        (double)(td_clock_now_ns(&td_clock_monotonic) - self->watch.since_ns) /
+        (double)TD_NS_PER_S;
+    td_engine_worker_watch_came_up(
+        &self->watch, td_clock_now_ns(&td_clock_monotonic), warm_ns);
+    td_engine_worker_set_health(self);
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
+        atomic_store(&self->slots[i].lost, false);
+    self->opened = true;
+    pthread_cond_broadcast(&self->known);
+    pthread_mutex_unlock(&self->lock);
+    td_log_text(TD_LOG_INFO, "%s: ready after %.1f s", self->name, took_s);
+}
+
+td_err td_engine_worker_shake(td_engine_worker_self *self, td_errinfo *info)
+{
+    td_worker_hello *hello = &self->hello;
+    TD_TRY(td_engine_worker_spec_hear(self->process.hello, hello, info));
+    bool has_ring = self->process.requests != NULL;
+    switch ((td_worker_hello_phase)hello->phase) {
+    case TD_WORKER_LOADING:
+        break;
+    case TD_WORKER_SAID:
+        return has_ring ? TD_OK : make_ring(self, &hello->spec, info);
+    case TD_WORKER_READY:
+        if (!has_ring)
+            return td_fail(info, TD_ERR_FORMAT, "is ready before it was heard");
+        come_up(self, hello->warm_ns);
+        break;
+    case TD_WORKER_CANNOT:
+        return td_fail(info, TD_ERR_CLOSED, "cannot: %s", hello->error);
+    }
+    return TD_OK;
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_WORKER_STATE_H
+#define TD_ENGINE_WORKER_STATE_H
+
+// What the files of the worker engine share. Private to engine/worker/.
+//
+// Two threads: the filler writes batches into the ring, so that decoding one
+// overlaps running another; the supervisor owns the process, takes answers and
+// calls `done`. `lock` is never held while waiting for anything, nor over
+// `done`.
+
+#include "base/thread.h"
+#include "engine/worker/process.h"
+#include "engine/worker/spec.h"
+#include "engine/worker/suspects.h"
+#include "engine/worker/watch.h"
+#include "engine/worker/worker.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+typedef enum td_engine_worker_slot_state {
+    TD_ENGINE_WORKER_FREE,
+    TD_ENGINE_WORKER_WAITING, // for the filler
+    TD_ENGINE_WORKER_FILLING,
+    TD_ENGINE_WORKER_RUNNING,
+    TD_ENGINE_WORKER_OVER, // for the supervisor to complete
+} td_engine_worker_slot_state;
+
+// A batch on its way. It runs in turns: those who are no suspects together,
+// then each suspect alone.
+typedef struct td_engine_worker_slot {
+    td_engine_worker_slot_state state;
+    uint64_t order; // of submission
+    td_engine_batch *batch;
+    td_engine_done done;
+    void *user;
+    uint32_t turn, turns;
+    uint32_t turn_of[TD_ENGINE_MAX_BATCH];
+    uint64_t hashes[TD_ENGINE_MAX_BATCH];  // of suspects
+    bool open[TD_ENGINE_MAX_BATCH];        // has no outcome yet
+    uint32_t members[TD_ENGINE_MAX_BATCH]; // of the batch, that are in the ring
+    uint32_t count;                        // of those
+    uint64_t generation;
+    int64_t rung_ns;
+    bool found_idle;   // nothing else ran then
+    _Atomic bool lost; // the process ended while it was being filled
+} td_engine_worker_slot;
+
+typedef struct td_engine_worker_self {
+    td_engine engine;
+    char name[160]; // "worker pi0/v1"
+    char **argv;
+    char python_path[4096];
+    td_engine_worker_command command;
+    td_worker_offer offer; // what every start begins with
+    td_worker_spec agreed;
+    td_engine_spec spec;
+    td_engine_worker_plan plan;
+    td_media_jpeg_decoder *jpeg; // the filler's
+    td_thread *supervisor, *filler;
+    int wake_fd; // for the supervisor
+    td_hist beyond_ns;
+    _Atomic int health;
+    _Atomic int pid;
+    td_worker_hello hello; // the supervisor's copy
+    bool told; // the supervisor's: everybody knows that this process is lost
+
+    pthread_mutex_t lock;             // guards everything below
+    pthread_cond_t work;              // for the filler
+    pthread_cond_t known;             // for open()
+    td_engine_worker_process process; // the supervisor changes it
+    td_engine_worker_watch watch;
+    td_engine_worker_suspects suspects;
+    td_engine_worker_slot slots[TD_WORKER_SLOTS];
+    uint64_t submissions, generation;
+    bool filling;
+    bool stopping;    // take nothing more, finish and stop
+    bool filler_stop; // there will be nothing more to fill
+    bool opened, failed;
+    td_err why_failed;
+    td_errinfo failure; // why the first start failed; how the last one ended
+} td_engine_worker_self;
+
+// The threads' functions.
+void td_engine_worker_supervise(void *user);
+void td_engine_worker_fill(void *user);
+
+// Wakes the supervisor. Any thread.
+void td_engine_worker_wake(const td_engine_worker_self *self);
+
+// What a process that starts has to say. On the supervisor. FORMAT, VERSION,
+// MISMATCH, INVALID, LIMIT, CLOSED: it is no use.
+TD_NODISCARD td_err td_engine_worker_shake(td_engine_worker_self *self,
+                                           td_errinfo *info);
+
+// After the watch has changed, with the lock.
+void td_engine_worker_set_health(td_engine_worker_self *self);
+
+#endif

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/worker/state.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+// Stop: close() sets `stopping`, after which nothing more is taken. Drain: what
+// was taken is answered, or lost with the process. End: the process is asked
+// to, and after a while made to.
+
+#define LOOK_NS (100 * TD_NS_PER_MS) // at least this often, at a batch too
+#define GRACE_NS (2 * TD_NS_PER_S)
+
+static int64_t now_ns(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
+
+void td_engine_worker_set_health(td_engine_worker_self *self)
+{
+    atomic_store(&self->health,
+                 (int)td_engine_worker_watch_health(&self->watch));
+}
+
+// Ends every member that has no outcome.
+static void fail_open(const td_engine_worker_slot *slot, td_err err,
+                      const char *text)
+{
+    for (uint32_t i = 0; i < slot->batch->count; i++) {
+        td_engine_item *item = slot->batch->items[i];
+        if (slot->open[i]) item->status = td_fail(item->info, err, "%s", text);
+    }
+}
+
+// The slot is free before `done`, which may submit the next batch.
+static void complete(td_engine_worker_self *self, td_engine_worker_slot *slot)
+{
+    td_engine_done done = slot->done;
+    void *user = slot->user;
+    td_engine_batch *batch = slot->batch;
+    pthread_mutex_lock(&self->lock);
+    slot->state = TD_ENGINE_WORKER_FREE;
+    pthread_mutex_unlock(&self->lock);
+    done(user, batch);
+}
+
+// Those that were in the worker's hands: one, if it said which, or all of the
+// batch that it said, or of the oldest.
+static void strike_locked(td_engine_worker_self *self)
+{
+    const td_worker_hello *hello = self->process.hello;
+    uint64_t running = __atomic_load_n(&hello->running, __ATOMIC_RELAXED);
+    uint32_t member = __atomic_load_n(&hello->member, __ATOMIC_RELAXED);
+    const td_engine_worker_slot *slot = NULL;
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
+        const td_engine_worker_slot *other = &self->slots[i];
+        if (other->state != TD_ENGINE_WORKER_RUNNING) continue;
+        if (!slot || other->generation == running ||
+            (slot->generation != running &&
+             other->generation < slot->generation))
+            slot = other;
+    }
+    if (!slot) return;
+    bool known = slot->generation == running && member < slot->count;
+    for (uint32_t i = 0; i < slot->count; i++) {
+        if (known && i != member) continue;
+        td_engine_item *item = slot->batch->items[slot->members[i]];
+        td_engine_worker_suspects_strike(
+            &self->suspects, td_engine_worker_suspects_hash(item->obs));
+    }
+}
+
+static void fail_first_start(td_engine_worker_self *self, td_err err)
+{
+    if (self->opened) return;
+    self->failed = true;
+    self->why_failed = err;
+    pthread_cond_broadcast(&self->known);
+}
+
+// It may be cut, and what is left must still be whole for a message.
+static void say_failure(td_engine_worker_self *self, const char *how)
+{
+    td_errinfo text;
+    (void)td_fail(&text, TD_OK, "%s %s", self->name, how);
+    td_engine_worker_spec_text(text.text, sizeof text.text - 1,
+                               self->failure.text);
+}
+
+// No answer will come from this process: everybody is told.
+static void lose(td_engine_worker_self *self, td_err err, const char *how)
+{
+    td_engine_worker_slot *lost[TD_WORKER_SLOTS];
+    size_t count = 0;
+    pthread_mutex_lock(&self->lock);
+    say_failure(self, how);
+    if (self->watch.phase == TD_ENGINE_WORKER_UP) strike_locked(self);
+    td_engine_worker_watch_ended(&self->watch, now_ns());
+    td_engine_worker_set_health(self);
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
+        td_engine_worker_slot *slot = &self->slots[i];
+        atomic_store(&slot->lost, true);
+        if (slot->state != TD_ENGINE_WORKER_RUNNING &&
+            slot->state != TD_ENGINE_WORKER_WAITING)
+            continue;
+        slot->state = TD_ENGINE_WORKER_OVER;
+        lost[count++] = slot;
+    }
+    int64_t rest_ns = td_engine_worker_watch_rest_ns(&self->watch);
+    bool again = self->opened && !self->stopping;
+    fail_first_start(self, err);
+    pthread_mutex_unlock(&self->lock);
+    self->told = true;
+    for (size_t i = 0; i < count; i++) {
+        fail_open(lost[i], TD_ERR_CLOSED, self->failure.text);
+        complete(self, lost[i]);
+    }
+    if (again)
+        td_log_text(TD_LOG_WARN, "%s; it starts again in %.1f s",
+                    self->failure.text, (double)rest_ns / TD_NS_PER_S);
+}
+
+static void give_up(td_engine_worker_self *self, td_err err, const char *why)
+{
+    td_engine_worker_process_kill(&self->process);
+    lose(self, err, why);
+}
+
+static void start(td_engine_worker_self *self)
+{
+    td_errinfo info = {""};
+    td_engine_worker_process process;
+    td_err err = td_engine_worker_process_start(&self->command, &self->offer,
+                                                &process, &info);
+    pthread_mutex_lock(&self->lock);
+    td_engine_worker_watch_started(&self->watch, now_ns());
+    if (err == TD_OK) self->process = process;
+    pthread_mutex_unlock(&self->lock);
+    self->told = false;
+    if (err != TD_OK) {
+        lose(self, err, info.text);
+        return;
+    }
+    atomic_store(&self->pid, process.pid);
+    td_log_text(TD_LOG_INFO, "%s: starts as process %d", self->name,
+                (int)process.pid);
+}
+
+// After a turn: the next one, or the end.
+static bool is_over_locked(td_engine_worker_self *self,
+                           td_engine_worker_slot *slot)
+{
+    for (uint32_t i = 0; i < slot->count; i++) {
+        slot->open[slot->members[i]] = false;
+        if (slot->turn > 0) // it survived that one, alone
+            td_engine_worker_suspects_clear(&self->suspects,
+                                            slot->hashes[slot->members[i]]);
+    }
+    if (slot->turn + 1 == slot->turns) {
+        slot->state = TD_ENGINE_WORKER_OVER;
+        return true;
+    }
+    slot->turn++;
+    slot->state = TD_ENGINE_WORKER_WAITING;
+    pthread_cond_signal(&self->work);
+    return false;
+}
+
+static void take_answer(td_engine_worker_self *self,
+                        td_engine_worker_slot *slot,
+                        const td_worker_result *result)
+{
+    int64_t seen_ns = now_ns();
+    int64_t service_ns = 0;
+    td_engine_item *items[TD_ENGINE_MAX_BATCH];
+    for (uint32_t i = 0; i < slot->count; i++)
+        items[i] = slot->batch->items[slot->members[i]];
+    if (td_engine_worker_read(&self->agreed, &self->plan, result, items,
+                              slot->count, &service_ns) != TD_OK) {
+        give_up(self, TD_ERR_FORMAT, "answered with nonsense");
+        return;
+    }
+    if (slot->found_idle)
+        td_hist_record(&self->beyond_ns, seen_ns - slot->rung_ns - service_ns);
+    slot->batch->service_ns += service_ns;
+    pthread_mutex_lock(&self->lock);
+    td_engine_worker_watch_answered(&self->watch, seen_ns, service_ns);
+    bool over = is_over_locked(self, slot);
+    pthread_mutex_unlock(&self->lock);
+    if (over) complete(self, slot);
+}
+
+static bool runs(td_engine_worker_self *self, const td_engine_worker_slot *slot)
+{
+    pthread_mutex_lock(&self->lock);
+    bool running = slot->state == TD_ENGINE_WORKER_RUNNING;
+    pthread_mutex_unlock(&self->lock);
+    return running;
+}
+
+static void take_answers(td_engine_worker_self *self)
+{
+    for (size_t i = 0; i < TD_WORKER_SLOTS && !self->told; i++) {
+        td_engine_worker_slot *slot = &self->slots[i];
+        const td_worker_result *result =
+            (const void *)(self->process.results + i * self->plan.result_bytes);
+        if (runs(self, slot) &&
+            td_engine_worker_read_ready(result, slot->generation))
+            take_answer(self, slot, result);
+    }
+}
+
+static void on_answer(td_engine_worker_self *self)
+{
+    if (self->told) return;
+    if (self->watch.phase == TD_ENGINE_WORKER_STARTING) {
+        td_errinfo info = {""};
+        td_err err = td_engine_worker_shake(self, &info);
+        if (err != TD_OK) give_up(self, err, info.text);
+        return;
+    }
+    if (self->watch.phase == TD_ENGINE_WORKER_UP) take_answers(self);
+}
+
+static bool drain(int fd)
+{
+    uint64_t count;
+    return read(fd, &count, sizeof count) == sizeof count;
+}
+
+static void on_end(td_engine_worker_self *self)
+{
+    char how[640];
+    if (drain(self->process.answer_fd)) on_answer(self); // its last
+    atomic_store(&self->pid, 0);
+    td_engine_worker_process_reap(&self->process, self->name, how, sizeof how);
+    if (!self->told) lose(self, TD_ERR_CLOSED, how);
+}
+
+// What the filler left for us.
+static void complete_over(td_engine_worker_self *self)
+{
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
+        td_engine_worker_slot *slot = &self->slots[i];
+        pthread_mutex_lock(&self->lock);
+        bool over = slot->state == TD_ENGINE_WORKER_OVER;
+        pthread_mutex_unlock(&self->lock);
+        if (!over) continue;
+        fail_open(slot, TD_ERR_CLOSED, self->failure.text);
+        complete(self, slot);
+    }
+}
+
+static void wait_until(td_engine_worker_self *self, int64_t until_ns)
+{
+    int64_t left_ns = until_ns - now_ns();
+    if (left_ns > LOOK_NS) left_ns = LOOK_NS;
+    if (left_ns < 0) left_ns = 0;
+    struct timespec left = {.tv_nsec = (long)left_ns};
+    td_engine_worker_process *process = &self->process;
+    struct pollfd fds[] = {{process->answer_fd, POLLIN, 0},
+                           {process->pid_fd, POLLIN, 0},
+                           {self->wake_fd, POLLIN, 0},
+                           {process->output_fd, POLLIN, 0}};
+    if (ppoll(fds, TD_COUNT_OF(fds), &left, NULL) <= 0) return;
+    if (fds[0].revents && drain(process->answer_fd)) on_answer(self);
+    if (fds[2].revents && drain(self->wake_fd)) complete_over(self);
+    if (fds[3].revents)
+        td_engine_worker_process_read_output(process, self->name);
+    if (fds[1].revents) on_end(self);
+}
+
+static void say_limit(char ret_text[128], const char *what, int64_t limit_ns,
+                      const char *setting)
+{
+    (void)snprintf(ret_text, 128, "%s for %.1f s (%s)", what,
+                   (double)limit_ns / (double)TD_NS_PER_S, setting);
+}
+
+// Does what is due, and says when to look again.
+static int64_t decide(td_engine_worker_self *self)
+{
+    char why[128];
+    int64_t until_ns = 0;
+    pthread_mutex_lock(&self->lock);
+    const td_worker_hello *hello = self->process.hello;
+    uint64_t beat = hello ? __atomic_load_n(&hello->beat, __ATOMIC_RELAXED) : 0;
+    bool ended = self->process.pid == 0;
+    bool free_memory = ended && hello && !self->filling;
+    int64_t hang_ns = td_engine_worker_watch_hang_ns(&self->watch);
+    td_engine_worker_verdict verdict =
+        td_engine_worker_watch_look(&self->watch, now_ns(), beat, &until_ns);
+    if (free_memory) td_engine_worker_process_release(&self->process);
+    bool may_start = !self->process.hello && !self->stopping;
+    pthread_mutex_unlock(&self->lock);
+    switch (verdict) {
+    case TD_ENGINE_WORKER_WAIT:
+        break;
+    case TD_ENGINE_WORKER_START:
+        if (may_start) start(self);
+        break;
+    case TD_ENGINE_WORKER_TOO_LATE:
+        say_limit(why, "was not ready", self->watch.limits.start_ns, "start_s");
+        give_up(self, TD_ERR_TIMEOUT, why);
+        break;
+    case TD_ENGINE_WORKER_HANGS:
+        say_limit(why, "stood still", hang_ns, "answer_s");
+        give_up(self, TD_ERR_TIMEOUT, why);
+        break;
+    }
+    return verdict == TD_ENGINE_WORKER_WAIT ? until_ns : now_ns() + LOOK_NS;
+}
+
+static bool goes_on(td_engine_worker_self *self)
+{
+    pthread_mutex_lock(&self->lock);
+    bool busy = false;
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
+        busy |= self->slots[i].state != TD_ENGINE_WORKER_FREE;
+    bool on = !self->failed && (!self->stopping || busy);
+    pthread_mutex_unlock(&self->lock);
+    return on;
+}
+
+// Its output is read meanwhile, so that it cannot wait for us.
+static void wait_for_end(td_engine_worker_self *self, int64_t until_ns)
+{
+    td_engine_worker_process *process = &self->process;
+    struct pollfd end = {process->pid_fd, POLLIN, 0};
+    while (now_ns() < until_ns && poll(&end, 1, 10) == 0)
+        td_engine_worker_process_read_output(process, self->name);
+}
+
+static void end_process(td_engine_worker_self *self)
+{
+    td_engine_worker_process *process = &self->process;
+    char how[640];
+    if (process->pid > 0) {
+        td_engine_worker_process_ask_to_end(process);
+        if (!self->told) wait_for_end(self, now_ns() + GRACE_NS);
+        td_engine_worker_process_kill(process);
+        td_engine_worker_process_reap(process, self->name, how, sizeof how);
+    }
+    atomic_store(&self->pid, 0);
+    td_engine_worker_process_release(process);
+}
+
+void td_engine_worker_supervise(void *user)
+{
+    td_engine_worker_self *self = user;
+    while (goes_on(self))
+        wait_until(self, decide(self));
+    end_process(self);
+}

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/worker/worker.h"
+
+#include "base/clock.h"
+#include "engine/worker/launch.h"
+#include "engine/worker/state.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+void td_engine_worker_wake(const td_engine_worker_self *self)
+{
+    const uint64_t one = 1;
+    (void)!write(self->wake_fd, &one, sizeof one);
+}
+
+static void stop_threads(td_engine_worker_self *self)
+{
+    pthread_mutex_lock(&self->lock);
+    self->stopping = true;
+    pthread_mutex_unlock(&self->lock);
+    td_engine_worker_wake(self);
+    if (self->supervisor) td_thread_join(self->supervisor);
+    pthread_mutex_lock(&self->lock);
+    self->filler_stop = true;
+    pthread_cond_signal(&self->work);
+    pthread_mutex_unlock(&self->lock);
+    if (self->filler) td_thread_join(self->filler);
+}
+
+static void close_worker(td_engine *engine)
+{
+    td_engine_worker_self *self = (td_engine_worker_self *)engine;
+    stop_threads(self);
+    if (self->wake_fd >= 0) (void)close(self->wake_fd);
+    if (self->jpeg) td_media_jpeg_decoder_free(self->jpeg);
+    for (size_t i = 0; self->argv && self->argv[i]; i++)
+        free(self->argv[i]);
+    free(self->argv);
+    pthread_cond_destroy(&self->work);
+    pthread_cond_destroy(&self->known);
+    pthread_mutex_destroy(&self->lock);
+    free(self);
+}
+
+static void td_engine_worker_self_free(td_engine_worker_self *self)
+{
+    close_worker(&self->engine);
+}
+TD_AUTO_FREE(td_engine_worker_self, td_engine_worker_self_free)
+
+static td_err copy_command(td_engine_worker_self *self,
+                           const char *const *command)
+{
+    size_t count = 0;
+    while (command[count])
+        count++;
+    self->argv = calloc(count + 1, sizeof *self->argv);
+    if (!self->argv) return TD_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++)
+        if (!(self->argv[i] = strdup(command[i]))) return TD_ERR_NOMEM;
+    self->command.argv = (const char *const *)self->argv;
+    return TD_OK;
+}
+
+static td_err set_command(td_engine_worker_self *self,
+                          const td_engine_worker_settings *settings,
+                          td_errinfo *info)
+{
+    bool given = settings->command && settings->command[0];
+    bool python = settings->python && settings->python[0];
+    if (given == python)
+        return td_fail(info, TD_ERR_INVALID,
+                       "a worker needs a command or a Python callable, and "
+                       "not both");
+    const char *run[] = {"python3",
+                         "-m",
+                         "tendon.worker",
+                         settings->python,
+                         settings->batched ? "--batched" : NULL,
+                         NULL};
+    TD_TRY(copy_command(self, given ? settings->command : run));
+    if (td_engine_worker_launch_python_path(self->python_path,
+                                            sizeof self->python_path))
+        self->command.python_path = self->python_path;
+    self->command.memory_bytes = settings->memory_bytes;
+    self->command.name = self->name;
+    return TD_OK;
+}
+
+static td_err put_text(char *field, size_t size, const char *text,
+                       const char *what, td_errinfo *info)
+{
+    size_t length = text ? strlen(text) : 0;
+    if (length >= size)
+        return td_fail(info, TD_ERR_LIMIT, "%s: at most %zu bytes", what,
+                       size - 1);
+    memcpy(field, text ? text : "", length + 1);
+    return TD_OK;
+}
+
+static td_err make_offer(td_engine_worker_self *self,
+                         const td_engine_config *config, td_errinfo *info)
+{
+    const td_engine_worker_settings *settings = config->settings;
+    td_worker_offer *offer = &self->offer;
+    offer->magic = TD_WORKER_MAGIC;
+    offer->version = TD_WORKER_VERSION;
+    offer->step_period_us = config->step_period_us;
+    offer->spec = settings->spec;
+    TD_TRY(put_text(offer->model_id, sizeof offer->model_id, config->model_id,
+                    "model_id", info));
+    TD_TRY(put_text(offer->model_version, sizeof offer->model_version,
+                    config->model_version, "model_version", info));
+    TD_TRY(put_text(offer->device, sizeof offer->device, config->device,
+                    "device", info));
+    TD_TRY(put_text(offer->pretrained_path, sizeof offer->pretrained_path,
+                    config->pretrained_path, "pretrained_path", info));
+    self->spec.model_id = offer->model_id;
+    self->spec.model_version = offer->model_version;
+    self->spec.step_period_us = config->step_period_us;
+    (void)snprintf(self->name, sizeof self->name, "worker %s/%s",
+                   offer->model_id, offer->model_version);
+    return TD_OK;
+}
+
+static td_engine_worker_self *self_new(void)
+{
+    td_engine_worker_self *self = calloc(1, sizeof *self);
+    if (!self) return NULL;
+    self->engine.ops = &td_engine_worker;
+    self->process = TD_ENGINE_WORKER_NO_PROCESS;
+    self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    self->health = TD_ENGINE_WARMING;
+    td_hist_init(&self->beyond_ns);
+    pthread_mutex_init(&self->lock, NULL);
+    pthread_cond_init(&self->work, NULL);
+    pthread_cond_init(&self->known, NULL);
+    return self;
+}
+
+static td_err start_threads(td_engine_worker_self *self, td_errinfo *info)
+{
+    td_thread_config filler = {.name = "td-worker-fill", .cpu = -1};
+    td_thread_config supervisor = {.name = "td-worker", .cpu = -1};
+    TD_TRY(td_thread_start(&filler, td_engine_worker_fill, self, &self->filler,
+                           info));
+    return td_thread_start(&supervisor, td_engine_worker_supervise, self,
+                           &self->supervisor, info);
+}
+
+static td_err wait_for_first_start(td_engine_worker_self *self,
+                                   td_errinfo *info)
+{
+    pthread_mutex_lock(&self->lock);
+    while (!self->opened && !self->failed)
+        pthread_cond_wait(&self->known, &self->lock);
+    td_err err = self->failed ? self->why_failed : TD_OK;
+    if (err != TD_OK) (void)td_fail(info, err, "%s", self->failure.text);
+    pthread_mutex_unlock(&self->lock);
+    return err;
+}
+
+static td_err open_worker(const td_engine_config *config,
+                          td_engine **ret_engine, td_errinfo *info)
+{
+    const td_engine_worker_settings *settings = config->settings;
+    TD_AUTO(td_engine_worker_self) *self = self_new();
+    if (!self) return TD_ERR_NOMEM;
+    if (self->wake_fd < 0) return td_fail(info, TD_ERR_IO, "eventfd");
+    TD_TRY(make_offer(self, config, info));
+    TD_TRY(set_command(self, settings, info));
+    TD_TRY(td_media_jpeg_decoder_new(&self->jpeg));
+    td_engine_worker_limits limits = {settings->start_ns, settings->answer_ns};
+    td_engine_worker_watch_init(&self->watch, &limits,
+                                td_clock_now_ns(&td_clock_monotonic));
+    TD_TRY(start_threads(self, info));
+    TD_TRY(wait_for_first_start(self, info));
+    *ret_engine = &TD_TAKE(self)->engine;
+    return TD_OK;
+}
+
+static const td_engine_spec *spec_worker(const td_engine *engine)
+{
+    return &((const td_engine_worker_self *)engine)->spec;
+}
+
+static td_err take_locked(td_engine_worker_self *self, td_engine_batch *batch,
+                          td_engine_done done, void *user)
+{
+    if (self->stopping || self->watch.phase != TD_ENGINE_WORKER_UP)
+        return TD_ERR_CLOSED;
+    td_engine_worker_slot *slot = self->slots;
+    while (slot->state != TD_ENGINE_WORKER_FREE)
+        if (++slot == self->slots + TD_WORKER_SLOTS) return TD_ERR_BUSY;
+    slot->state = TD_ENGINE_WORKER_WAITING;
+    slot->order = ++self->submissions;
+    slot->batch = batch;
+    slot->done = done;
+    slot->user = user;
+    slot->turn = 0;
+    batch->service_ns = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        slot->open[i] = true;
+    return TD_OK;
+}
+
+static td_err submit_worker(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    td_engine_worker_self *self = (td_engine_worker_self *)engine;
+    if (batch->count == 0 || batch->count > self->spec.max_batch)
+        return TD_ERR_INVALID;
+    pthread_mutex_lock(&self->lock);
+    td_err err = take_locked(self, batch, done, user);
+    if (err == TD_OK) pthread_cond_signal(&self->work);
+    pthread_mutex_unlock(&self->lock);
+    return err;
+}
+
+static td_engine_health health_worker(const td_engine *engine)
+{
+    const td_engine_worker_self *self = (const td_engine_worker_self *)engine;
+    return (td_engine_health)atomic_load(&self->health);
+}
+
+const td_hist *td_engine_worker_beyond_ns(const td_engine *engine)
+{
+    return &((const td_engine_worker_self *)engine)->beyond_ns;
+}
+
+int td_engine_worker_pid(const td_engine *engine)
+{
+    return atomic_load(&((const td_engine_worker_self *)engine)->pid);
+}
+
+const td_engine_ops td_engine_worker = {
+    .name = "worker",
+    .open = open_worker,
+    .close = close_worker,
+    .spec = spec_worker,
+    .submit = submit_worker,
+    .health = health_worker,
+};

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/worker/ring.h"
+#include "wire/text.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define ALIGN 64
+
+void td_engine_worker_write_begin(td_engine_worker_writer *writer,
+                                  uint8_t *requests)
+{
+    writer->slot = requests;
+    writer->used = writer->plan->extra;
+    writer->count = 0;
+}
+
+static const td_wire_image *find_image(const td_wire_obs *obs,
+                                       const td_worker_camera *camera)
+{
+    td_wire_text name = {camera->name,
+                         (uint32_t)strnlen(camera->name, sizeof camera->name)};
+    for (uint32_t i = 0; i < obs->image_count; i++)
+        if (td_wire_text_same(obs->images[i].name, name))
+            return &obs->images[i];
+    return NULL;
+}
+
+static td_err copy_raw(const td_wire_image *image, size_t size,
+                       uint8_t *ret_rgb, td_errinfo *info)
+{
+    if (image->size != size)
+        return td_fail(info, TD_ERR_MISMATCH, "%zu bytes, the model wants %zu",
+                       image->size, size);
+    memcpy(ret_rgb, image->data, size);
+    return TD_OK;
+}
+
+static td_err decode(const td_engine_worker_writer *writer,
+                     const td_wire_image *image, const td_worker_camera *camera,
+                     uint8_t *ret_rgb, td_errinfo *info)
+{
+    size_t size = (size_t)camera->height * camera->width * 3;
+    td_slice bytes = {image->data, image->size};
+    switch (image->codec) {
+    case TD_WIRE_JPEG:
+        return td_media_jpeg_decode(writer->jpeg, bytes, camera->height,
+                                    camera->width, ret_rgb, info);
+    case TD_WIRE_RAW:
+        return copy_raw(image, size, ret_rgb, info);
+    case TD_WIRE_PNG:
+        break;
+    }
+    return td_fail(info, TD_ERR_UNSUPPORTED, "a codec that is not known");
+}
+
+static td_err write_image(const td_engine_worker_writer *writer,
+                          const td_wire_obs *obs, uint32_t index,
+                          uint64_t *ret_offset, td_errinfo *info)
+{
+    const td_worker_camera *camera = &writer->spec->cameras[index];
+    const td_wire_image *image = find_image(obs, camera);
+    int size = (int)strnlen(camera->name, sizeof camera->name);
+    if (!image)
+        return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing", size,
+                       camera->name);
+    uint64_t offset = writer->plan->images[index] +
+                      writer->count * writer->plan->image_bytes[index];
+    td_errinfo why = {""};
+    td_err err = decode(writer, image, camera, writer->slot + offset, &why);
+    if (err != TD_OK)
+        return td_fail(info, err, "images.%.*s: %s", size, camera->name,
+                       why.text);
+    *ret_offset = offset;
+    return TD_OK;
+}
+
+static td_err write_state(const td_engine_worker_writer *writer,
+                          const td_wire_tensor *state,
+                          td_worker_tensor *ret_tensor, td_errinfo *info)
+{
+    uint32_t count = writer->spec->state_count;
+    size_t size = count * sizeof(float);
+    if (state->dtype != TD_WIRE_F32 || state->rank != 1 || state->size != size)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "state: %zu bytes of %s, the model wants %u x <f4",
+                       state->size, td_wire_dtype_name(state->dtype), count);
+    uint64_t offset =
+        writer->plan->states + writer->count * writer->plan->state_bytes;
+    memcpy(writer->slot + offset, state->data, size);
+    *ret_tensor =
+        (td_worker_tensor){.dtype = TD_WIRE_F32,
+                           .rank = 1,
+                           .shape = {count},
+                           .offset = offset,
+                           .size = size,
+                           .age_us = state->has_age ? state->age_us : -1};
+    return TD_OK;
+}
+
+static td_err write_bytes(td_engine_worker_writer *writer, const void *data,
+                          size_t size, uint64_t *ret_offset, td_errinfo *info)
+{
+    uint64_t room = writer->plan->request_bytes - writer->used;
+    if (size > room)
+        return td_fail(info, TD_ERR_LIMIT,
+                       "tensors and texts: no room for %zu bytes, %llu are "
+                       "left in this batch",
+                       size, (unsigned long long)room);
+    *ret_offset = writer->used;
+    if (size > 0) memcpy(writer->slot + writer->used, data, size);
+    uint64_t taken = ((uint64_t)size + ALIGN - 1) / ALIGN * ALIGN;
+    writer->used += taken < room ? taken : room;
+    return TD_OK;
+}
+
+static td_err write_text(td_engine_worker_writer *writer, td_wire_text text,
+                         td_worker_text *ret_text, td_errinfo *info)
+{
+    ret_text->size = text.size;
+    return write_bytes(writer, text.data, text.size, &ret_text->offset, info);
+}
+
+static td_err write_tensor(td_engine_worker_writer *writer,
+                           const td_wire_tensor *tensor,
+                           td_worker_tensor *ret_tensor, td_errinfo *info)
+{
+    ret_tensor->dtype = tensor->dtype;
+    ret_tensor->rank = tensor->rank;
+    memcpy(ret_tensor->shape, tensor->shape, sizeof ret_tensor->shape);
+    ret_tensor->size = tensor->size;
+    ret_tensor->age_us = tensor->has_age ? tensor->age_us : -1;
+    return write_bytes(writer, tensor->data, tensor->size, &ret_tensor->offset,
+                       info);
+}
+
+static td_err write_rest(td_engine_worker_writer *writer,
+                         const td_wire_obs *obs, td_worker_item *ret_item,
+                         td_errinfo *info)
+{
+    TD_TRY(write_text(writer, obs->client, &ret_item->client, info));
+    TD_TRY(write_text(writer, obs->task, &ret_item->task, info));
+    if (obs->has_rtc)
+        TD_TRY(write_tensor(writer, &obs->rtc_prefix, &ret_item->rtc_prefix,
+                            info));
+    for (uint32_t i = 0; i < obs->tensor_count; i++) {
+        td_worker_named *named = &ret_item->tensors[i];
+        TD_TRY(write_text(writer, obs->tensors[i].name, &named->name, info));
+        TD_TRY(write_tensor(writer, &obs->tensors[i].tensor, &named->tensor,
+                            info));
+    }
+    for (uint32_t i = 0; i < obs->metadata_count; i++) {
+        td_worker_pair *pair = &ret_item->metadata[i];
+        TD_TRY(write_text(writer, obs->metadata[i].name, &pair->name, info));
+        TD_TRY(write_text(writer, obs->metadata[i].text, &pair->text, info));
+    }
+    ret_item->tensor_count = obs->tensor_count;
+    ret_item->metadata_count = obs->metadata_count;
+    return TD_OK;
+}
+
+static td_err write_item(td_engine_worker_writer *writer,
+                         const td_engine_item *item, td_worker_item *ret_item,
+                         td_errinfo *info)
+{
+    const td_wire_obs *obs = item->obs;
+    *ret_item = (td_worker_item){
+        .seed = item->seed,
+        .cursor = obs->cursor,
+        .boot = obs->ident.boot,
+        .episode = obs->ident.episode,
+        .seq = obs->ident.seq,
+        .rtc_base_chunk = obs->rtc_base_chunk,
+        .rtc_delay_steps = obs->rtc_delay_steps,
+        .has_rtc = obs->has_rtc,
+    };
+    if (writer->spec->state_count > 0)
+        TD_TRY(write_state(writer, &obs->state, &ret_item->state, info));
+    for (uint32_t i = 0; i < writer->spec->camera_count; i++)
+        TD_TRY(write_image(writer, obs, i, &ret_item->images[i], info));
+    return write_rest(writer, obs, ret_item, info);
+}
+
+td_err td_engine_worker_write_member(td_engine_worker_writer *writer,
+                                     const td_engine_item *item,
+                                     td_errinfo *info)
+{
+    td_worker_batch *batch = (td_worker_batch *)(void *)writer->slot;
+    uint64_t used = writer->used;
+    td_err err = write_item(writer, item, &batch->items[writer->count], info);
+    if (err == TD_OK)
+        writer->count++;
+    else
+        writer->used = used;
+    return err;
+}
+
+void td_engine_worker_write_end(const td_engine_worker_writer *writer,
+                                uint64_t generation)
+{
+    td_worker_batch *batch = (td_worker_batch *)(void *)writer->slot;
+    batch->count = writer->count;
+    __atomic_store_n(&batch->generation, generation, __ATOMIC_RELEASE);
+}
