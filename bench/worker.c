@@ -50,6 +50,7 @@ static td_wire_image image_of(const room *r, const char *name)
 {
     return (td_wire_image){.name = td_wire_text_of(name),
                            .codec = TD_WIRE_RAW,
+                           .shape = {HEIGHT, WIDTH, 3},
                            .data = r->pixels,
                            .size = sizeof r->pixels};
 }

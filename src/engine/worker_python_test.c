@@ -59,6 +59,7 @@ static td_wire_obs make_obs(void)
                   .size = sizeof state_values},
         .images = {{.name = td_wire_text_of("front"),
                     .codec = TD_WIRE_RAW,
+                    .shape = {48, 64, 3},
                     .data = pixels,
                     .size = sizeof pixels}},
         .image_count = 1,

@@ -120,6 +120,7 @@ static void make_request(request *made, float first, float second)
                   .size = sizeof made->state},
         .images = {{.name = td_wire_text_of("front"),
                     .codec = TD_WIRE_RAW,
+                    .shape = {48, 64, 3},
                     .data = pixels,
                     .size = sizeof pixels}},
         .image_count = 1,

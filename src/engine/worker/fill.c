@@ -124,7 +124,7 @@ void td_engine_worker_fill(void *user)
 {
     td_engine_worker_self *self = user;
     td_engine_worker_writer writer = {
-        .spec = &self->agreed, .plan = &self->plan, .jpeg = self->jpeg};
+        .spec = &self->agreed, .plan = &self->plan, .pictures = self->pictures};
     td_engine_worker_slot *slot;
     while ((slot = take(self, &writer))) {
         if (slot->turn == 0) arrange(self, slot);

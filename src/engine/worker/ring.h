@@ -10,7 +10,7 @@
 // to read.
 
 #include "base/err.h"
-#include "media/jpeg.h"
+#include "engine/picture.h"
 #include "tendon/engine.h"
 #include "tendon/worker.h"
 
@@ -38,7 +38,7 @@ TD_NODISCARD td_err td_engine_worker_plan_make(const td_worker_spec *spec,
 typedef struct td_engine_worker_writer {
     const td_worker_spec *spec;
     const td_engine_worker_plan *plan;
-    td_media_jpeg_decoder *jpeg;
+    td_engine_picture_reader *pictures;
     uint8_t *slot; // its requests
     uint64_t used; // up to here
     uint32_t count;

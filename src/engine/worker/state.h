@@ -57,7 +57,7 @@ typedef struct td_engine_worker_self {
     td_worker_spec agreed;
     td_engine_spec spec;
     td_engine_worker_plan plan;
-    td_media_jpeg_decoder *jpeg; // the filler's
+    td_engine_picture_reader *pictures; // the filler's
     td_thread *supervisor, *filler;
     int wake_fd; // for the supervisor
     td_hist beyond_ns;

@@ -36,7 +36,7 @@ static void close_worker(td_engine *engine)
     td_engine_worker_self *self = (td_engine_worker_self *)engine;
     stop_threads(self);
     if (self->wake_fd >= 0) (void)close(self->wake_fd);
-    if (self->jpeg) td_media_jpeg_decoder_free(self->jpeg);
+    if (self->pictures) td_engine_picture_reader_free(self->pictures);
     for (size_t i = 0; self->argv && self->argv[i]; i++)
         free(self->argv[i]);
     free(self->argv);
@@ -173,7 +173,7 @@ static td_err open_worker(const td_engine_config *config,
     if (self->wake_fd < 0) return td_fail(info, TD_ERR_IO, "eventfd");
     TD_TRY(make_offer(self, config, info));
     TD_TRY(set_command(self, settings, info));
-    TD_TRY(td_media_jpeg_decoder_new(&self->jpeg));
+    TD_TRY(td_engine_picture_reader_new(&self->pictures));
     td_engine_worker_limits limits = {settings->start_ns, settings->answer_ns};
     td_engine_worker_watch_init(&self->watch, &limits,
                                 td_clock_now_ns(&td_clock_monotonic));

@@ -16,61 +16,30 @@ void td_engine_worker_write_begin(td_engine_worker_writer *writer,
 }
 
 static const td_wire_image *find_image(const td_wire_obs *obs,
-                                       const td_worker_camera *camera)
+                                       td_wire_text name)
 {
-    td_wire_text name = {camera->name,
-                         (uint32_t)strnlen(camera->name, sizeof camera->name)};
     for (uint32_t i = 0; i < obs->image_count; i++)
         if (td_wire_text_same(obs->images[i].name, name))
             return &obs->images[i];
     return NULL;
 }
 
-static td_err copy_raw(const td_wire_image *image, size_t size,
-                       uint8_t *ret_rgb, td_errinfo *info)
-{
-    if (image->size != size)
-        return td_fail(info, TD_ERR_MISMATCH, "%zu bytes, the model wants %zu",
-                       image->size, size);
-    memcpy(ret_rgb, image->data, size);
-    return TD_OK;
-}
-
-static td_err decode(const td_engine_worker_writer *writer,
-                     const td_wire_image *image, const td_worker_camera *camera,
-                     uint8_t *ret_rgb, td_errinfo *info)
-{
-    size_t size = (size_t)camera->height * camera->width * 3;
-    td_slice bytes = {image->data, image->size};
-    switch (image->codec) {
-    case TD_WIRE_JPEG:
-        return td_media_jpeg_decode(writer->jpeg, bytes, camera->height,
-                                    camera->width, ret_rgb, info);
-    case TD_WIRE_RAW:
-        return copy_raw(image, size, ret_rgb, info);
-    case TD_WIRE_PNG:
-        break;
-    }
-    return td_fail(info, TD_ERR_UNSUPPORTED, "a codec that is not known");
-}
-
 static td_err write_image(const td_engine_worker_writer *writer,
                           const td_wire_obs *obs, uint32_t index,
                           uint64_t *ret_offset, td_errinfo *info)
 {
-    const td_worker_camera *camera = &writer->spec->cameras[index];
-    const td_wire_image *image = find_image(obs, camera);
-    int size = (int)strnlen(camera->name, sizeof camera->name);
+    const td_worker_camera *from = &writer->spec->cameras[index];
+    td_wire_text name = {from->name,
+                         (uint32_t)strnlen(from->name, sizeof from->name)};
+    const td_wire_camera camera = {name, from->height, from->width};
+    const td_wire_image *image = find_image(obs, name);
     if (!image)
-        return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing", size,
-                       camera->name);
+        return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing",
+                       (int)name.size, name.data);
     uint64_t offset = writer->plan->images[index] +
                       writer->count * writer->plan->image_bytes[index];
-    td_errinfo why = {""};
-    td_err err = decode(writer, image, camera, writer->slot + offset, &why);
-    if (err != TD_OK)
-        return td_fail(info, err, "images.%.*s: %s", size, camera->name,
-                       why.text);
+    TD_TRY(td_engine_picture_decode(writer->pictures, image, &camera,
+                                    writer->slot + offset, info));
     *ret_offset = offset;
     return TD_OK;
 }
