@@ -8,13 +8,8 @@
 
 #define CONFIDENT_INTERVALS 10
 
-const td_sched_cadence_settings td_sched_cadence_defaults = {
-    .alpha = 0.3,
-    .overdue = 1.5,
-    .gone_ns = 10000000000,
-    .wake_ahead_ns = 5000000,
-    .wake_samples = 5,
-};
+const td_sched_cadence_settings td_sched_cadence_defaults =
+    TD_SCHED_CADENCE_DEFAULTS;
 
 typedef struct client {
     bool here;

@@ -20,6 +20,13 @@ typedef struct td_sched_cadence_settings {
     uint32_t wake_samples; // intervals before a wake-up: 5
 } td_sched_cadence_settings;
 
+#define TD_SCHED_CADENCE_DEFAULTS                                              \
+    {.alpha = 0.3,                                                             \
+     .overdue = 1.5,                                                           \
+     .gone_ns = 10000000000,                                                   \
+     .wake_ahead_ns = 5000000,                                                 \
+     .wake_samples = 5}
+
 extern const td_sched_cadence_settings td_sched_cadence_defaults;
 
 typedef enum td_sched_cadence_kind {

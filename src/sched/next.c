@@ -194,8 +194,9 @@ static td_sched_batch_rule rule_of(const td_sched *s, uint32_t model,
                                    uint32_t most)
 {
     bool flushes = s->policy.strategy == TD_SCHED_BATCH_OPTIMIZED;
-    td_sched_batch_rule rule =
-        flushes ? s->settings.flush : s->models[model].rule;
+    td_sched_batch_rule own = s->models[model].rule;
+    td_sched_batch_rule rule = flushes ? s->settings.flush : own;
+    if (rule.most > own.most) rule.most = own.most;
     if (rule.most > most) rule.most = most;
     return rule;
 }
@@ -231,11 +232,11 @@ static void start(td_sched *s, uint32_t number, td_sched_pick *ret_pick)
     s->counts.outcomes[TD_SCHED_WAITING]--;
     s->counts.outcomes[TD_SCHED_RUNNING]++;
     *ret_pick = (td_sched_pick){(uint64_t)e->generation << 32 | number,
-                                e->item.member, e->request};
+                                e->item.member, e->request, e->item.due_ns};
 }
 
-uint32_t td_sched_next(td_sched *s, int64_t now_ns, uint64_t models,
-                       uint32_t most, td_sched_pick *ret_picks)
+static uint32_t next(td_sched *s, int64_t now_ns, uint64_t models,
+                     uint32_t most, bool full, td_sched_pick *ret_picks)
 {
     td_sched_ready_now(s, now_ns);
     s->batch_wake_ns = TD_SCHED_NEVER_NS;
@@ -247,7 +248,7 @@ uint32_t td_sched_next(td_sched *s, int64_t now_ns, uint64_t models,
         td_sched_batch_rule rule = rule_of(s, s->lanes[lane].model, most);
         batch b;
         fill(s, lane, &rule, &b);
-        if (starts(s, &rule, model, lane, &b)) {
+        if (full ? b.count == rule.most : starts(s, &rule, model, lane, &b)) {
             for (uint32_t i = 0; i < b.count; i++)
                 start(s, b.numbers[i], &ret_picks[i]);
             model->turn = ++s->last_turn;
@@ -258,4 +259,24 @@ uint32_t td_sched_next(td_sched *s, int64_t now_ns, uint64_t models,
         lanes &= ~(UINT64_C(1) << lane);
     }
     return 0;
+}
+
+uint32_t td_sched_next(td_sched *s, int64_t now_ns, uint64_t models,
+                       uint32_t most, td_sched_pick *ret_picks)
+{
+    return next(s, now_ns, models, most, false, ret_picks);
+}
+
+uint32_t td_sched_next_full(td_sched *s, int64_t now_ns, uint64_t models,
+                            uint32_t most, td_sched_pick *ret_picks)
+{
+    return next(s, now_ns, models, most, true, ret_picks);
+}
+
+uint64_t td_sched_models_waiting(const td_sched *s)
+{
+    uint64_t models = 0;
+    for (uint64_t left = s->lanes_in_use; left; left &= left - 1)
+        models |= UINT64_C(1) << s->lanes[__builtin_ctzll(left)].model;
+    return models;
 }

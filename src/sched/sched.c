@@ -173,6 +173,16 @@ td_err td_sched_join(td_sched *s, const td_sched_member *member,
     return TD_ERR_FULL;
 }
 
+void td_sched_allow(td_sched *s, uint32_t member,
+                    const td_sched_member *allowed)
+{
+    td_sched_member *m = &s->seats[member].member;
+    assert(member < s->settings.members && s->seats[member].used);
+    m->best_priority = allowed->best_priority;
+    m->most_urgency = allowed->most_urgency;
+    m->budget_ns = allowed->budget_ns;
+}
+
 static bool has_member(const td_sched *s, uint32_t client)
 {
     for (uint32_t i = 0; i < s->settings.members; i++)
@@ -242,6 +252,11 @@ void td_sched_measured(td_sched *s, int64_t now_ns, uint32_t model, uint32_t n,
         lane->order.run_ns = run_ns;
         td_sched_order_again(&lane->order, s->now_ns);
     }
+}
+
+const td_sched_batch_times *td_sched_times(const td_sched *s, uint32_t model)
+{
+    return &s->models[model].times;
 }
 
 static int by_order(const void *a, const void *b, void *facts)

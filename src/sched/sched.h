@@ -16,7 +16,6 @@
 
 #include "sched/batch.h"
 #include "sched/queue.h"
-#include "sched/slots.h"
 #include "sched/strategy.h"
 
 #define TD_SCHED_OUTCOMES(X)                                                   \
@@ -29,7 +28,7 @@
     X(OVERFLOWED, "overflowed") /* the queue was full: drop_oldest */          \
     X(EXPIRED, "expired")       /* waited longer than its time to live */      \
     X(USELESS, "useless")       /* nothing of its answer would be used */      \
-    X(DEPARTED, "departed")     /* its client left or began anew */
+    X(DEPARTED, "departed")     /* taken back: its client left or began anew */
 
 typedef enum td_sched_outcome {
 #define TD_SCHED_OUTCOME_ENUM(name, text) TD_SCHED_##name,
@@ -82,6 +81,14 @@ typedef struct td_sched_item {
     uint32_t steps;      // remaining, or TD_SCHED_STEPS_UNSET
 } td_sched_item;
 
+// A request on its way out.
+typedef struct td_sched_request {
+    void *payload; // NULL: none
+    uint64_t seq;
+    int64_t arrived_ns;
+    int64_t waiting_since_ns; // of the member, inherited
+} td_sched_request;
+
 // A request that has ended other than by done.
 typedef struct td_sched_ended {
     td_sched_outcome outcome;
@@ -94,6 +101,7 @@ typedef struct td_sched_pick {
     uint64_t ticket;
     uint32_t member;
     td_sched_request request;
+    int64_t due_ns;
 } td_sched_pick;
 
 typedef struct td_sched_counts {
@@ -114,6 +122,11 @@ TD_AUTO_FREE(td_sched, td_sched_free)
 TD_NODISCARD td_err td_sched_join(td_sched *sched,
                                   const td_sched_member *member,
                                   uint32_t *ret_member);
+
+// What counts of what the member claims, from its next request on; its client
+// and model stay.
+void td_sched_allow(td_sched *sched, uint32_t member,
+                    const td_sched_member *allowed);
 
 // Takes the member back. BUSY while any of its requests waits or runs.
 TD_NODISCARD td_err td_sched_leave(td_sched *sched, uint32_t member);
@@ -139,6 +152,13 @@ bool td_sched_clear(td_sched *sched, uint32_t member,
 uint32_t td_sched_next(td_sched *sched, int64_t now_ns, uint64_t models,
                        uint32_t most, td_sched_pick *ret_picks);
 
+// As td_sched_next(), but starts none that is not as full as its rule lets it.
+uint32_t td_sched_next_full(td_sched *sched, int64_t now_ns, uint64_t models,
+                            uint32_t most, td_sched_pick *ret_picks);
+
+// The models, a bit each, of which something waits that could run.
+uint64_t td_sched_models_waiting(const td_sched *sched);
+
 // When to ask again even if nothing comes; NEVER. As of the last next.
 int64_t td_sched_wake_ns(const td_sched *sched);
 
@@ -151,6 +171,10 @@ td_sched_outcome td_sched_done(td_sched *sched, int64_t now_ns, uint64_t ticket,
 // A batch of n took this long; at the start, what the engine expects.
 void td_sched_measured(td_sched *sched, int64_t now_ns, uint32_t model,
                        uint32_t n, int64_t took_ns);
+
+// What batches of the model took. Borrowed.
+const td_sched_batch_times *td_sched_times(const td_sched *sched,
+                                           uint32_t model);
 
 // Changes how it decides, from now on; nothing that waits is lost. INVALID for
 // more tiers than it was made with, or none.

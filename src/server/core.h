@@ -2,8 +2,9 @@
 #ifndef TD_SERVER_CORE_H
 #define TD_SERVER_CORE_H
 
-// What a server of one model decides: whom it takes, which observation runs
-// next, what it says of itself. Pure: no clock, thread, network or model.
+// What a server of one model decides: whom it takes, what waits for the device,
+// what is kept for whom, what it says of itself. Pure: no clock, thread,
+// network or model.
 //
 // A client's payloads (observations that the shell holds) come in with
 // td_server_core_observe() and go out again exactly once: displaced by a newer
@@ -11,7 +12,10 @@
 // Every observation that came in ends under one name of TD_SERVER_OUTCOMES.
 
 #include "engine/engine.h"
-#include "sched/slots.h"
+#include "sched/cadence.h"
+#include "sched/prefixes.h"
+#include "server/device.h"
+#include "server/turns.h"
 #include "tendon/wire.h"
 
 #define TD_SERVER_OUTCOMES(X)                                                  \
@@ -19,6 +23,7 @@
     X(RUNNING, "running")                                                      \
     X(ANSWERED, "answered")                                                    \
     X(FAILED, "failed")         /* the engine failed; the robot was told */    \
+    X(UNREADY, "unready")       /* the engine is not there; told */            \
     X(SUPERSEDED, "superseded") /* by a newer one of the same client */        \
     X(REFUSED, "refused")       /* does not fit the model; told */             \
     X(MALFORMED, "malformed")   /* could not be decoded */                     \
@@ -35,6 +40,19 @@ typedef enum td_server_outcome {
 } td_server_outcome;
 
 const char *td_server_outcome_name(td_server_outcome outcome);
+
+// What else is counted.
+#define TD_SERVER_COUNTERS(X)                                                  \
+    X(attached, "attached")                                                    \
+    X(refused_attach, "refused_attach")                                        \
+    X(departed, "clients_departed")                                            \
+    X(gone, "clients_gone")   /* silent for too long; departed too */          \
+    X(expected, "expected")   /* observations that were warmed up for */       \
+    X(rerun, "rerun_alone")   /* of a batch that failed */                     \
+    X(offenders, "offenders") /* failed alone too */                           \
+    X(kept_chunk_hits, "kept_chunk_hits")                                      \
+    X(prefix_hits, "prefix_hits")                                              \
+    X(again_misses, "again_misses") /* asked for what is not kept */
 
 // What a client is allowed: it may claim less than its share, and no more.
 typedef struct td_server_client {
@@ -57,25 +75,48 @@ typedef struct td_server_settings {
     uint32_t capacity; // clients at a time
 } td_server_settings;
 
+// What it decides about. The spec and the turns are borrowed.
+typedef struct td_server_core_model {
+    const td_engine_spec *spec;
+    td_server_turns *turns;
+    uint32_t number; // in the turns
+    td_sched_cadence_settings cadence;
+    bool precompute;
+    uint64_t prefix_bytes; // 0: none is kept
+    int64_t prefix_age_ns;
+} td_server_core_model;
+
 typedef struct td_server_counts {
     uint64_t received; // sum of outcomes
     uint64_t outcomes[TD_SERVER_OUTCOME_COUNT];
-    uint64_t attached, refused_attach, departed; // clients
+#define TD_SERVER_COUNTER_FIELD(name, text) uint64_t name;
+    TD_SERVER_COUNTERS(TD_SERVER_COUNTER_FIELD)
+#undef TD_SERVER_COUNTER_FIELD
+    td_sched_prefixes_counts prefixes;
 } td_server_counts;
+
+// What a client leaves behind when it begins anew or goes: the observation that
+// waited, the one that was kept until it is asked for, the chunk that was kept,
+// and the prefix, which is the engine's to drop.
+typedef struct td_server_dropped {
+    uint32_t count;
+    td_sched_request requests[3];
+    td_engine_prefix *prefix; // NULL: none
+} td_server_dropped;
 
 typedef struct td_server_core td_server_core;
 
-// Borrows the settings' texts and the spec. Owned by the caller.
+// Borrows the settings' texts. Owned by the caller. INVALID, NOMEM.
 TD_NODISCARD td_err td_server_core_new(const td_server_settings *settings,
-                                       const td_engine_spec *spec,
+                                       const td_server_core_model *model,
                                        td_server_core **ret_core);
 void td_server_core_free(td_server_core *core);
 TD_AUTO_FREE(td_server_core, td_server_core_free)
 
-// Whom it takes from now on, and what they are allowed; the rest of the
-// settings stays as it was. Borrows as before.
+// Whom it takes from now on, what they are allowed and whether it computes
+// ahead; the rest stays as it was. Borrows as before.
 void td_server_core_use(td_server_core *core,
-                        const td_server_settings *settings);
+                        const td_server_settings *settings, bool precompute);
 
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state);
 
@@ -85,13 +126,12 @@ void td_server_core_status(const td_server_core *core,
 
 // Whether the server takes this client, and under which number. DENIED with the
 // reason for the robot in `info`: not listed, full, not ready, or a newer start
-// of the same client is attached. Asking again with the same boot is fine.
-// A newer boot takes the client over; what waited is handed back in
-// ret_dropped.
-TD_NODISCARD td_err td_server_core_attach(td_server_core *core,
+// of the same client is attached. Asking again with the same boot is fine. A
+// newer boot takes the client over; what it leaves is handed back.
+TD_NODISCARD td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
                                           const td_wire_attach *attach,
                                           uint32_t *ret_client,
-                                          td_sched_request *ret_dropped,
+                                          td_server_dropped *ret_dropped,
                                           td_errinfo *info);
 
 // Counts a client that was refused before it came this far.
@@ -101,7 +141,18 @@ void td_server_core_refused(td_server_core *core);
 // NOTFOUND if it is not that start that is attached.
 TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,
                                           uint64_t boot, uint32_t *ret_client,
-                                          td_sched_request *ret_dropped);
+                                          td_server_dropped *ret_dropped);
+
+// Whether the client would be taken today, after td_server_core_use().
+bool td_server_core_allows(const td_server_core *core, uint32_t number);
+
+// What the clients' cadences say at this moment, an event a call: one is about
+// to send, or was silent for too long. One that waits or runs is not silent.
+// False: nothing.
+bool td_server_core_cadence(td_server_core *core, int64_t now_ns,
+                            td_sched_cadence_event *ret_event);
+// When to ask again; NEVER.
+int64_t td_server_core_wake_ns(const td_server_core *core);
 
 // Whether an observation fits the model. MISMATCH with field, what came and
 // what is wanted; UNSUPPORTED with the field that this server cannot serve.
@@ -110,16 +161,67 @@ TD_NODISCARD td_err td_server_core_fits(const td_server_core *core,
                                         td_errinfo *info);
 
 // A decoded observation of an attached client came. With WAITING the core holds
-// the payload and the one it displaced is handed back (NULL: none). With any
-// other outcome the caller keeps it.
+// the payload, and hands back what it displaced. With any other outcome the
+// caller keeps it; REFUSED: too many kinds of batches wait.
 td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
-                                         int64_t now_ns,
-                                         const td_wire_ident *ident,
+                                         int64_t now_ns, const td_wire_obs *obs,
                                          void *payload,
-                                         td_sched_request *ret_displaced);
+                                         td_server_dropped *ret_dropped);
+
+// How an answer that was missed is given again.
+typedef enum td_server_found {
+    TD_SERVER_FOUND_NOTHING, // see the outcome: too old itself, or REFUSED
+    TD_SERVER_FOUND_COMING,  // it, or a newer one, is on its way
+    TD_SERVER_FOUND_CHUNK,   // kept: to be sent again
+    TD_SERVER_FOUND_OBS,     // was kept until asked for, and waits now
+    TD_SERVER_FOUND_PREFIX,  // kept: the asking one waits to be decoded from it
+} td_server_found;
+
+typedef struct td_server_again {
+    td_server_found found;
+    td_server_outcome outcome; // of the observation that asks
+    void *chunk;               // the caller's until td_server_core_keep()
+    td_engine_prefix *prefix;  // in use until td_server_core_release()
+} td_server_again;
+
+// A client asks for the answer to obs->again, which it missed. Only with PREFIX
+// does the core hold the payload; what waits is answered under the seq that was
+// asked for, and the one that asks is told as superseded.
+td_server_again td_server_core_again(td_server_core *core, uint32_t number,
+                                     int64_t now_ns, const td_wire_obs *obs,
+                                     void *payload,
+                                     td_server_dropped *ret_dropped);
+
+// Keeps the payload, which was answered. What comes back is no longer kept: the
+// one before it, or it itself where its episode has ended or a newer one is.
+void td_server_core_keep(td_server_core *core, uint32_t number,
+                         const td_wire_ident *ident, void *payload,
+                         td_server_dropped *ret_dropped);
+
+// Whether prefixes are kept. Any thread.
+bool td_server_core_keeps_prefixes(const td_server_core *core);
+
+// What must be dropped before so many bytes more are kept; call until NULL.
+td_engine_prefix *td_server_core_evict(td_server_core *core, int64_t now_ns,
+                                       size_t bytes);
+
+// Keeps the prefix of what runs. Returns the one that must be dropped now: the
+// client's older one, this one if there is no room or its episode has ended, or
+// NULL.
+td_engine_prefix *td_server_core_keep_prefix(td_server_core *core,
+                                             uint32_t number, int64_t now_ns,
+                                             td_engine_prefix *prefix,
+                                             size_t bytes);
+
+// The engine has lost them: takes one prefix out, to be dropped. NULL: none.
+td_engine_prefix *td_server_core_forget(td_server_core *core);
+
+// The client's prefix is no longer in use. Returns it if it must be dropped.
+td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
+                                         int64_t now_ns);
 
 // Counts an observation that ended before it came this far: MALFORMED, REFUSED,
-// or SUPERSEDED with its seq.
+// UNREADY, or SUPERSEDED with its seq.
 void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq);
 
@@ -127,15 +229,19 @@ void td_server_core_ended(td_server_core *core, uint32_t number,
 td_wire_ident td_server_core_present(const td_server_core *core,
                                      uint32_t number);
 
-// A new episode: what waited is handed back.
+// A new episode: what the client leaves is handed back.
 void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
-                          td_sched_request *ret_dropped);
+                          td_server_dropped *ret_dropped);
 
-// Starts the next batch of at most `most`. Returns how many.
-uint32_t td_server_core_next(td_server_core *core, uint32_t most,
-                             uint32_t *ret_clients,
-                             td_sched_request *ret_requests);
+// The engine is not there: hands back one that waits, as UNREADY, and whose it
+// is. False: none does.
+bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
+                            td_sched_request *ret_request);
+
+// The client's waiting request runs (see td_server_turns_next()).
+void td_server_core_started(td_server_core *core, uint32_t number,
+                            uint64_t ticket);
 
 // Takes the seqs of this client that will never be answered, to be told with
 // its next answer; returns how many.
@@ -143,9 +249,16 @@ uint32_t
 td_server_core_superseded(td_server_core *core, uint32_t number,
                           uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED]);
 
-// A running request has ended, ANSWERED or FAILED.
-void td_server_core_done(td_server_core *core, uint32_t number,
-                         td_server_outcome outcome);
+// A running request has ended, ANSWERED or FAILED, with its part of the
+// device's time. Returns what became of it: a failed one that is tried again is
+// WAITING and its payload stays; one whose episode has ended is DEPARTED.
+td_server_outcome td_server_core_done(td_server_core *core, uint32_t number,
+                                      int64_t now_ns, td_server_outcome outcome,
+                                      int64_t device_ns);
+
+// Of a batch that failed: one more that runs again alone.
+void td_server_core_rerun(td_server_core *core);
+void td_server_core_offended(td_server_core *core);
 
 uint32_t td_server_core_clients(const td_server_core *core);
 void td_server_core_counts(const td_server_core *core,

@@ -7,13 +7,13 @@ static void assert_denied(house *h, const char *client, uint64_t boot,
 {
     uint64_t refused = server_counts(h->core).refused_attach;
     uint32_t number = 99;
-    td_sched_request dropped;
+    td_server_dropped dropped;
     td_errinfo info = {""};
     assert_int_equal(house_attach(h, client, boot, &number, &dropped, &info),
                      TD_ERR_DENIED);
     assert_string_equal(info.text, text);
     assert_int_equal(number, 99);
-    assert_null(dropped.payload);
+    assert_int_equal(dropped.count, 0);
     assert_int_equal(server_counts(h->core).refused_attach, refused + 1);
 }
 
@@ -34,7 +34,7 @@ static void a_stranger_is_taken_where_all_are_welcome(void **state)
     house *h = *state;
     td_server_core_free(h->core);
     h->settings.accept_unknown = true;
-    h->core = server_new(&h->settings, &h->spec);
+    h->core = server_new(&h->settings, &h->spec, h->turns);
     house_attached(h, "arm-7", 1);
     assert_int_equal(td_server_core_clients(h->core), 1);
     char name[TD_WIRE_MAX_NAME + 2] = {0};
@@ -43,7 +43,7 @@ static void a_stranger_is_taken_where_all_are_welcome(void **state)
     name[TD_WIRE_MAX_NAME] = 0;
     house_attached(h, name, 1);
     uint32_t number;
-    td_sched_request dropped;
+    td_server_dropped dropped;
     assert_int_equal(td_server_core_detach(h->core, name, 1, &number, &dropped),
                      TD_OK);
 }
@@ -56,7 +56,7 @@ static void a_full_server_refuses_until_somebody_leaves(void **state)
     assert_denied(h, "arm-2", 1,
                   "server gpu-1 has its 2 clients and takes no more");
     uint32_t number;
-    td_sched_request dropped;
+    td_server_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
     assert_int_equal(number, first);
@@ -80,7 +80,8 @@ static void a_new_server_is_warming(void **state)
 {
     house *h = *state;
     TD_AUTO(td_server_core) *core = NULL;
-    assert_int_equal(td_server_core_new(&h->settings, &h->spec, &core), TD_OK);
+    const td_server_core_model model = model_of(&h->spec, h->turns);
+    assert_int_equal(td_server_core_new(&h->settings, &model, &core), TD_OK);
     td_wire_status status;
     td_server_core_status(core, &status);
     assert_int_equal(status.state, TD_WIRE_WARMING);
@@ -92,8 +93,8 @@ static void a_server_without_room_is_not_made(void **state)
     td_server_settings none = h->settings;
     none.capacity = 0;
     td_server_core *core = NULL;
-    assert_int_equal(td_server_core_new(&none, &h->spec, &core),
-                     TD_ERR_INVALID);
+    const td_server_core_model model = model_of(&h->spec, h->turns);
+    assert_int_equal(td_server_core_new(&none, &model, &core), TD_ERR_INVALID);
     assert_null(core);
 }
 
@@ -125,13 +126,14 @@ static void a_newer_start_takes_the_client_over(void **state)
     uint32_t number = house_attached(h, "arm-0", 5);
     house_taken(h, number, 5, 7, 8);
     house_taken(h, number, 5, 7, 9);
-    td_sched_request dropped;
+    td_server_dropped dropped;
     uint32_t again = 99;
     assert_int_equal(house_attach(h, "arm-0", 6, &again, &dropped, NULL),
                      TD_OK);
     assert_int_equal(again, number);
-    assert_int_equal(dropped.seq, 9);
-    assert_ptr_equal(dropped.payload, &house_payloads[1]);
+    assert_int_equal(dropped.count, 1);
+    assert_int_equal(dropped.requests[0].seq, 9);
+    assert_ptr_equal(dropped.requests[0].payload, &h->payloads[1]);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
 
     assert_int_equal(house_run_next(h), 0);
@@ -147,7 +149,7 @@ static void only_the_attached_start_can_leave(void **state)
     uint32_t number = house_attached(h, "arm-0", 5);
     house_taken(h, number, 5, 0, 1);
     uint32_t left = 99;
-    td_sched_request dropped;
+    td_server_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 4, &left, &dropped),
         TD_ERR_NOTFOUND);
@@ -158,7 +160,7 @@ static void only_the_attached_start_can_leave(void **state)
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 5, &left, &dropped), TD_OK);
     assert_int_equal(left, number);
-    assert_int_equal(dropped.seq, 1);
+    assert_int_equal(dropped.requests[0].seq, 1);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
     assert_int_equal(td_server_core_clients(h->core), 0);
     assert_int_equal(
@@ -174,15 +176,15 @@ static void nobody_leaves_while_running(void **state)
     assert_int_equal(house_run_next(h), 1);
     house_taken(h, number, 5, 0, 2);
     uint32_t left;
-    td_sched_request dropped;
+    td_server_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
         TD_ERR_BUSY);
     assert_int_equal(house_count(h, TD_SERVER_WAITING), 1);
-    td_server_core_done(h->core, number, TD_SERVER_FAILED);
+    house_done(h, TD_SERVER_FAILED);
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 5, &left, &dropped), TD_OK);
-    assert_int_equal(dropped.seq, 2);
+    assert_int_equal(dropped.requests[0].seq, 2);
     assert_int_equal(house_count(h, TD_SERVER_FAILED), 1);
 }
 

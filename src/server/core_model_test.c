@@ -35,11 +35,6 @@ static void fit(td_wire_obs *obs)
     };
 }
 
-static void ask_again(td_wire_obs *obs)
-{
-    obs->has_again = true;
-}
-
 static void ask_for_rtc(td_wire_obs *obs)
 {
     obs->has_rtc = true;
@@ -105,8 +100,6 @@ static void an_observation_that_does_not_fit_is_told_why(void **state)
         td_err err;
         const char *text;
     } cases[] = {
-        {"again", ask_again, TD_ERR_UNSUPPORTED,
-         "again: this server keeps no chunk to send again"},
         {"rtc", ask_for_rtc, TD_ERR_UNSUPPORTED,
          "rtc: model act cannot do real-time chunking"},
         {"no state", lose_state, TD_ERR_MISMATCH,
@@ -133,7 +126,8 @@ static void an_observation_that_does_not_fit_is_told_why(void **state)
     td_engine_spec spec;
     model_describe(&spec);
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec);
+    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_wire_obs obs;
         fit(&obs);
@@ -161,6 +155,11 @@ static void add_camera(td_wire_obs *obs)
     obs->image_count = 3;
 }
 
+static void ask_again(td_wire_obs *obs)
+{
+    *obs = (td_wire_obs){.has_again = true};
+}
+
 static void an_observation_that_fits_passes(void **state)
 {
     (void)state;
@@ -171,11 +170,13 @@ static void an_observation_that_fits_passes(void **state)
         {"as the model wants it, images in any order", keep},
         {"JPEG with its size", claim_right_jpeg_size},
         {"one image more than asked for", add_camera},
+        {"asked for again, without state or images", ask_again},
     };
     td_engine_spec spec;
     model_describe(&spec);
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec);
+    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_wire_obs obs;
         fit(&obs);
@@ -193,7 +194,8 @@ static void a_model_that_can_do_rtc_takes_it(void **state)
     model_describe(&spec);
     spec.rtc = true;
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec);
+    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
     td_wire_obs obs;
     fit(&obs);
     ask_for_rtc(&obs);
@@ -250,12 +252,14 @@ static void status_tells_everything_over_the_wire(void **state)
     model_describe(&spec);
     spec.rtc = true;
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec);
+    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
     uint32_t client;
-    td_sched_request dropped;
+    td_server_dropped dropped;
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
     assert_int_equal(
-        td_server_core_attach(core, &attach, &client, &dropped, NULL), TD_OK);
+        td_server_core_attach(core, 0, &attach, &client, &dropped, NULL),
+        TD_OK);
     td_server_core_set_state(core, TD_WIRE_DEGRADED);
     td_wire_status status;
     td_server_core_status(core, &status);
@@ -297,7 +301,8 @@ static void the_largest_model_still_has_a_status(void **state)
     spec.action_count = spec.state_count = TD_WIRE_MAX_CHANNELS;
     spec.camera_count = TD_WIRE_MAX_IMAGES;
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec);
+    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
     td_wire_status status;
     td_server_core_status(core, &status);
     assert_int_equal(status.feature_count, TD_WIRE_MAX_IMAGES + 1);

@@ -20,11 +20,10 @@ static void old_observations_are_counted_and_not_taken(void **state)
     house_taken(h, number, 5, 3, 10);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         uint64_t before = house_count(h, cases[i].outcome);
-        td_sched_request displaced;
-        td_server_outcome outcome =
-            house_observe(h, number, cases[i].boot, cases[i].episode,
-                          cases[i].seq, &displaced);
-        if (outcome != cases[i].outcome || displaced.payload ||
+        td_server_dropped dropped;
+        td_server_outcome outcome = house_observe(
+            h, number, cases[i].boot, cases[i].episode, cases[i].seq, &dropped);
+        if (outcome != cases[i].outcome || dropped.count > 0 ||
             strcmp(td_server_outcome_name(outcome), cases[i].name) != 0 ||
             house_count(h, cases[i].outcome) != before + 1)
             fail_msg("%s, row %zu", cases[i].name, i);
@@ -41,7 +40,7 @@ static void a_newer_observation_takes_the_place(void **state)
     assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), 1);
     assert_int_equal(house_run_next(h), 4);
     assert_int_equal(house_count(h, TD_SERVER_RUNNING), 1);
-    td_server_core_done(h->core, number, TD_SERVER_ANSWERED);
+    house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_count(h, TD_SERVER_ANSWERED), 1);
     assert_int_equal(house_run_next(h), 0);
 }
@@ -93,16 +92,16 @@ static void a_reset_drops_what_waited(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         const td_wire_reset reset = {.boot = cases[i].boot,
                                      .episode = cases[i].episode};
-        td_sched_request dropped;
+        td_server_dropped dropped;
         td_server_core_reset(h->core, number, &reset, &dropped);
-        if ((dropped.seq == 1) != cases[i].taken ||
-            (dropped.payload != NULL) != cases[i].taken)
+        if (dropped.count != cases[i].taken ||
+            (dropped.requests[0].seq == 1) != cases[i].taken)
             fail_msg("%s", cases[i].name);
     }
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
     assert_int_equal(house_run_next(h), 0);
-    td_sched_request displaced;
-    assert_int_equal(house_observe(h, number, 5, 3, 2, &displaced),
+    td_server_dropped dropped;
+    assert_int_equal(house_observe(h, number, 5, 3, 2, &dropped),
                      TD_SERVER_OLD_EPISODE);
     assert_int_equal(house_taken(h, number, 5, 4, 3), 0);
 }
@@ -127,8 +126,7 @@ static void superseded_seqs_are_told_once_with_the_next_answer(void **state)
     td_server_core_ended(h->core, number, TD_SERVER_REFUSED, 4);
     house_taken(h, number, 5, 0, 5);
     house_taken(h, other, 1, 0, 1);
-    assert_int_equal(house_run_next(h), 5);
-    assert_int_equal(house_run_next(h), 1);
+    assert_int_equal(house_start(h), 2);
     assert_told(h, other, NULL, 0);
     assert_told(h, number, (uint64_t[]){2, 1}, 2);
     assert_told(h, number, NULL, 0);
@@ -173,29 +171,26 @@ static void news_waits_for_an_answer_that_is_read(void **state)
     house_taken(h, number, 5, 2, 2);
     house_taken(h, number, 5, 2, 3);
     assert_told(h, number, NULL, 0);
-    td_server_core_done(h->core, number, TD_SERVER_ANSWERED);
+    house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_run_next(h), 3);
     house_taken(h, number, 6, 2, 1);
     house_taken(h, number, 6, 2, 2);
     assert_told(h, number, NULL, 0);
-    td_server_core_done(h->core, number, TD_SERVER_ANSWERED);
+    house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_run_next(h), 2);
     assert_told(h, number, (uint64_t[]){1}, 1);
 }
 
-static void turns_go_round_and_batches_fill(void **state)
+static void those_that_wait_share_a_batch(void **state)
 {
     house *h = *state;
     uint32_t first = house_attached(h, "arm-0", 1);
     uint32_t second = house_attached(h, "arm-1", 1);
     house_taken(h, first, 1, 0, 1);
     house_taken(h, second, 1, 0, 2);
-    uint32_t clients[4];
-    td_sched_request requests[4];
-    assert_int_equal(td_server_core_next(h->core, 4, clients, requests), 2);
-    assert_int_equal(clients[0], first);
-    assert_int_equal(clients[1], second);
-    assert_int_equal(requests[1].seq, 2);
+    assert_int_equal(house_start(h), 2);
+    assert_int_equal(h->turn.picks[0].request.seq, 1);
+    assert_int_equal(h->turn.picks[1].request.seq, 2);
     assert_int_equal(house_count(h, TD_SERVER_RUNNING), 2);
 }
 
@@ -213,7 +208,7 @@ int main(void)
         TEST(the_newest_superseded_seqs_are_told_when_they_are_many),
         TEST(what_a_new_episode_drops_is_told_too),
         TEST(news_waits_for_an_answer_that_is_read),
-        TEST(turns_go_round_and_batches_fill),
+        TEST(those_that_wait_share_a_batch),
     };
     return cmocka_run_group_tests_name("server/core", tests, NULL, NULL);
 }

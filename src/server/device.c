@@ -1,62 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/device.h"
 
-#include "base/clock.h"
+#include "server/shell.h"
 
-#include <pthread.h>
+#include <assert.h>
 #include <stdlib.h>
-
-const td_server_device_settings td_server_device_defaults = {
-    .policy = {.strategy = TD_SCHED_MODEL_DEADLINE,
-               .weights = TD_SCHED_WEIGHTS_PUBLISHED,
-               .tiers = 4},
-    .queue = TD_SCHED_QUEUE_DEFAULTS,
-    .flush = {.wait = TD_SCHED_WAIT_FIXED,
-              .most = 8,
-              .wait_ns = 10 * TD_NS_PER_MS},
-    .cadence = {.alpha = 0.3,
-                .overdue = 1.5,
-                .gone_ns = 10 * TD_NS_PER_S,
-                .wake_ahead_ns = 5 * TD_NS_PER_MS,
-                .wake_samples = 5},
-    .models = 1,
-    .clients = 64,
-};
-
-const td_server_model_settings td_server_model_defaults = {
-    .batch = {.wait = TD_SCHED_WAIT_SLACK},
-    .max_inflight = 2,
-    .precompute = true,
-    .prefix_age_ns = 60 * TD_NS_PER_S,
-};
-
-struct td_server_device {
-    pthread_mutex_t lock; // guards everything below
-    td_sched *sched;
-};
-
-static td_sched_settings sched_settings(const td_server_device_settings *s)
-{
-    td_sched_settings sched = td_sched_defaults;
-    sched.policy = s->policy;
-    sched.queue = s->queue;
-    sched.flush = s->flush;
-    sched.clients = s->clients;
-    sched.members = s->clients;
-    sched.models = s->models;
-    if (s->policy.tiers > 0)
-        sched.mixes = TD_SCHED_MAX_LANES / s->policy.tiers;
-    return sched;
-}
 
 td_err td_server_device_open(const td_server_device_settings *settings,
                              td_server_device **ret_device, td_errinfo *info)
 {
-    td_sched_settings sched = sched_settings(settings);
     td_server_device *device = calloc(1, sizeof *device);
     if (!device) return TD_ERR_NOMEM;
     pthread_mutex_init(&device->lock, NULL);
-    td_err err = td_sched_new(&sched, &device->sched, info);
+    device->cadence = settings->cadence;
+    device->planned_ns = INT64_MAX;
+    td_err err = td_server_turns_new(settings, &device->turns, info);
     if (err != TD_OK) {
         td_server_device_close(device);
         return err;
@@ -67,7 +25,8 @@ td_err td_server_device_open(const td_server_device_settings *settings,
 
 void td_server_device_close(td_server_device *device)
 {
-    if (device->sched) td_sched_free(device->sched);
+    assert(!device->keeper);
+    if (device->turns) td_server_turns_free(device->turns);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
@@ -76,8 +35,10 @@ td_err td_server_device_use(td_server_device *device,
                             const td_sched_policy *policy)
 {
     pthread_mutex_lock(&device->lock);
-    td_err err = td_sched_use(device->sched,
+    td_err err = td_sched_use(td_server_turns_sched(device->turns),
                               td_clock_now_ns(&td_clock_monotonic), policy);
+    // What waited may run now, or by another time.
+    if (device->keeper) td_event_signal(&device->keeper->wake);
     pthread_mutex_unlock(&device->lock);
     return err;
 }
@@ -86,6 +47,79 @@ void td_server_device_counts(td_server_device *device,
                              td_sched_counts *ret_counts)
 {
     pthread_mutex_lock(&device->lock);
-    td_sched_count(device->sched, ret_counts);
+    td_sched_count(td_server_turns_sched(device->turns), ret_counts);
     pthread_mutex_unlock(&device->lock);
+}
+
+// What the engine expects, until it was measured.
+static void tell_estimates(td_server_device *device, const td_server *server)
+{
+    const td_engine *engine = server->engine;
+    td_sched *sched = td_server_turns_sched(device->turns);
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    if (!engine->ops->estimate) return;
+    for (uint32_t n = 1; n <= server->spec->max_batch; n++) {
+        int64_t took_ns;
+        if (engine->ops->estimate(engine, n, &took_ns) == TD_OK)
+            td_sched_measured(sched, now_ns, server->model, n, took_ns);
+    }
+}
+
+td_err td_server_device_add(td_server_device *device, td_server *server,
+                            const td_server_model_settings *how,
+                            td_errinfo *info)
+{
+    pthread_mutex_lock(&device->lock);
+    td_err err =
+        td_server_turns_add(device->turns, server->spec, how, &server->model);
+    if (err == TD_OK) {
+        device->servers[server->model] = server;
+        server->added = true;
+        td_server_turns_open(device->turns, server->model, true);
+        if (!device->keeper) device->keeper = server;
+        tell_estimates(device, server);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (err == TD_OK) return TD_OK;
+    return td_fail(info, err, "%s",
+                   err == TD_ERR_FULL ? "the device has all its models"
+                                      : "batch: makes no sense");
+}
+
+// Another server's loop keeps time from now on.
+static void pass_on(td_server_device *device)
+{
+    device->keeper = NULL;
+    device->planned_ns = INT64_MAX;
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS && !device->keeper; i++)
+        if (device->servers[i] && !device->servers[i]->stopping)
+            device->keeper = device->servers[i];
+    if (device->keeper) td_event_signal(&device->keeper->wake);
+}
+
+void td_server_device_stop(td_server_device *device, td_server *server)
+{
+    pthread_mutex_lock(&device->lock);
+    server->stopping = true;
+    td_server_turns_open(device->turns, server->model, false);
+    if (device->keeper == server) pass_on(device);
+    pthread_mutex_unlock(&device->lock);
+}
+
+void td_server_device_remove(td_server_device *device, td_server *server)
+{
+    pthread_mutex_lock(&device->lock);
+    td_server_turns_remove(device->turns, server->model);
+    device->servers[server->model] = NULL;
+    pthread_mutex_unlock(&device->lock);
+}
+
+int64_t td_server_device_plan_ns(td_server_device *device, td_server *server)
+{
+    int64_t plan_ns = INT64_MAX;
+    pthread_mutex_lock(&device->lock);
+    if (device->keeper == server)
+        plan_ns = device->planned_ns = td_server_turns_wake_ns(device->turns);
+    pthread_mutex_unlock(&device->lock);
+    return plan_ns;
 }

@@ -61,7 +61,7 @@ static void on_obs(void *user, const td_net_sample *sample)
         return;
     }
     bool quick = sample->whole || sample->size <= JOIN_BYTES;
-    if (quick && td_server_run_arrival(peer, msg, arrived_ns)) return;
+    if (quick && td_server_arrive(peer, msg, arrived_ns)) return;
     leave_for_loop(&peer->inbox, msg, sample->head, arrived_ns);
     td_event_signal(&peer->server->wake);
 }

@@ -39,7 +39,8 @@ static void send_bad(client *c, uint8_t seq)
 
 typedef struct stand {
     world *world;
-    td_server server; // as much of it as a peer uses
+    td_server_device device; // as much of them as a peer uses
+    td_server server;
     client *client;
 } stand;
 
@@ -53,7 +54,8 @@ static int stand_setup(void **state)
     at.server.route = at.world->config.route;
     at.server.spec = &spec;
     td_event_init(&at.server.wake);
-    pthread_mutex_init(&at.server.lock, NULL);
+    at.server.device = &at.device;
+    pthread_mutex_init(&at.device.lock, NULL);
     pthread_mutex_init(&at.server.arrival_lock, NULL);
     if (td_wire_decoder_new(&at.server.arrival_reader.decoder) != TD_OK)
         return -1;

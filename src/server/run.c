@@ -1,259 +1,64 @@
 // SPDX-License-Identifier: Apache-2.0
-// The life of an observation in the server: decoded and checked (transport's
-// thread, or the loop's out of the inbox), waiting in the core, run by the
-// engine, answered (engine's thread), its request used again.
+// From the device to the answer: batches are formed under the device's lock,
+// run without it, and answered on the engine's thread. What ends without an
+// answer waits in its server's line for the loop, which tells the robots.
+//
+// A batch that fails as a whole does not say whose fault it is: each of its
+// members runs once more, alone, before anything else does.
+//
+// Where prefixes are kept a batch runs in two halves, prefix and decode.
 #include "base/log.h"
 #include "server/answer.h"
-#include "server/check.h"
 #include "server/shell.h"
 
-#include <stdlib.h>
-
-// A request of the pool; it grows to what all clients need at once, and stays.
-static td_server_request *request_new(td_server *server)
+static int64_t now(void)
 {
-    pthread_mutex_lock(&server->lock);
-    td_server_request *request = server->free_requests;
-    if (request) server->free_requests = request->next_free;
-    pthread_mutex_unlock(&server->lock);
-    if (request) return request;
-    size_t cells =
-        (size_t)server->spec->chunk_rows * server->spec->action_count;
-    return malloc(sizeof *request + cells * sizeof(float));
+    return td_clock_now_ns(&td_clock_monotonic);
 }
 
-static void recycle_locked(td_server *server, td_server_request *request)
+static const char *health_text(td_engine_health health)
 {
-    if (request->msg) td_net_msg_free(request->msg);
-    request->next_free = server->free_requests;
-    server->free_requests = request;
+    return health == TD_ENGINE_BROKEN
+               ? "the model has failed too often and is not started again"
+               : "the model is being started again";
 }
 
-void td_server_run_recycle(td_server *server, td_server_request *request)
+td_err td_server_run_ready(const td_server *server, td_errinfo *info)
 {
-    pthread_mutex_lock(&server->lock);
-    recycle_locked(server, request);
-    pthread_mutex_unlock(&server->lock);
+    td_engine_health health = td_engine_health_of(server->engine);
+    if (health == TD_ENGINE_READY) return TD_OK;
+    return td_fail(info, TD_ERR_CLOSED, "%s", health_text(health));
 }
 
-static void put(td_server *server, td_server_peer *peer,
-                td_wire_encoder *encoder, const td_wire_action *action)
+void td_server_run_give_up_locked(td_server *server)
 {
-    td_errinfo info;
-    td_err err = td_wire_action_encode(encoder, action, &info);
-    if (err == TD_OK) {
-        size_t count;
-        const td_slice *parts = td_wire_encoder_parts(encoder, &count);
-        err = td_net_put(peer->action, parts, count, NULL, NULL);
-    }
-    if (err != TD_OK) atomic_fetch_add(&server->puts_failed, 1);
+    td_engine_health health = td_engine_health_of(server->engine);
+    uint32_t client;
+    td_sched_request waiting;
+    if (health == TD_ENGINE_READY) return;
+    while (td_server_core_give_up(server->core, &client, &waiting))
+        td_server_request_told_locked(server, waiting.payload, TD_ERR_CLOSED,
+                                      health_text(health));
+    td_engine_prefix *prefix; // the model has lost what was kept there
+    while ((prefix = td_server_core_forget(server->core)))
+        server->engine->ops->drop(server->engine, prefix);
 }
 
-// A line for the first of its kind from this client, then for every power of
-// two, so that a client that sends nothing else cannot fill the log.
-static void complain(const td_server_peer *peer, uint64_t count,
-                     const char *what, const char *text)
+static void prepare(td_server *server, td_server_request *request,
+                    int64_t now_ns)
 {
-    if ((count & (count - 1)) != 0) return;
-    td_log_text(TD_LOG_WARN, "server: %s: %s: %s (%llu so far)", peer->id, what,
-                text, (unsigned long long)count);
-}
-
-// Ends an observation that goes no further: counted, said, and the robot told.
-static void refuse(td_server *server, td_server_peer *peer,
-                   td_server_outcome outcome, const td_wire_ident *ident,
-                   td_err code, const char *text)
-{
-    pthread_mutex_lock(&server->lock);
-    td_server_core_ended(server->core, peer->number, outcome, ident->seq);
-    pthread_mutex_unlock(&server->lock);
-    complain(peer, ++peer->told[outcome], td_server_outcome_name(outcome),
-             text);
-    td_wire_action action;
-    td_server_answer_error(server->id, ident, code, text, &action);
-    put(server, peer, server->encoder, &action);
-}
-
-static td_err decode(td_server_reader *reader, td_server_request *request,
-                     td_errinfo *info)
-{
-    td_slice bytes;
-    TD_TRY(td_net_msg_bytes(request->msg, &bytes));
-    return td_wire_obs_decode(reader->decoder, bytes.data, bytes.size,
-                              &request->obs, info);
-}
-
-static td_err check_client(const td_server_peer *peer, td_wire_text client,
-                           td_errinfo *info)
-{
-    if (td_wire_text_is(client, peer->id)) return TD_OK;
-    return td_fail(info, TD_ERR_MISMATCH,
-                   "client_uuid: is \"%.*s\" on the key of \"%s\"",
-                   (int)client.size, client.data, peer->id);
-}
-
-static td_err check(const td_server_peer *peer, td_server_reader *reader,
-                    const td_wire_obs *obs, td_errinfo *info)
-{
-    const td_server *server = peer->server;
-    TD_TRY(check_client(peer, obs->client, info));
-    TD_TRY(td_server_core_fits(server->core, obs, info));
-    return td_server_check_pictures(reader->pictures, server->spec, obs, info);
-}
-
-// Into the core, which may hand an older one back.
-static td_server_outcome offer_locked(td_server_request *request)
-{
-    td_server_peer *peer = request->peer;
-    td_server_core *core = peer->server->core;
     const td_wire_ident *ident = &request->obs.ident;
-    if (peer->gone) {
-        td_server_core_ended(core, peer->number, TD_SERVER_DEPARTED,
-                             ident->seq);
-        return TD_SERVER_DEPARTED;
-    }
-    td_sched_request displaced;
-    if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
-    td_server_outcome outcome = td_server_core_observe(
-        core, peer->number, request->arrived_ns, ident, request, &displaced);
-    if (displaced.payload) recycle_locked(peer->server, displaced.payload);
-    return outcome;
-}
-
-static void offer(td_server_request *request)
-{
-    td_server *server = request->peer->server;
-    pthread_mutex_lock(&server->lock);
-    if (offer_locked(request) != TD_SERVER_WAITING)
-        recycle_locked(server, request);
-    pthread_mutex_unlock(&server->lock);
-}
-
-// Whose it must be when nothing but its seq can be read.
-static td_wire_ident present_ident(td_server *server,
-                                   const td_server_peer *peer, uint64_t seq)
-{
-    pthread_mutex_lock(&server->lock);
-    td_wire_ident ident = td_server_core_present(server->core, peer->number);
-    pthread_mutex_unlock(&server->lock);
-    ident.seq = seq;
-    return ident;
-}
-
-static void admit(td_server_request *request, uint64_t seq)
-{
-    td_server_peer *peer = request->peer;
-    td_server *server = peer->server;
-    td_errinfo info = {.text = "out of memory"};
-    td_err err = decode(&server->reader, request, &info);
-    if (err != TD_OK) {
-        td_wire_ident ident = present_ident(server, peer, seq);
-        refuse(server, peer, TD_SERVER_MALFORMED, &ident, err, info.text);
-        td_server_run_recycle(server, request);
-        return;
-    }
-    err = check(peer, &server->reader, &request->obs, &info);
-    if (err != TD_OK) {
-        refuse(server, peer, TD_SERVER_REFUSED, &request->obs.ident, err,
-               info.text);
-        td_server_run_recycle(server, request);
-        return;
-    }
-    offer(request);
-}
-
-static td_err read_reset(td_server *server, const td_server_peer *peer,
-                         td_net_msg *msg, td_wire_reset *ret_reset,
-                         td_errinfo *info)
-{
-    td_slice bytes;
-    TD_TRY(td_net_msg_bytes(msg, &bytes));
-    TD_TRY(td_wire_reset_decode(server->reader.decoder, bytes.data, bytes.size,
-                                ret_reset, info));
-    return check_client(peer, ret_reset->client, info);
-}
-
-static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
-{
-    td_wire_reset reset;
-    td_errinfo info = {.text = "out of memory"};
-    if (read_reset(server, peer, msg, &reset, &info) == TD_OK) {
-        td_sched_request dropped;
-        pthread_mutex_lock(&server->lock);
-        td_server_core_reset(server->core, peer->number, &reset, &dropped);
-        if (dropped.payload) recycle_locked(server, dropped.payload);
-        pthread_mutex_unlock(&server->lock);
-    } else {
-        atomic_fetch_add(&server->bad_resets, 1);
-        complain(peer, ++peer->bad_resets, "reset", info.text);
-    }
-    td_net_msg_free(msg);
-}
-
-static void count_skipped(td_server *server, const td_server_peer *peer,
-                          const td_server_mail *taken)
-{
-    pthread_mutex_lock(&server->lock);
-    // First, so that it is the named ones that are remembered.
-    for (uint64_t i = 0; i < taken->skipped_untold; i++)
-        td_server_core_ended(server->core, peer->number, TD_SERVER_SUPERSEDED,
-                             0);
-    for (uint32_t i = 0; i < taken->skipped_count; i++)
-        td_server_core_ended(server->core, peer->number, TD_SERVER_SUPERSEDED,
-                             taken->skipped[i]);
-    for (uint64_t i = 0; i < taken->skipped_unnamed; i++)
-        td_server_core_ended(server->core, peer->number, TD_SERVER_MALFORMED,
-                             0);
-    pthread_mutex_unlock(&server->lock);
-}
-
-void td_server_run_inbox(td_server *server, td_server_peer *peer)
-{
-    td_server_inbox *inbox = &peer->inbox;
-    pthread_mutex_lock(&inbox->lock);
-    td_server_mail taken = inbox->mail;
-    inbox->mail = (td_server_mail){0};
-    pthread_mutex_unlock(&inbox->lock);
-
-    if (taken.reset) take_reset(server, peer, taken.reset);
-    if (taken.skipped_count + taken.skipped_unnamed > 0)
-        count_skipped(server, peer, &taken);
-    if (!taken.msg) return;
-    td_server_request *request = request_new(server);
-    if (!request) {
-        td_net_msg_free(taken.msg);
-        atomic_fetch_add(&server->events_dropped, 1);
-        return;
-    }
-    request->msg = taken.msg;
-    request->peer = peer;
-    request->arrived_ns = taken.arrived_ns;
-    admit(request, taken.has_seq ? taken.seq : 0);
-}
-
-// The peer stays while its request runs, so it is put before it is done.
-static void answer(td_server *server, td_server_request *request)
-{
-    td_server_peer *peer = request->peer;
-    td_server_timing timing = {
-        .queue_ns = request->started_ns - request->arrived_ns,
-        .service_ns = server->batch.service_ns,
+    request->started_ns = now_ns;
+    request->why.text[0] = 0;
+    td_hist_record(&server->queue_ns, now_ns - request->arrived_ns);
+    request->item = (td_engine_item){
+        .obs = &request->obs,
+        .seed = td_engine_seed(request->obs.client, ident->episode, ident->seq),
+        .prefix = request->prefix,
+        .actions = request->actions,
+        .status = TD_ERR_INTERNAL,
+        .info = &request->why,
     };
-    td_wire_action action;
-    td_server_answer(server->id, &request->item, server->spec->action_count,
-                     &timing, ++server->chunk_id, &action);
-    pthread_mutex_lock(&server->lock);
-    action.superseded_count = td_server_core_superseded(
-        server->core, peer->number, action.superseded);
-    pthread_mutex_unlock(&server->lock);
-    put(server, peer, server->answer_encoder, &action);
-
-    pthread_mutex_lock(&server->lock);
-    td_server_core_done(server->core, peer->number,
-                        request->item.status == TD_OK ? TD_SERVER_ANSWERED
-                                                      : TD_SERVER_FAILED);
-    recycle_locked(server, request);
-    pthread_mutex_unlock(&server->lock);
 }
 
 static td_server_request *request_of(td_engine_item *item)
@@ -262,140 +67,307 @@ static td_server_request *request_of(td_engine_item *item)
                                  offsetof(td_server_request, item));
 }
 
-static void prepare(td_server *server, td_server_request *request,
-                    int64_t now_ns)
+static td_server_run *take_run(td_server *server, uint32_t number,
+                               int64_t now_ns)
 {
-    const td_wire_ident *ident = &request->obs.ident;
-    request->started_ns = now_ns;
-    td_hist_record(&server->queue_ns, now_ns - request->arrived_ns);
-    request->item = (td_engine_item){
-        .obs = &request->obs,
-        .seed = td_engine_seed(request->obs.client, ident->episode, ident->seq),
-        .actions = request->actions,
-        .status = TD_ERR_INTERNAL,
+    td_server_run *run = server->free_runs;
+    server->free_runs = run->next;
+    *run = (td_server_run){
+        .server = server, .number = number, .encoder = run->encoder};
+    run->started_ns = now_ns;
+    return run;
+}
+
+// All of a batch are of one kind.
+static void add(td_server_run *run, td_server_request *request)
+{
+    td_server *server = run->server;
+    prepare(server, request, run->started_ns);
+    run->batch.items[run->batch.count++] = &request->item;
+    run->part = td_server_core_keeps_prefixes(server->core) ? TD_ENGINE_PREFIX
+                                                            : TD_ENGINE_WHOLE;
+    if (request->prefix) run->part = TD_ENGINE_DECODE;
+}
+
+static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
+{
+    td_server_request *request = device->alone.first;
+    td_server *server = request->peer->server;
+    uint32_t number;
+    if (!td_server_turns_alone(device->turns, now_ns, server->model, &number))
+        return NULL;
+    device->alone.first = request->next;
+    td_server_run *run = take_run(server, number, now_ns);
+    run->alone = true;
+    run->members = 1;
+    add(run, request);
+    return run;
+}
+
+static td_server_run *form(td_server_device *device, int64_t now_ns)
+{
+    td_server_turn turn;
+    if (device->alone.first) return form_alone(device, now_ns);
+    if (!td_server_turns_next(device->turns, now_ns, &turn)) return NULL;
+    td_server *server = device->servers[turn.model];
+    td_server_run *run = take_run(server, turn.run, now_ns);
+    run->members = turn.count;
+    for (uint32_t i = 0; i < turn.count; i++) {
+        td_server_request *request = turn.picks[i].request.payload;
+        td_server_core_started(server->core, request->peer->number,
+                               turn.picks[i].ticket);
+        add(run, request);
+    }
+    server->busy += turn.count;
+    return run;
+}
+
+td_server_run *td_server_run_form_locked(td_server_device *device)
+{
+    td_server_run *first = NULL, **last = &first;
+    while ((*last = form(device, now())))
+        last = &(*last)->next;
+    int64_t wake_ns = td_server_turns_wake_ns(device->turns);
+    if (wake_ns < device->planned_ns && device->keeper)
+        td_event_signal(&device->keeper->wake);
+    return first;
+}
+
+// What the first half has made goes, unless it was kept before.
+static void discard_prefix(const td_server *server, td_server_request *request)
+{
+    td_engine_prefix *made = request->item.prefix;
+    if (made && !request->prefix)
+        server->engine->ops->drop(server->engine, made);
+    request->item.prefix = NULL;
+}
+
+static void keep_prefix(td_server *server, td_server_request *request)
+{
+    td_engine_item *item = &request->item;
+    pthread_mutex_t *lock = &server->device->lock;
+    uint32_t number = request->peer->number; // its own while it runs
+    td_engine_prefix *ended;
+    if (!item->prefix || request->prefix) return;
+    do {
+        pthread_mutex_lock(lock);
+        ended = td_server_core_evict(server->core, now(), item->prefix_bytes);
+        pthread_mutex_unlock(lock);
+        if (ended) server->engine->ops->drop(server->engine, ended);
+    } while (ended);
+    pthread_mutex_lock(lock);
+    ended = td_server_core_keep_prefix(server->core, number, now(),
+                                       item->prefix, item->prefix_bytes);
+    pthread_mutex_unlock(lock);
+    if (ended) server->engine->ops->drop(server->engine, ended);
+}
+
+// The peer stays while its request runs, so it is put before it is done.
+static void answer(td_server_run *run, td_server_request *request)
+{
+    td_server *server = run->server;
+    td_server_peer *peer = request->peer;
+    int64_t service_ns = run->prefix_ns + run->batch.service_ns;
+    const td_server_timing timing = {
+        .queue_ns = request->started_ns - request->arrived_ns,
+        .service_ns = service_ns,
     };
+    td_wire_action action;
+    pthread_mutex_lock(&server->device->lock);
+    request->chunk_id = ++server->chunk_id;
+    td_server_answer(server->id, &request->item, server->spec->action_count,
+                     &timing, request->chunk_id, &action);
+    action.superseded_count = td_server_core_superseded(
+        server->core, peer->number, action.superseded);
+    pthread_mutex_unlock(&server->device->lock);
+    td_server_request_put(peer, run->encoder, &action);
+    keep_prefix(server, request);
+
+    pthread_mutex_lock(&server->device->lock);
+    td_server_request_keep_locked(server, request);
+    (void)td_server_core_done(server->core, peer->number, now(),
+                              TD_SERVER_ANSWERED,
+                              service_ns / run->batch.count);
+    pthread_mutex_unlock(&server->device->lock);
 }
 
-// Takes what waits, if anything does, as the batch that runs.
-static bool form_batch_locked(td_server *server)
+// The engine has said no, of a batch of one or of this member alone.
+static void fail_locked(const td_server_run *run, td_server_request *request)
 {
-    uint32_t clients[TD_ENGINE_MAX_BATCH];
-    td_sched_request requests[TD_ENGINE_MAX_BATCH];
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    uint32_t count = 0;
-    if (!atomic_load(&server->stop))
-        count = td_server_core_next(server->core, server->spec->max_batch,
-                                    clients, requests);
-    server->running = count > 0;
-    if (count == 0) return false;
-    for (uint32_t i = 0; i < count; i++) {
-        td_server_request *request = requests[i].payload;
-        prepare(server, request, now_ns);
-        server->batch.items[i] = &request->item;
+    td_server *server = run->server;
+    const td_server_peer *peer = request->peer;
+    td_err status = request->item.status;
+    discard_prefix(server, request);
+    if (run->alone && status != TD_ERR_CLOSED) {
+        td_server_core_offended(server->core);
+        td_log_text(TD_LOG_WARN,
+                    "server: %s: seq %llu made a batch fail, and fails alone: "
+                    "%s: %s",
+                    peer->id, (unsigned long long)request->obs.ident.seq,
+                    td_err_name(status), request->why.text);
     }
-    server->batch.count = count;
-    server->batch.service_ns = 0;
-    return true;
+    if (td_server_core_done(server->core, peer->number, now(), TD_SERVER_FAILED,
+                            0) != TD_SERVER_WAITING)
+        td_server_request_told_locked(server, request, status, NULL);
 }
 
-static void answer_batch(td_server *server)
+static uint32_t count_good(const td_engine_batch *batch)
 {
-    for (uint32_t i = 0; i < server->batch.count; i++)
-        answer(server, request_of(server->batch.items[i]));
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        good += batch->items[i]->status == TD_OK;
+    return good;
 }
 
-// After a batch: forms the next. Without one `running` is false and the server
-// may be freed as soon as the lock is let go, so nothing may follow.
-static bool form_next(td_server *server)
+// Ends those that have failed, and takes them out of the batch.
+static void fail_some(td_server_run *run)
 {
-    pthread_mutex_lock(&server->lock);
-    bool more = form_batch_locked(server);
-    if (server->awaited || atomic_load(&server->stop))
-        td_event_signal(&server->wake);
+    td_engine_batch *batch = &run->batch;
+    uint32_t good = 0;
+    if (count_good(batch) == batch->count) return;
+    pthread_mutex_lock(&run->server->device->lock);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        if (batch->items[i]->status == TD_OK)
+            batch->items[good++] = batch->items[i];
+        else
+            fail_locked(run, request_of(batch->items[i]));
+    }
+    batch->count = good;
+    pthread_mutex_unlock(&run->server->device->lock);
+}
+
+// Not where it named the offenders itself, nor where it is not there.
+static bool failed_together(const td_server_run *run)
+{
+    return run->batch.count > 1 && count_good(&run->batch) == 0 &&
+           td_engine_health_of(run->server->engine) == TD_ENGINE_READY;
+}
+
+static void split(td_server_run *run)
+{
+    td_server *server = run->server;
+    td_log_text(TD_LOG_WARN,
+                "server: %s: a batch of %u failed: each runs once more alone",
+                server->id, run->batch.count);
+    pthread_mutex_lock(&server->device->lock);
+    for (uint32_t i = 0; i < run->batch.count; i++) {
+        td_server_request *request = request_of(run->batch.items[i]);
+        discard_prefix(server, request);
+        td_server_core_rerun(server->core);
+        td_server_request_line_up(&server->device->alone, request);
+    }
+    pthread_mutex_unlock(&server->device->lock);
+}
+
+// What the model took for the batch; 0: it failed, or had only half to do.
+static int64_t whole_ns(const td_server_run *run, bool was_split)
+{
+    bool half = run->part == TD_ENGINE_DECODE && run->prefix_ns == 0;
+    if (was_split || half || run->batch.count == 0) return 0;
+    return run->prefix_ns + run->batch.service_ns;
+}
+
+// Gives the run back and forms what follows. When nothing of the server is left
+// to run it may be freed as soon as the lock is let go, so nothing of it may be
+// touched after that.
+static td_server_run *end(td_server_run *run, bool was_split)
+{
+    td_server *server = run->server;
+    td_server_device *device = server->device;
+    pthread_mutex_lock(&device->lock);
+    td_hist_record(&server->service_ns, run->prefix_ns + run->batch.service_ns);
+    td_server_turns_end(device->turns, now(), server->model, run->number,
+                        run->members, whole_ns(run, was_split));
+    if (!was_split) server->busy -= run->members;
+    run->next = server->free_runs;
+    server->free_runs = run;
+    td_server_run_give_up_locked(server);
+    if (server->awaited || server->stopping) td_event_signal(&server->wake);
     server->awaited = false;
-    pthread_mutex_unlock(&server->lock);
-    return more;
+    td_server_run *next = td_server_run_form_locked(device);
+    pthread_mutex_unlock(&device->lock);
+    return next;
 }
 
-static void on_done(void *user, td_engine_batch *batch);
+static td_err submit(td_server_run *run);
 
-static td_err submit(td_server *server)
+// Engine's thread: the first half is done, the second follows.
+static td_err go_on(td_server_run *run)
 {
-    td_err err = server->engine->ops->submit(server->engine, &server->batch,
-                                             on_done, server);
-    if (err != TD_OK)
-        td_log_text(TD_LOG_ERROR, "server: engine %s refused a batch of %u: %s",
-                    server->engine->ops->name, server->batch.count,
-                    td_err_text(err));
-    return err;
+    run->prefix_ns = run->batch.service_ns;
+    run->part = TD_ENGINE_DECODE;
+    return submit(run);
 }
 
-// Until the engine has one, or nothing waits.
-static void run(td_server *server)
+// The engine did not take the batch: nothing of it ran.
+static td_server_run *refused(td_server_run *run, td_err err)
 {
-    while (submit(server) != TD_OK) {
-        answer_batch(server);
-        if (!form_next(server)) return;
-    }
+    td_log_text(TD_LOG_ERROR, "server: engine %s refused a batch of %u: %s",
+                run->server->engine->ops->name, run->batch.count,
+                td_err_text(err));
+    for (uint32_t i = 0; i < run->batch.count; i++)
+        run->batch.items[i]->status = err;
+    fail_some(run);
+    return end(run, false);
+}
+
+static void answer_all(td_server_run *run)
+{
+    for (uint32_t i = 0; i < run->batch.count; i++)
+        answer(run, request_of(run->batch.items[i]));
 }
 
 // Engine's thread.
 static void on_done(void *user, td_engine_batch *batch)
 {
-    td_server *server = user;
-    td_hist_record(&server->service_ns, batch->service_ns);
-    answer_batch(server);
-    if (form_next(server)) run(server);
-}
-
-static bool form_if_idle(td_server *server)
-{
-    pthread_mutex_lock(&server->lock);
-    bool formed = !server->running && form_batch_locked(server);
-    pthread_mutex_unlock(&server->lock);
-    return formed;
-}
-
-void td_server_run_next(td_server *server)
-{
-    if (form_if_idle(server)) run(server);
-}
-
-void td_server_run_refused(td_server *server)
-{
-    if (!atomic_exchange(&server->refused, false)) return;
-    answer_batch(server);
-    if (form_next(server)) run(server);
-}
-
-static td_err read_arrival(td_server *server, td_server_request *request)
-{
-    td_server_reader *reader = &server->arrival_reader;
-    pthread_mutex_lock(&server->arrival_lock);
-    td_err err = decode(reader, request, NULL);
-    if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
-    pthread_mutex_unlock(&server->arrival_lock);
-    return err;
-}
-
-bool td_server_run_arrival(td_server_peer *peer, td_net_msg *msg,
-                           int64_t arrived_ns)
-{
-    td_server *server = peer->server;
-    td_server_request *request = request_new(server);
-    if (!request) return false;
-    request->msg = msg;
-    request->peer = peer;
-    request->arrived_ns = arrived_ns;
-    if (read_arrival(server, request) != TD_OK) {
-        request->msg = NULL; // stays the caller's
-        td_server_run_recycle(server, request);
-        return false;
+    td_server_run *run = user;
+    bool splits = failed_together(run);
+    if (splits)
+        split(run);
+    else
+        fail_some(run);
+    if (!splits && run->part == TD_ENGINE_PREFIX && batch->count > 0) {
+        td_err err = go_on(run);
+        if (err != TD_OK) td_server_run_start(refused(run, err));
+        return;
     }
-    offer(request);
-    if (form_if_idle(server) && submit(server) != TD_OK) {
-        atomic_store(&server->refused, true);
-        td_event_signal(&server->wake);
+    if (!splits) answer_all(run);
+    td_server_run_start(end(run, splits));
+}
+
+static td_err submit(td_server_run *run)
+{
+    td_engine *engine = run->server->engine;
+    const td_engine_ops *ops = engine->ops;
+    td_err (*const parts[])(td_engine *, td_engine_batch *, td_engine_done,
+                            void *) = {
+        [TD_ENGINE_WHOLE] = ops->submit,
+        [TD_ENGINE_PREFIX] = ops->prefix,
+        [TD_ENGINE_DECODE] = ops->decode,
+    };
+    return parts[run->part](engine, &run->batch, on_done, run);
+}
+
+void td_server_run_start(td_server_run *run)
+{
+    while (run) {
+        td_server_run *next = run->next; // afterwards it is the engine's
+        td_err err = submit(run);
+        if (err != TD_OK) {
+            td_server_run *more = refused(run, err), **last = &more;
+            while (*last)
+                last = &(*last)->next;
+            *last = next;
+            next = more;
+        }
+        run = next;
     }
-    return true;
+}
+
+void td_server_run_look(td_server_device *device)
+{
+    pthread_mutex_lock(&device->lock);
+    td_server_run *run = td_server_run_form_locked(device);
+    pthread_mutex_unlock(&device->lock);
+    td_server_run_start(run);
 }

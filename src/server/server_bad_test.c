@@ -114,7 +114,7 @@ static void an_observation_that_does_not_fit_is_told_and_counted(void **state)
         {"16-bit PNG", deep_png, "UNSUPPORTED", "images.top: a PNG of 16 bits"},
         {"small picture", small_raw, "MISMATCH", "images.top: is 24x32x3"},
         {"other client", other_client, "MISMATCH", "client_uuid: is \"arm-1\""},
-        {"again", again, "UNSUPPORTED", "again: "},
+        {"again", again, "NOTFOUND", "again: "},
     };
     world *w = *state;
     world_open(w);

@@ -7,32 +7,52 @@
 // Threads: a transport's callback takes an observation that is good all the way
 // to the engine, which saves a hand-over; all else it leaves in an inbox or in
 // the event queues, and signals `wake`. The loop's thread does everything else
-// but run the model. The engine's thread answers, and starts the next batch.
-// `lock` guards the core, the requests, peers' boots, `running` and `awaited`;
-// nobody holds it while waiting for the network.
+// but run the model; it alone tells a robot what went wrong. The engine's
+// thread answers, and starts the next batch, of whichever model of the device.
+// The device's lock guards the cores of all its servers, the requests, the runs
+// and the peers' boots; nobody holds it while waiting for the network.
 
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/queue.h"
 #include "base/thread.h"
+#include "engine/blocking.h"
 #include "engine/picture.h"
 #include "server/server.h"
 #include "server/tokens.h"
+#include "server/turns.h"
 
 #include <pthread.h>
 
 // An observation on its way through the server.
 typedef struct td_server_request td_server_request;
 struct td_server_request {
-    td_net_msg *msg; // owns the bytes that obs looks into
+    td_net_msg *msg; // owns the bytes that obs looks into; NULL: given back
     td_wire_obs obs;
     td_engine_item item;
+    td_errinfo why; // it failed
     struct td_server_peer *peer;
     int64_t arrived_ns;
     int64_t started_ns;
-    td_server_request *next_free;
-    float actions[]; // [chunk_rows x action_count]
+    uint64_t chunk_id;        // of its answer
+    td_engine_prefix *prefix; // kept, in use; NULL: none
+    td_server_request *next;  // free, to be told of, or to run alone
+    float actions[];          // [chunk_rows x action_count]
 };
+
+// A batch on its way through an engine.
+typedef struct td_server_run {
+    td_server *server;
+    uint32_t number;  // the turns'
+    bool alone;       // a member of a batch that failed
+    uint32_t members; // at its start; the batch has those that have not failed
+    td_engine_part part;
+    int64_t started_ns;
+    int64_t prefix_ns; // what the first half took
+    td_engine_batch batch;
+    td_wire_encoder *encoder;
+    struct td_server_run *next; // free, or formed with this one
+} td_server_run;
 
 // What decoding and checking an observation needs.
 typedef struct td_server_reader {
@@ -62,11 +82,14 @@ typedef struct td_server_inbox {
 // A client's ends of the network.
 typedef struct td_server_peer {
     td_server *server;
-    uint32_t number;
+    uint32_t number; // in the core; guarded by the device's lock
     char id[TD_WIRE_MAX_NAME + 1];
-    uint64_t boot; // guarded by the server's lock
-    bool gone;     // from the core; guarded by the server's lock
-    bool leaving;  // gone, but its last request still runs
+    uint64_t boot, route; // guarded by the device's lock
+    bool gone;            // from the core; guarded by the device's lock
+    bool dormant; // gone from the core for its silence, but alive: what it
+                  // sends brings it back; guarded by the device's lock
+    bool leaving; // gone, but its last request still runs
+    struct td_server_peer *next;            // dormant
     uint64_t told[TD_SERVER_OUTCOME_COUNT]; // errors sent to it
     uint64_t bad_resets;
     td_net_pub *action;
@@ -81,7 +104,26 @@ typedef struct td_server_sighting {
     bool alive;
 } td_server_sighting;
 
+// Requests in the order in which they came.
+typedef struct td_server_line {
+    td_server_request *first, *last;
+} td_server_line;
+
+struct td_server_device {
+    td_sched_cadence_settings cadence;
+    pthread_mutex_t lock; // guards everything below
+    td_server_turns *turns;
+    td_server *servers[TD_SCHED_MAX_MODELS]; // by their number in the turns
+    td_server_line alone;                    // members of batches that failed
+    td_server *keeper;                       // whose loop keeps time
+    int64_t planned_ns;                      // when it will look
+};
+
 struct td_server {
+    td_server_device *device;
+    bool owns_device;
+    bool added;     // to the device
+    uint32_t model; // number in the device's turns
     td_net *net;
     td_engine *engine;
     const td_engine_spec *spec;
@@ -107,25 +149,28 @@ struct td_server {
 
     // The loop's own.
     td_server_peer **peers; // [capacity], by the core's numbers
+    td_server_peer *dormant;
     td_server_tokens tokens;
     td_server_reader reader;
     td_wire_encoder *encoder;
+    td_engine_health health; // as of the last look
+    int64_t next_metrics_ns; // INT64_MAX: none
 
     pthread_mutex_t arrival_lock;
     td_server_reader arrival_reader; // guarded by arrival_lock
 
-    // The engine's thread's own, while a batch runs.
-    td_wire_encoder *answer_encoder;
-    td_engine_batch batch;
-    td_hist queue_ns, service_ns;
-    uint64_t chunk_id; // of the newest chunk
-
-    pthread_mutex_t lock;
+    // Guarded by the device's lock.
     td_server_core *core;
     td_server_request *free_requests;
-    bool running;         // a batch; while it does the server is not freed
-    bool awaited;         // the loop waits for the running batch to end
-    _Atomic bool refused; // the engine did not take the running batch
+    td_server_run *free_runs;
+    td_server_line told; // ended, and their robots are to be told so
+    td_hist queue_ns, service_ns;
+    uint64_t chunk_id;  // of the newest chunk
+    uint32_t busy;      // requests that run; with any the server is not freed
+    int64_t planned_ns; // when the loop will look at the clients' silence
+    bool stopping;      // no further batch is formed
+    bool awaited;       // the loop waits for a running request to end
+    bool changed;       // whom it takes: td_server_use()
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
@@ -135,19 +180,83 @@ TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
                                         td_errinfo *info);
 void td_server_peer_close(td_server_peer *peer);
 
-// run.c: from the network through the engine to the answer.
+// arrive.c: from the network to the device.
 
 // Takes a good observation to the engine and consumes it. False: it is not one,
 // and the loop's to refuse. Transport's thread.
-bool td_server_run_arrival(td_server_peer *peer, td_net_msg *msg,
-                           int64_t arrived_ns);
+bool td_server_arrive(td_server_peer *peer, td_net_msg *msg,
+                      int64_t arrived_ns);
 // What the callbacks left. Loop's thread.
-void td_server_run_inbox(td_server *server, td_server_peer *peer);
-// Starts a batch if none runs and something waits. Loop's thread.
-void td_server_run_next(td_server *server);
-// Answers the batch that the engine refused in a callback. Loop's thread.
-void td_server_run_refused(td_server *server);
-void td_server_run_recycle(td_server *server, td_server_request *request);
+void td_server_arrive_inbox(td_server *server, td_server_peer *peer);
+// The same of a peer that has no place in the core any more: refused.
+void td_server_arrive_refused(td_server *server, td_server_peer *peer,
+                              td_err code, const char *text);
+
+// run.c: from the device to the answer. Those that are `_locked` want the
+// device's lock held.
+
+// Forms the batches that may start, to be started without the lock. NULL: none.
+td_server_run *td_server_run_form_locked(td_server_device *device);
+// Hands them to their engines. Any thread; never blocks.
+void td_server_run_start(td_server_run *runs);
+// Starts what time has made due. Loop's thread.
+void td_server_run_look(td_server_device *device);
+// CLOSED, with why, while the engine is not there. Any thread.
+TD_NODISCARD td_err td_server_run_ready(const td_server *server,
+                                        td_errinfo *info);
+// Ends what waits if the engine is not there. Loop's or engine's thread.
+void td_server_run_give_up_locked(td_server *server);
+
+// request.c
+
+// NULL: no memory. Any thread.
+td_server_request *td_server_request_new(td_server *server);
+void td_server_request_line_up(td_server_line *line,
+                               td_server_request *request);
+// No longer in use of a kept prefix.
+void td_server_request_release_locked(td_server *server,
+                                      td_server_request *request);
+void td_server_request_recycle_locked(td_server *server,
+                                      td_server_request *request);
+void td_server_request_recycle(td_server *server, td_server_request *request);
+// What a client left behind.
+void td_server_request_drop_locked(td_server *server,
+                                   const td_server_dropped *dropped);
+// Answered: kept, without its message, in place of the client's last.
+void td_server_request_keep_locked(td_server *server,
+                                   td_server_request *request);
+// Has ended without an answer: the loop will tell its robot. `why` NULL: as the
+// engine said.
+void td_server_request_told_locked(td_server *server,
+                                   td_server_request *request, td_err status,
+                                   const char *why);
+// Tells the robots of what has ended without an answer. Loop's thread.
+void td_server_request_tell(td_server *server);
+// Whoever sees to it that the peer stays; with an encoder of its own.
+void td_server_request_put(td_server_peer *peer, td_wire_encoder *encoder,
+                           const td_wire_action *action);
+
+// device.c
+TD_NODISCARD td_err td_server_device_add(td_server_device *device,
+                                         td_server *server,
+                                         const td_server_model_settings *how,
+                                         td_errinfo *info);
+// No further batch of the server's model is formed.
+void td_server_device_stop(td_server_device *device, td_server *server);
+// Nothing of it waits or runs any more.
+void td_server_device_remove(td_server_device *device, td_server *server);
+// When this server's loop has to look after the device; INT64_MAX.
+int64_t td_server_device_plan_ns(td_server_device *device, td_server *server);
+
+// reception.c: who is here. Loop's thread only.
+
+// Who came, asked or went.
+void td_server_reception_events(td_server *server);
+// Who sends nothing any more, and who is about to. Returns when to look again.
+int64_t td_server_reception_silence(td_server *server, int64_t now_ns);
+// What the clients left, and those that leave or may no longer stay.
+void td_server_reception_look(td_server *server);
+void td_server_reception_close(td_server *server);
 
 // telemetry.c
 void td_server_telemetry_put(td_server *server, int64_t now_ns);

@@ -16,10 +16,10 @@ static void fill(td_server *server, int64_t now_ns, td_wire_metrics *metrics)
         td_wire_tally_counter(metrics,
                               td_server_outcome_name((td_server_outcome)i),
                               report.counts.outcomes[i]);
-    td_wire_tally_counter(metrics, "attached", report.counts.attached);
-    td_wire_tally_counter(metrics, "refused_attach",
-                          report.counts.refused_attach);
-    td_wire_tally_counter(metrics, "clients_departed", report.counts.departed);
+#define TD_SERVER_COUNTER_PUT(name, text)                                      \
+    td_wire_tally_counter(metrics, text, report.counts.name);
+    TD_SERVER_COUNTERS(TD_SERVER_COUNTER_PUT)
+#undef TD_SERVER_COUNTER_PUT
     td_wire_tally_counter(metrics, "events_dropped", report.events_dropped);
     td_wire_tally_counter(metrics, "puts_failed", report.puts_failed);
     td_wire_tally_counter(metrics, "bad_resets", server->bad_resets);

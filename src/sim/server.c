@@ -12,6 +12,7 @@ typedef struct request {
     td_net_msg *msg;
     td_wire_obs obs;
     td_engine_item item;
+    uint32_t client;
     int64_t arrived_ns, started_ns;
     float actions[];
 } request;
@@ -27,15 +28,15 @@ struct td_sim_server {
     const td_engine_spec *spec;
     td_net *net;
     td_net_decl *status;
+    td_server_turns *turns;
+    uint32_t model; // number in the turns
     td_server_core *core;
     td_rand rand; // of latencies
     td_rand seed; // of chunks
     client clients[TD_SIM_MAX_ROBOTS];
     td_net_request *queries[MAX_QUERIES];
     uint32_t query_count;
-    uint32_t running[TD_ENGINE_MAX_BATCH]; // clients
-    request *batch[TD_ENGINE_MAX_BATCH];
-    uint32_t batch_count;
+    td_server_turn turn; // the batch that runs
     int64_t service_ns;
     int64_t done_ns; // INT64_MAX: idle
     uint64_t chunk_id;
@@ -70,6 +71,12 @@ static void request_free(request *held)
     free(held);
 }
 
+static void drop(const td_server_dropped *dropped)
+{
+    for (uint32_t i = 0; i < dropped->count; i++)
+        request_free(dropped->requests[i].payload);
+}
+
 static td_err open_client(td_sim_server *server, uint32_t number,
                           const char *id, td_errinfo *info)
 {
@@ -92,14 +99,15 @@ static td_err attach(td_sim_server *server, td_slice payload,
     TD_TRY(td_wire_attach_decode(server->world->decoder, payload.data,
                                  payload.size, &message, info));
     uint32_t number;
-    td_sched_request dropped;
-    td_err err =
-        td_server_core_attach(server->core, &message, &number, &dropped, info);
+    td_server_dropped dropped;
+    td_err err = td_server_core_attach(
+        server->core, td_clock_now_ns(&server->world->clock.clock), &message,
+        &number, &dropped, info);
     if (err == TD_OK) {
         char id[TD_WIRE_MAX_NAME + 1] = {0};
         memcpy(id, message.client.data, message.client.size);
         TD_TRY(open_client(server, number, id, info));
-        if (dropped.payload) request_free(dropped.payload);
+        drop(&dropped);
     }
     status->has_attach = true;
     status->attached = err == TD_OK;
@@ -137,15 +145,15 @@ static td_err admit(td_sim_server *server, uint32_t number, int64_t now_ns,
                     request *held, td_errinfo *info)
 {
     td_slice bytes;
-    td_sched_request displaced;
+    td_server_dropped dropped;
     TD_TRY(td_net_msg_bytes(held->msg, &bytes));
     TD_TRY(td_wire_obs_decode(server->world->decoder, bytes.data, bytes.size,
                               &held->obs, info));
     TD_TRY(td_server_core_fits(server->core, &held->obs, info));
     uint64_t seq = held->obs.ident.seq;
     td_server_outcome outcome = td_server_core_observe(
-        server->core, number, now_ns, &held->obs.ident, held, &displaced);
-    if (displaced.payload) request_free(displaced.payload);
+        server->core, number, now_ns, &held->obs, held, &dropped);
+    drop(&dropped);
     if (outcome != TD_SERVER_WAITING) request_free(held);
     td_sim_trace_line(&server->world->trace, now_ns, "server client %u %llu %s",
                       number, (unsigned long long)seq,
@@ -167,6 +175,7 @@ static td_err take_letters(td_sim_server *server, uint32_t number,
             return TD_ERR_NOMEM;
         }
         held->msg = msg;
+        held->client = number;
         held->arrived_ns = now_ns;
         td_err err = admit(server, number, now_ns, held, info);
         if (err != TD_OK) request_free(held);
@@ -175,18 +184,20 @@ static td_err take_letters(td_sim_server *server, uint32_t number,
     return TD_OK;
 }
 
-static td_err finish_one(td_sim_server *server, uint32_t number, request *held,
+static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
                          td_errinfo *info)
 {
     td_server_timing timing = {held->started_ns - held->arrived_ns,
                                server->service_ns};
+    uint32_t number = held->client;
     td_wire_action action;
     td_server_answer(server_id, &held->item, server->spec->action_count,
                      &timing, ++server->chunk_id, &action);
     action.superseded_count =
         td_server_core_superseded(server->core, number, action.superseded);
     td_err err = put_action(server, number, &action, info);
-    td_server_core_done(server->core, number, TD_SERVER_ANSWERED);
+    (void)td_server_core_done(server->core, number, now_ns, TD_SERVER_ANSWERED,
+                              server->service_ns / server->turn.count);
     request_free(held);
     return err;
 }
@@ -194,14 +205,17 @@ static td_err finish_one(td_sim_server *server, uint32_t number, request *held,
 static td_err finish(td_sim_server *server, int64_t now_ns, td_errinfo *info)
 {
     td_err err = TD_OK;
-    for (uint32_t i = 0; i < server->batch_count; i++) {
+    const td_server_turn *turn = &server->turn;
+    for (uint32_t i = 0; i < turn->count; i++) {
         td_err one =
-            finish_one(server, server->running[i], server->batch[i], info);
+            finish_one(server, now_ns, turn->picks[i].request.payload, info);
         if (err == TD_OK) err = one;
     }
+    td_server_turns_end(server->turns, now_ns, server->model, turn->run,
+                        turn->count, server->service_ns);
     td_sim_trace_line(&server->world->trace, now_ns, "server answers %u",
-                      server->batch_count);
-    server->batch_count = 0;
+                      turn->count);
+    server->turn.count = 0;
     server->done_ns = INT64_MAX;
     return err;
 }
@@ -219,7 +233,7 @@ static void leave_path(const td_sim_server *server, uint32_t number,
         state[i] += (float)(noise * td_rand_normal(&rand));
 }
 
-static void infer(const td_sim_server *server, uint32_t number, request *held)
+static void infer(const td_sim_server *server, request *held)
 {
     const td_engine_synthetic_model *model = server->world->model;
     float state[TD_WIRE_MAX_CHANNELS];
@@ -227,31 +241,35 @@ static void infer(const td_sim_server *server, uint32_t number, request *held)
         td_engine_synthetic_model_state(model, &held->obs, state);
     if (held->item.status != TD_OK) return;
     if (server->world->config->chunk_noise > 0)
-        leave_path(server, number, &held->obs, state);
+        leave_path(server, held->client, &held->obs, state);
     td_engine_synthetic_model_answer(model, state, held->obs.cursor,
                                      held->actions);
 }
 
-static td_err begin(td_sim_server *server, int64_t now_ns)
+static void begin(td_sim_server *server, int64_t now_ns)
 {
-    td_sched_request requests[TD_ENGINE_MAX_BATCH];
-    uint32_t count = td_server_core_next(server->core, server->spec->max_batch,
-                                         server->running, requests);
-    if (count == 0) return TD_OK;
-    for (uint32_t i = 0; i < count; i++) {
-        request *held = requests[i].payload;
+    td_server_turn *turn = &server->turn;
+    if (!td_server_turns_next(server->turns, now_ns, turn)) return;
+    for (uint32_t i = 0; i < turn->count; i++) {
+        request *held = turn->picks[i].request.payload;
+        td_server_core_started(server->core, held->client,
+                               turn->picks[i].ticket);
         held->started_ns = now_ns;
         held->item = (td_engine_item){.obs = &held->obs,
                                       .actions = held->actions,
                                       .rows = server->spec->chunk_rows};
-        infer(server, server->running[i], held);
-        server->batch[i] = held;
+        infer(server, held);
     }
-    server->batch_count = count;
     server->service_ns = td_engine_synthetic_model_latency_ns(
-        server->world->model, &server->rand, count);
+        server->world->model, &server->rand, turn->count);
     server->done_ns = now_ns + server->service_ns;
-    return TD_OK;
+}
+
+// What a batch waits for, or the end of the one that runs.
+static int64_t due_ns(const td_sim_server *server)
+{
+    int64_t wake_ns = td_server_turns_wake_ns(server->turns);
+    return wake_ns < server->done_ns ? wake_ns : server->done_ns;
 }
 
 td_err td_sim_server_act(td_sim_server *server, int64_t now_ns,
@@ -261,8 +279,23 @@ td_err td_sim_server_act(td_sim_server *server, int64_t now_ns,
     for (uint32_t i = 0; i < server->world->config->robots; i++)
         TD_TRY(take_letters(server, i, now_ns, info));
     if (now_ns >= server->done_ns) TD_TRY(finish(server, now_ns, info));
-    if (server->done_ns == INT64_MAX) TD_TRY(begin(server, now_ns));
-    *ret_due_ns = server->done_ns;
+    if (server->turn.count == 0) begin(server, now_ns);
+    *ret_due_ns = due_ns(server);
+    return TD_OK;
+}
+
+static td_err make_turns(td_sim_server *server, td_errinfo *info)
+{
+    td_server_device_settings settings = td_server_device_defaults;
+    settings.clients = server->world->config->robots;
+    TD_TRY(td_server_turns_new(&settings, &server->turns, info));
+    TD_TRY(td_server_turns_add(server->turns, server->spec,
+                               &td_server_model_defaults, &server->model));
+    td_server_turns_open(server->turns, server->model, true);
+    for (uint32_t n = 1; n <= server->spec->max_batch; n++)
+        td_sched_measured(
+            td_server_turns_sched(server->turns), 0, server->model, n,
+            td_engine_synthetic_model_estimate_ns(server->world->model, n));
     return TD_OK;
 }
 
@@ -272,6 +305,7 @@ static td_err server_init(td_sim_server *server, td_errinfo *info)
     td_server_settings settings = {
         .server_id = server_id,
         .boot = 1,
+        .unknown = td_server_client_defaults,
         .accept_unknown = true,
         .capacity = world->config->robots,
     };
@@ -280,7 +314,15 @@ static td_err server_init(td_sim_server *server, td_errinfo *info)
     server->spec = td_engine_synthetic_model_spec(world->model);
     td_rand_init(&server->rand, world->config->seed ^ 0x5e74e75U);
     td_rand_init(&server->seed, world->config->seed);
-    TD_TRY(td_server_core_new(&settings, server->spec, &server->core));
+    TD_TRY(make_turns(server, info));
+    td_server_core_model model = {
+        .spec = server->spec,
+        .turns = server->turns,
+        .number = server->model,
+        .cadence = TD_SCHED_CADENCE_DEFAULTS,
+        .precompute = true,
+    };
+    TD_TRY(td_server_core_new(&settings, &model, &server->core));
     td_server_core_set_state(server->core, TD_WIRE_READY);
     TD_TRY(td_net_inproc_open(world->hub, server_id, &server->net, info));
     TD_TRY(td_wire_key(&world->route, NULL, "status", key, info));
@@ -309,21 +351,14 @@ static void client_close(td_sim_server *server, uint32_t number)
         td_net_msg_free(msg);
 }
 
-// What waits behind what runs comes out when that has ended.
 static void let_go(td_sim_server *server)
 {
-    uint32_t numbers[TD_ENGINE_MAX_BATCH];
-    td_sched_request waiting[TD_ENGINE_MAX_BATCH];
-    uint32_t count;
-    for (uint32_t i = 0; i < server->batch_count; i++) {
-        td_server_core_done(server->core, server->running[i],
-                            TD_SERVER_DEPARTED);
-        request_free(server->batch[i]);
-    }
-    while ((count = td_server_core_next(server->core, TD_ENGINE_MAX_BATCH,
-                                        numbers, waiting)) > 0)
-        for (uint32_t i = 0; i < count; i++)
-            request_free(waiting[i].payload);
+    uint32_t number;
+    td_sched_request waiting;
+    for (uint32_t i = 0; i < server->turn.count; i++)
+        request_free(server->turn.picks[i].request.payload);
+    while (td_server_core_give_up(server->core, &number, &waiting))
+        request_free(waiting.payload);
 }
 
 void td_sim_server_free(td_sim_server *server)
@@ -336,6 +371,7 @@ void td_sim_server_free(td_sim_server *server)
     if (server->core) let_go(server);
     if (server->net) td_net_close(server->net);
     if (server->core) td_server_core_free(server->core);
+    if (server->turns) td_server_turns_free(server->turns);
     free(server);
 }
 

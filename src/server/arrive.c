@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+// From the network to the device: an observation is decoded and checked, on the
+// transport's thread or by the loop out of the inbox, and waits in the core.
+#include "base/log.h"
+#include "server/answer.h"
+#include "server/check.h"
+#include "server/shell.h"
+
+#include <stdlib.h>
+
+// A line for the first of its kind from this client, then for every power of
+// two, so that a client that sends nothing else cannot fill the log.
+static void complain(const td_server_peer *peer, uint64_t count,
+                     const char *what, const char *text)
+{
+    if ((count & (count - 1)) != 0) return;
+    td_log_text(TD_LOG_WARN, "server: %s: %s: %s (%llu so far)", peer->id, what,
+                text, (unsigned long long)count);
+}
+
+// Ends an observation that goes no further: counted, said, and the robot told.
+static void refuse(td_server *server, td_server_peer *peer,
+                   td_server_outcome outcome, const td_wire_ident *ident,
+                   td_err code, const char *text)
+{
+    pthread_mutex_lock(&server->device->lock);
+    td_server_core_ended(server->core, peer->number, outcome, ident->seq);
+    pthread_mutex_unlock(&server->device->lock);
+    complain(peer, ++peer->told[outcome], td_server_outcome_name(outcome),
+             text);
+    td_wire_action action;
+    td_server_answer_error(server->id, ident, code, text, &action);
+    td_server_request_put(peer, server->encoder, &action);
+}
+
+static td_err decode(td_server_reader *reader, td_server_request *request,
+                     td_errinfo *info)
+{
+    td_slice bytes;
+    TD_TRY(td_net_msg_bytes(request->msg, &bytes));
+    return td_wire_obs_decode(reader->decoder, bytes.data, bytes.size,
+                              &request->obs, info);
+}
+
+static td_err check_client(const td_server_peer *peer, td_wire_text client,
+                           td_errinfo *info)
+{
+    if (td_wire_text_is(client, peer->id)) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "client_uuid: is \"%.*s\" on the key of \"%s\"",
+                   (int)client.size, client.data, peer->id);
+}
+
+static td_err check(const td_server_peer *peer, td_server_reader *reader,
+                    const td_wire_obs *obs, td_errinfo *info)
+{
+    const td_server *server = peer->server;
+    TD_TRY(check_client(peer, obs->client, info));
+    TD_TRY(td_server_core_fits(server->core, obs, info));
+    return td_server_check_pictures(reader->pictures, server->spec, obs, info);
+}
+
+// Into the core, which may hand older ones back. What the core does not take is
+// given back, or lined up to be told of.
+static void offer_locked(td_server_request *request)
+{
+    static const char full[] =
+        "too many kinds of batches wait: try again, or send what others send";
+    td_server_peer *peer = request->peer;
+    td_server *server = peer->server;
+    const td_wire_ident *ident = &request->obs.ident;
+    td_server_dropped dropped;
+    if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
+    td_server_outcome outcome =
+        td_server_core_observe(server->core, peer->number, request->arrived_ns,
+                               &request->obs, request, &dropped);
+    td_server_request_drop_locked(server, &dropped);
+    if (outcome == TD_SERVER_REFUSED)
+        td_server_request_told_locked(server, request, TD_ERR_FULL, full);
+    else if (outcome != TD_SERVER_WAITING)
+        td_server_request_recycle_locked(server, request);
+    int64_t silence_ns = td_server_core_wake_ns(server->core);
+    if (silence_ns < server->planned_ns) td_event_signal(&server->wake);
+}
+
+// The kept chunk once more.
+static void send_again(td_server *server, td_server_request *kept)
+{
+    td_server_peer *peer = kept->peer;
+    const td_server_timing timing = {0};
+    td_wire_action action;
+    td_server_answer(server->id, &kept->item, server->spec->action_count,
+                     &timing, kept->chunk_id, &action);
+    pthread_mutex_lock(&server->device->lock);
+    action.superseded_count = td_server_core_superseded(
+        server->core, peer->number, action.superseded);
+    pthread_mutex_unlock(&server->device->lock);
+    td_server_request_put(peer, server->encoder, &action);
+    pthread_mutex_lock(&server->device->lock);
+    td_server_request_keep_locked(server, kept);
+    pthread_mutex_unlock(&server->device->lock);
+}
+
+// A robot missed an answer: from what is kept for it. Returns the kept chunk if
+// that is it.
+static td_server_request *find_again_locked(td_server_request *request)
+{
+    td_server_peer *peer = request->peer;
+    td_server *server = peer->server;
+    td_wire_obs *obs = &request->obs;
+    td_server_dropped dropped;
+    td_server_again again =
+        td_server_core_again(server->core, peer->number, request->arrived_ns,
+                             obs, request, &dropped);
+    td_server_request_drop_locked(server, &dropped);
+    if (again.found == TD_SERVER_FOUND_PREFIX) {
+        request->prefix = again.prefix;
+        obs->ident.seq = obs->again; // whose answer it will be
+    } else if (again.outcome == TD_SERVER_REFUSED) {
+        td_server_request_told_locked(server, request, TD_ERR_NOTFOUND,
+                                      "again: nothing of that seq is kept");
+    } else {
+        td_server_request_recycle_locked(server, request);
+    }
+    return again.chunk;
+}
+
+static void answer_again(td_server_request *request)
+{
+    td_server *server = request->peer->server;
+    pthread_mutex_lock(&server->device->lock);
+    td_server_request *kept = find_again_locked(request);
+    pthread_mutex_unlock(&server->device->lock);
+    if (kept) send_again(server, kept);
+}
+
+// Whose it must be when nothing but its seq can be read.
+static td_wire_ident present_ident(td_server *server,
+                                   const td_server_peer *peer, uint64_t seq)
+{
+    pthread_mutex_lock(&server->device->lock);
+    td_wire_ident ident = td_server_core_present(server->core, peer->number);
+    pthread_mutex_unlock(&server->device->lock);
+    ident.seq = seq;
+    return ident;
+}
+
+// Decoded, checked, and the engine is there to run it.
+static td_err read_loop(td_server_request *request, uint64_t seq,
+                        td_wire_ident *ret_ident,
+                        td_server_outcome *ret_outcome, td_errinfo *info)
+{
+    td_server_peer *peer = request->peer;
+    td_server *server = peer->server;
+    *ret_outcome = TD_SERVER_MALFORMED;
+    *ret_ident = present_ident(server, peer, seq);
+    TD_TRY(decode(&server->reader, request, info));
+    *ret_outcome = TD_SERVER_REFUSED;
+    *ret_ident = request->obs.ident;
+    TD_TRY(check(peer, &server->reader, &request->obs, info));
+    *ret_outcome = TD_SERVER_UNREADY;
+    return td_server_run_ready(server, info);
+}
+
+static void admit(td_server_request *request, uint64_t seq)
+{
+    td_server_peer *peer = request->peer;
+    td_server *server = peer->server;
+    td_errinfo info = {.text = "out of memory"};
+    td_wire_ident ident;
+    td_server_outcome outcome;
+    td_err err = read_loop(request, seq, &ident, &outcome, &info);
+    if (err != TD_OK) {
+        refuse(server, peer, outcome, &ident, err, info.text);
+        td_server_request_recycle(server, request);
+        return;
+    }
+    if (request->obs.has_again) {
+        answer_again(request);
+        return;
+    }
+    pthread_mutex_lock(&server->device->lock);
+    offer_locked(request);
+    pthread_mutex_unlock(&server->device->lock);
+}
+
+static td_err read_reset(td_server *server, const td_server_peer *peer,
+                         td_net_msg *msg, td_wire_reset *ret_reset,
+                         td_errinfo *info)
+{
+    td_slice bytes;
+    TD_TRY(td_net_msg_bytes(msg, &bytes));
+    TD_TRY(td_wire_reset_decode(server->reader.decoder, bytes.data, bytes.size,
+                                ret_reset, info));
+    return check_client(peer, ret_reset->client, info);
+}
+
+static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
+{
+    td_wire_reset reset;
+    td_errinfo info = {.text = "out of memory"};
+    if (read_reset(server, peer, msg, &reset, &info) == TD_OK) {
+        td_server_dropped dropped;
+        pthread_mutex_lock(&server->device->lock);
+        td_server_core_reset(server->core, peer->number, &reset, &dropped);
+        td_server_request_drop_locked(server, &dropped);
+        pthread_mutex_unlock(&server->device->lock);
+    } else {
+        atomic_fetch_add(&server->bad_resets, 1);
+        complain(peer, ++peer->bad_resets, "reset", info.text);
+    }
+    td_net_msg_free(msg);
+}
+
+// Those that a newer one displaced before the loop looked, as `outcome`.
+static void count_skipped(td_server *server, const td_server_peer *peer,
+                          const td_server_mail *mail, td_server_outcome outcome)
+{
+    td_server_core *core = server->core;
+    uint32_t number = peer->number;
+    pthread_mutex_lock(&server->device->lock);
+    // First, so that it is the named ones that are remembered.
+    for (uint64_t i = 0; i < mail->skipped_untold; i++)
+        td_server_core_ended(core, number, outcome, 0);
+    for (uint32_t i = 0; i < mail->skipped_count; i++)
+        td_server_core_ended(core, number, outcome, mail->skipped[i]);
+    for (uint64_t i = 0; i < mail->skipped_unnamed; i++)
+        td_server_core_ended(core, number, TD_SERVER_MALFORMED, 0);
+    pthread_mutex_unlock(&server->device->lock);
+}
+
+// What the callbacks left: the observation as a request, or NULL.
+static td_server_request *take_mail(td_server *server, td_server_peer *peer,
+                                    td_server_mail *ret_mail)
+{
+    td_server_inbox *inbox = &peer->inbox;
+    pthread_mutex_lock(&inbox->lock);
+    *ret_mail = inbox->mail;
+    inbox->mail = (td_server_mail){0};
+    pthread_mutex_unlock(&inbox->lock);
+    if (!ret_mail->msg) return NULL;
+    td_server_request *request = td_server_request_new(server);
+    if (!request) {
+        td_net_msg_free(ret_mail->msg);
+        atomic_fetch_add(&server->events_dropped, 1);
+        return NULL;
+    }
+    request->msg = ret_mail->msg;
+    request->peer = peer;
+    request->arrived_ns = ret_mail->arrived_ns;
+    return request;
+}
+
+void td_server_arrive_inbox(td_server *server, td_server_peer *peer)
+{
+    td_server_mail mail;
+    td_server_request *request = take_mail(server, peer, &mail);
+    if (mail.reset) take_reset(server, peer, mail.reset);
+    if (mail.skipped_count + mail.skipped_unnamed > 0)
+        count_skipped(server, peer, &mail, TD_SERVER_SUPERSEDED);
+    if (request) admit(request, mail.has_seq ? mail.seq : 0);
+}
+
+void td_server_arrive_refused(td_server *server, td_server_peer *peer,
+                              td_err code, const char *text)
+{
+    td_server_mail mail;
+    td_server_request *request = take_mail(server, peer, &mail);
+    if (mail.reset) td_net_msg_free(mail.reset);
+    count_skipped(server, peer, &mail, TD_SERVER_REFUSED);
+    if (!request) return;
+    bool readable = decode(&server->reader, request, NULL) == TD_OK;
+    td_wire_ident ident = {.boot = peer->boot, .seq = mail.seq};
+    if (readable) ident = request->obs.ident;
+    refuse(server, peer, readable ? TD_SERVER_REFUSED : TD_SERVER_MALFORMED,
+           &ident, code, text);
+    td_server_request_recycle(server, request);
+}
+
+static td_err read_arrival(td_server *server, td_server_request *request)
+{
+    td_server_reader *reader = &server->arrival_reader;
+    pthread_mutex_lock(&server->arrival_lock);
+    td_err err = decode(reader, request, NULL);
+    if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
+    pthread_mutex_unlock(&server->arrival_lock);
+    return err == TD_OK ? td_server_run_ready(server, NULL) : err;
+}
+
+// False: the peer is dormant, and the loop's to wake.
+static bool take_arrival(td_server_request *request, td_server_run **ret_runs)
+{
+    td_server_peer *peer = request->peer;
+    td_server *server = peer->server;
+    td_server_device *device = server->device;
+    pthread_mutex_lock(&device->lock);
+    bool taken = !peer->dormant;
+    *ret_runs = NULL;
+    if (peer->gone) {
+        td_server_core_ended(server->core, peer->number, TD_SERVER_DEPARTED, 0);
+        td_server_request_recycle_locked(server, request);
+    } else if (taken) {
+        offer_locked(request);
+        *ret_runs = td_server_run_form_locked(device);
+    }
+    pthread_mutex_unlock(&device->lock);
+    return taken;
+}
+
+bool td_server_arrive(td_server_peer *peer, td_net_msg *msg, int64_t arrived_ns)
+{
+    td_server *server = peer->server;
+    td_server_run *runs;
+    td_server_request *request = td_server_request_new(server);
+    if (!request) return false;
+    request->msg = msg;
+    request->peer = peer;
+    request->arrived_ns = arrived_ns;
+    if (read_arrival(server, request) != TD_OK || request->obs.has_again ||
+        !take_arrival(request, &runs)) {
+        request->msg = NULL; // stays the caller's
+        td_server_request_recycle(server, request);
+        return false;
+    }
+    td_server_run_start(runs);
+    return true;
+}

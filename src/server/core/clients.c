@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom the server takes, and for how long.
+#include "sched/heap.h"
+#include "server/core/parts.h"
+#include "wire/text.h"
+
+#include <assert.h>
+#include <string.h>
+
+typedef td_server_core_client client;
+
+const td_server_client *td_server_core_find_allowed(const td_server_core *core,
+                                                    td_wire_text id)
+{
+    const td_server_settings *s = &core->settings;
+    for (uint32_t i = 0; i < s->client_count; i++)
+        if (td_wire_text_is(id, s->clients[i].id)) return &s->clients[i];
+    return s->accept_unknown ? &s->unknown : NULL;
+}
+
+bool td_server_core_allows(const td_server_core *core, uint32_t number)
+{
+    td_wire_text id = td_wire_text_of(core->clients[number].id);
+    return td_server_core_find_allowed(core, id) != NULL;
+}
+
+static td_sched_member member_of(const td_server_core *core,
+                                 const td_server_client *allowed)
+{
+    return (td_sched_member){
+        .model = core->model.number,
+        .best_priority = allowed->best_priority,
+        .most_urgency = allowed->most_urgency,
+        .budget_ns = allowed->budget_ns,
+    };
+}
+
+void td_server_core_use(td_server_core *core,
+                        const td_server_settings *settings, bool precompute)
+{
+    core->settings.clients = settings->clients;
+    core->settings.client_count = settings->client_count;
+    core->settings.unknown = settings->unknown;
+    core->settings.accept_unknown = settings->accept_unknown;
+    core->model.precompute = precompute;
+    for (uint32_t i = 0; i < core->settings.capacity; i++) {
+        const client *c = &core->clients[i];
+        if (!c->attached) continue;
+        const td_server_client *allowed =
+            td_server_core_find_allowed(core, td_wire_text_of(c->id));
+        if (!allowed) continue;
+        td_sched_member member = member_of(core, allowed);
+        td_sched_allow(core->sched, c->member, &member);
+    }
+}
+
+static td_err find(const td_server_core *core, td_wire_text id,
+                   uint32_t *ret_client)
+{
+    for (uint32_t i = 0; i < core->settings.capacity; i++) {
+        const client *c = &core->clients[i];
+        if (!c->attached || !td_wire_text_is(id, c->id)) continue;
+        *ret_client = i;
+        return TD_OK;
+    }
+    return TD_ERR_NOTFOUND;
+}
+
+static td_err take_over(td_server_core *core, uint32_t number,
+                        const td_wire_attach *attach,
+                        td_server_dropped *ret_dropped, td_errinfo *info)
+{
+    client *c = &core->clients[number];
+    if (attach->boot < c->boot)
+        return td_fail(info, TD_ERR_DENIED,
+                       "a newer start of client %s (boot %llu) is attached; "
+                       "this one has boot %llu",
+                       c->id, (unsigned long long)c->boot,
+                       (unsigned long long)attach->boot);
+    if (attach->boot > c->boot)
+        td_server_core_start_anew(core, number, attach->boot, 0, ret_dropped);
+    c->route = attach->route;
+    return TD_OK;
+}
+
+static uint32_t free_place(const td_server_core *core)
+{
+    uint32_t number = 0;
+    while (number < core->settings.capacity && core->clients[number].attached)
+        number++;
+    return number;
+}
+
+static td_err add(td_server_core *core, int64_t now_ns,
+                  const td_wire_attach *attach, const td_server_client *allowed,
+                  uint32_t *ret_client, td_errinfo *info)
+{
+    client fresh = {
+        .attached = true, .boot = attach->boot, .route = attach->route};
+    memcpy(fresh.id, attach->client.data, attach->client.size);
+    uint32_t number = free_place(core);
+    td_sched_member member = member_of(core, allowed);
+    if (number == core->settings.capacity ||
+        td_server_turns_join(core->model.turns, fresh.id, &member,
+                             &fresh.member) != TD_OK)
+        return td_fail(info, TD_ERR_DENIED,
+                       "server %s has its %u clients and takes no more",
+                       core->settings.server_id, core->settings.capacity);
+    core->clients[number] = fresh;
+    core->client_count++;
+    core->counts.attached++;
+    td_sched_cadence_arrived(core->cadence, number, now_ns);
+    *ret_client = number;
+    return TD_OK;
+}
+
+static td_err attach_checked(td_server_core *core, int64_t now_ns,
+                             const td_wire_attach *attach, uint32_t *ret_client,
+                             td_server_dropped *ret_dropped, td_errinfo *info)
+{
+    td_wire_text id = attach->client;
+    if (core->state != TD_WIRE_READY && core->state != TD_WIRE_DEGRADED)
+        return td_fail(info, TD_ERR_DENIED, "server %s is %s",
+                       core->settings.server_id,
+                       td_wire_server_state_name(core->state));
+    if (id.size > TD_WIRE_MAX_NAME)
+        return td_fail(info, TD_ERR_DENIED, "client_uuid is too long");
+    const td_server_client *allowed = td_server_core_find_allowed(core, id);
+    if (!allowed)
+        return td_fail(info, TD_ERR_DENIED,
+                       "client %.*s is not in the manifest of server %s: list "
+                       "it under clients, or set accept_unknown",
+                       (int)id.size, id.data, core->settings.server_id);
+    uint32_t number;
+    if (find(core, id, &number) != TD_OK)
+        return add(core, now_ns, attach, allowed, ret_client, info);
+    TD_TRY(take_over(core, number, attach, ret_dropped, info));
+    *ret_client = number;
+    return TD_OK;
+}
+
+td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
+                             const td_wire_attach *attach, uint32_t *ret_client,
+                             td_server_dropped *ret_dropped, td_errinfo *info)
+{
+    *ret_dropped = (td_server_dropped){0};
+    td_err err =
+        attach_checked(core, now_ns, attach, ret_client, ret_dropped, info);
+    if (err != TD_OK) td_server_core_refused(core);
+    return err;
+}
+
+void td_server_core_refused(td_server_core *core)
+{
+    core->counts.refused_attach++;
+}
+
+td_err td_server_core_detach(td_server_core *core, const char *id,
+                             uint64_t boot, uint32_t *ret_client,
+                             td_server_dropped *ret_dropped)
+{
+    uint32_t number;
+    TD_TRY(find(core, td_wire_text_of(id), &number));
+    client *c = &core->clients[number];
+    if (c->boot != boot) return TD_ERR_NOTFOUND;
+    if (c->running) return TD_ERR_BUSY;
+    *ret_dropped = (td_server_dropped){0};
+    td_server_core_let_go(core, number, ret_dropped);
+    td_server_turns_leave(core->model.turns, c->member);
+    td_sched_cadence_forget(core->cadence, number);
+    c->attached = false;
+    core->client_count--;
+    core->counts.departed++;
+    *ret_client = number;
+    return TD_OK;
+}
+
+bool td_server_core_cadence(td_server_core *core, int64_t now_ns,
+                            td_sched_cadence_event *ret_event)
+{
+    while (td_sched_cadence_next(core->cadence, now_ns, ret_event)) {
+        const client *c = &core->clients[ret_event->client];
+        if (ret_event->kind == TD_SCHED_CADENCE_WAKE) {
+            core->counts.expected++;
+            return true;
+        }
+        if (!c->waiting && !c->running) {
+            core->counts.gone++;
+            return true;
+        }
+        td_sched_cadence_arrived(core->cadence, ret_event->client, now_ns);
+    }
+    return false;
+}
+
+int64_t td_server_core_wake_ns(const td_server_core *core)
+{
+    return td_sched_cadence_wake_ns(core->cadence);
+}

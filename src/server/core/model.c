@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What the model takes and gives: said to who asks, held against what comes.
+#include "server/core/parts.h"
+#include "wire/text.h"
+
+#include <string.h>
+
+static void describe_model(const td_engine_spec *spec, td_wire_status *status)
+{
+    status->model_id = td_wire_text_of(spec->model_id);
+    status->model_version = td_wire_text_of(spec->model_version);
+    memcpy(status->cameras, spec->cameras, sizeof status->cameras);
+    status->camera_count = spec->camera_count;
+    memcpy(status->actions, spec->actions, sizeof status->actions);
+    status->action_count = spec->action_count;
+    memcpy(status->states, spec->states, sizeof status->states);
+    status->state_count = spec->state_count;
+    status->action_dim = spec->action_count;
+    status->max_actions_per_chunk = spec->chunk_rows;
+    status->step_period_us = spec->step_period_us;
+    status->rtc = spec->rtc;
+}
+
+static void describe_features(const td_engine_spec *spec,
+                              td_wire_status *status)
+{
+    status->features[0] = (td_wire_feature){
+        .name = td_wire_text_of("state"),
+        .dtype = TD_WIRE_F32,
+        .rank = 1,
+        .shape = {spec->state_count},
+    };
+    for (uint32_t i = 0; i < spec->camera_count; i++)
+        status->features[i + 1] = (td_wire_feature){
+            .name = spec->cameras[i].name,
+            .dtype = TD_WIRE_U8,
+            .rank = 3,
+            .shape = {spec->cameras[i].height, spec->cameras[i].width, 3},
+        };
+    status->feature_count = spec->camera_count + 1;
+}
+
+void td_server_core_status(const td_server_core *core,
+                           td_wire_status *ret_status)
+{
+    td_wire_status *status = ret_status;
+    *status = (td_wire_status){
+        .server = td_wire_text_of(core->settings.server_id),
+        .server_boot = core->settings.boot,
+        .state = core->state,
+        .capacity = core->settings.capacity,
+        .clients = core->client_count,
+        .load = (float)core->client_count / (float)core->settings.capacity,
+    };
+    describe_model(core->spec, status);
+    describe_features(core->spec, status);
+}
+
+static const td_wire_image *find_image(const td_wire_obs *obs,
+                                       td_wire_text name)
+{
+    for (uint32_t i = 0; i < obs->image_count; i++)
+        if (td_wire_text_same(obs->images[i].name, name))
+            return &obs->images[i];
+    return NULL;
+}
+
+static td_err fits_camera(const td_wire_obs *obs, const td_wire_camera *camera,
+                          td_errinfo *info)
+{
+    const td_wire_image *image = find_image(obs, camera->name);
+    int size = (int)camera->name.size;
+    const char *name = camera->name.data;
+    if (!image)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "images.%.*s: missing, the model wants %ux%u", size,
+                       name, camera->height, camera->width);
+    const uint32_t *shape = image->shape;
+    if (shape[0] == 0 && image->codec != TD_WIRE_RAW)
+        return TD_OK; // its codec tells
+    if (shape[0] == camera->height && shape[1] == camera->width &&
+        shape[2] == 3)
+        return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "images.%.*s: is %ux%ux%u, the model wants %ux%ux3", size,
+                   name, shape[0], shape[1], shape[2], camera->height,
+                   camera->width);
+}
+
+td_err td_server_core_fits(const td_server_core *core, const td_wire_obs *obs,
+                           td_errinfo *info)
+{
+    const td_engine_spec *spec = core->spec;
+    if (obs->has_rtc && !spec->rtc)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "rtc: model %s cannot do real-time chunking",
+                       spec->model_id);
+    if (obs->has_again) return TD_OK; // the model has seen it
+    const td_wire_tensor *state = &obs->state;
+    if (state->dtype != TD_WIRE_F32 || state->rank != 1 ||
+        state->shape[0] != spec->state_count)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "state: is rank %u, %u x %s, the model wants %u x <f4",
+                       state->rank, state->shape[0],
+                       td_wire_dtype_name(state->dtype), spec->state_count);
+    for (uint32_t i = 0; i < spec->camera_count; i++)
+        TD_TRY(fits_camera(obs, &spec->cameras[i], info));
+    return TD_OK;
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0
+// What becomes of what the clients send.
+#include "sched/heap.h"
+#include "server/core/parts.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define MOST_BUDGET_US INT64_C(3600000000)
+
+typedef td_server_core_client client;
+
+void td_server_core_remember(client *c, uint64_t seq)
+{
+    if (c->superseded_count == TD_WIRE_MAX_SUPERSEDED) {
+        memmove(c->superseded, c->superseded + 1,
+                (TD_WIRE_MAX_SUPERSEDED - 1) * sizeof c->superseded[0]);
+        c->superseded_count--;
+    }
+    c->superseded[c->superseded_count++] = seq;
+}
+
+void td_server_core_drop(td_server_dropped *dropped, td_sched_request request)
+{
+    if (!request.payload) return;
+    assert(dropped->count < TD_COUNT_OF(dropped->requests));
+    dropped->requests[dropped->count++] = request;
+}
+
+void td_server_core_end_waiting(td_server_core *core, td_server_outcome outcome)
+{
+    core->counts.outcomes[TD_SERVER_WAITING]--;
+    core->counts.outcomes[outcome]++;
+}
+
+static td_sched_request take_waiting(td_server_core *core, client *c)
+{
+    td_sched_ended ended = {0};
+    if (!td_sched_clear(core->sched, c->member, &ended)) return ended.request;
+    c->waiting = false;
+    return ended.request;
+}
+
+void td_server_core_let_go(td_server_core *core, uint32_t number,
+                           td_server_dropped *dropped)
+{
+    client *c = &core->clients[number];
+    td_sched_request waiting = take_waiting(core, c);
+    if (waiting.payload) td_server_core_end_waiting(core, TD_SERVER_DEPARTED);
+    if (c->unasked.payload)
+        td_server_core_end_waiting(core, TD_SERVER_DEPARTED);
+    td_server_core_drop(dropped, waiting);
+    td_server_core_drop(dropped, c->unasked);
+    td_server_core_drop(dropped, c->chunk);
+    c->unasked = c->chunk = (td_sched_request){0};
+    if (core->prefixes)
+        dropped->prefix = td_sched_prefixes_reset(core->prefixes, number);
+}
+
+void td_server_core_start_anew(td_server_core *core, uint32_t number,
+                               uint64_t boot, uint64_t episode,
+                               td_server_dropped *ret_dropped)
+{
+    client *c = &core->clients[number];
+    bool same_start = boot == c->boot;
+    if (!same_start) {
+        c->seq = 0;
+        c->superseded_count = 0;
+    }
+    c->boot = boot;
+    c->episode = episode;
+    if (same_start && c->waiting) td_server_core_remember(c, c->waiting_seq);
+    if (same_start && c->unasked.payload)
+        td_server_core_remember(c, c->unasked.seq);
+    td_server_core_let_go(core, number, ret_dropped);
+}
+
+void td_server_core_ended(td_server_core *core, uint32_t number,
+                          td_server_outcome outcome, uint64_t seq)
+{
+    core->counts.received++;
+    core->counts.outcomes[outcome]++;
+    if (outcome == TD_SERVER_SUPERSEDED)
+        td_server_core_remember(&core->clients[number], seq);
+}
+
+static td_server_outcome classify(const client *c, const td_wire_ident *ident)
+{
+    if (ident->boot < c->boot) return TD_SERVER_OLD_BOOT;
+    if (ident->boot > c->boot) return TD_SERVER_WAITING;
+    if (ident->episode < c->episode) return TD_SERVER_OLD_EPISODE;
+    if (ident->seq <= c->seq) return TD_SERVER_OLD_SEQ;
+    return TD_SERVER_WAITING;
+}
+
+// What must be the same in a batch, beside the model: real-time chunking with
+// as many promised rows, and tensors of the same names and shapes.
+uint64_t td_server_core_mix(const td_wire_obs *obs, bool decode)
+{
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+#define TD_MIX(value) (hash = (hash ^ (value)) * UINT64_C(0x100000001b3))
+    TD_MIX(decode);
+    TD_MIX(obs->has_rtc);
+    TD_MIX(obs->has_rtc ? obs->rtc_prefix.shape[0] : 0);
+    for (uint32_t i = 0; i < obs->tensor_count; i++) {
+        const td_wire_named *named = &obs->tensors[i];
+        for (uint32_t j = 0; j < named->name.size; j++)
+            TD_MIX((unsigned char)named->name.data[j]);
+        TD_MIX(named->tensor.dtype);
+        for (uint32_t j = 0; j < named->tensor.rank; j++)
+            TD_MIX(named->tensor.shape[j]);
+    }
+#undef TD_MIX
+    return hash;
+}
+
+static int64_t due_ns(const td_wire_obs *obs, int64_t now_ns)
+{
+    if (!obs->has_budget || obs->budget_us > MOST_BUDGET_US)
+        return TD_SCHED_NEVER_NS;
+    return now_ns + (obs->budget_us > 0 ? obs->budget_us * 1000 : 0);
+}
+
+td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
+                                        int64_t now_ns,
+                                        const td_server_core_item *item,
+                                        td_server_dropped *dropped)
+{
+    client *c = &core->clients[number];
+    const td_wire_obs *obs = item->obs;
+    td_sched_ended ended;
+    const td_sched_item waits = {
+        .member = c->member,
+        .payload = item->payload,
+        .seq = item->seq,
+        .mix = item->mix,
+        .due_ns = due_ns(obs, now_ns),
+        .useless_ns = TD_SCHED_NEVER_NS, // a robot that holds does not age
+        .expected_ns = td_sched_cadence_expected_ns(core->cadence, number),
+        .priority = obs->priority,
+        .urgency = obs->urgency,
+        .steps = obs->has_steps_remaining ? obs->steps_remaining
+                                          : TD_SCHED_STEPS_UNSET,
+    };
+    if (td_sched_submit(core->sched, now_ns, &waits, &ended) !=
+        TD_SCHED_WAITING)
+        return TD_SERVER_REFUSED;
+    c->waiting = true;
+    c->waiting_seq = item->seq;
+    if (ended.request.payload) {
+        td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
+        td_server_core_remember(c, ended.request.seq);
+        td_server_core_drop(dropped, ended.request);
+    }
+    return TD_SERVER_WAITING;
+}
+
+// Kept until it is asked for; the newest alone.
+static td_server_outcome put_aside(td_server_core *core, client *c,
+                                   int64_t now_ns,
+                                   const td_server_core_item *item,
+                                   td_server_dropped *dropped)
+{
+    if (c->unasked.payload) {
+        td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
+        td_server_core_remember(c, c->unasked.seq);
+        td_server_core_drop(dropped, c->unasked);
+    }
+    c->unasked = (td_sched_request){item->payload, item->seq, now_ns, now_ns};
+    c->unasked_mix = item->mix;
+    return TD_SERVER_WAITING;
+}
+
+// Attaching began the silence; the first observation begins the cadence.
+static void keep_time(td_server_core *core, uint32_t number, int64_t now_ns)
+{
+    client *c = &core->clients[number];
+    if (!c->came) td_sched_cadence_forget(core->cadence, number);
+    c->came = true;
+    td_sched_cadence_arrived(core->cadence, number, now_ns);
+}
+
+td_server_outcome td_server_core_come(td_server_core *core, uint32_t number,
+                                      int64_t now_ns,
+                                      const td_wire_ident *ident,
+                                      td_server_dropped *dropped)
+{
+    client *c = &core->clients[number];
+    td_server_outcome outcome = classify(c, ident);
+    if (outcome != TD_SERVER_WAITING) return outcome;
+    if (ident->boot != c->boot || ident->episode != c->episode)
+        td_server_core_start_anew(core, number, ident->boot, ident->episode,
+                                  dropped);
+    c->seq = ident->seq;
+    keep_time(core, number, now_ns);
+    return outcome;
+}
+
+td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
+                                         int64_t now_ns, const td_wire_obs *obs,
+                                         void *payload,
+                                         td_server_dropped *ret_dropped)
+{
+    const td_server_core_item item = {obs, obs->ident.seq,
+                                      td_server_core_mix(obs, false), payload};
+    *ret_dropped = (td_server_dropped){0};
+    td_server_outcome outcome =
+        td_server_core_come(core, number, now_ns, &obs->ident, ret_dropped);
+    if (outcome == TD_SERVER_WAITING)
+        outcome = core->model.precompute
+                      ? td_server_core_submit(core, number, now_ns, &item,
+                                              ret_dropped)
+                      : put_aside(core, &core->clients[number], now_ns, &item,
+                                  ret_dropped);
+    core->counts.received++;
+    core->counts.outcomes[outcome]++;
+    return outcome;
+}
+
+td_wire_ident td_server_core_present(const td_server_core *core,
+                                     uint32_t number)
+{
+    const client *c = &core->clients[number];
+    return (td_wire_ident){c->boot, c->route, c->episode, c->seq};
+}
+
+void td_server_core_reset(td_server_core *core, uint32_t number,
+                          const td_wire_reset *reset,
+                          td_server_dropped *ret_dropped)
+{
+    const client *c = &core->clients[number];
+    *ret_dropped = (td_server_dropped){0};
+    if (reset->boot != c->boot || reset->episode <= c->episode) return;
+    td_server_core_start_anew(core, number, reset->boot, reset->episode,
+                              ret_dropped);
+}
+
+bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
+                            td_sched_request *ret_request)
+{
+    for (uint32_t i = 0; i < core->settings.capacity; i++) {
+        client *c = &core->clients[i];
+        if (!c->attached || !c->waiting) continue;
+        *ret_request = take_waiting(core, c);
+        *ret_client = i;
+        td_server_core_end_waiting(core, TD_SERVER_UNREADY);
+        return true;
+    }
+    return false;
+}
+
+void td_server_core_started(td_server_core *core, uint32_t number,
+                            uint64_t ticket)
+{
+    client *c = &core->clients[number];
+    assert(c->waiting && !c->running);
+    c->waiting = false;
+    c->running = true;
+    c->ticket = ticket;
+    c->running_boot = c->boot;
+    c->running_episode = c->episode;
+    c->running_seq = c->waiting_seq;
+    td_server_core_end_waiting(core, TD_SERVER_RUNNING);
+}
+
+bool td_server_core_is_present(const client *c)
+{
+    return c->running_boot == c->boot && c->running_episode == c->episode;
+}
+
+uint32_t
+td_server_core_superseded(td_server_core *core, uint32_t number,
+                          uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED])
+{
+    client *c = &core->clients[number];
+    // A robot drops the answer to an earlier start or episode of its own, and
+    // what such an answer tells; the next one will tell it.
+    if (!td_server_core_is_present(c)) return 0;
+    uint32_t count = c->superseded_count;
+    memcpy(ret_superseded, c->superseded, count * sizeof c->superseded[0]);
+    c->superseded_count = 0;
+    return count;
+}
+
+td_server_outcome td_server_core_done(td_server_core *core, uint32_t number,
+                                      int64_t now_ns, td_server_outcome outcome,
+                                      int64_t device_ns)
+{
+    client *c = &core->clients[number];
+    assert(c->running);
+    bool answered = outcome == TD_SERVER_ANSWERED;
+    bool again = td_sched_done(core->sched, now_ns, c->ticket,
+                               answered ? TD_SCHED_ANSWERED : TD_SCHED_FAILED,
+                               device_ns) == TD_SCHED_WAITING;
+    c->running = false;
+    if (again) {
+        outcome = TD_SERVER_WAITING;
+        c->waiting = true;
+        c->waiting_seq = c->running_seq;
+    }
+    if (again && !td_server_core_is_present(c)) {
+        outcome = TD_SERVER_DEPARTED;
+        (void)take_waiting(core, c);
+    }
+    core->counts.outcomes[TD_SERVER_RUNNING]--;
+    core->counts.outcomes[outcome]++;
+    return outcome;
+}
+
+void td_server_core_rerun(td_server_core *core)
+{
+    core->counts.rerun++;
+}
+
+void td_server_core_offended(td_server_core *core)
+{
+    core->counts.offenders++;
+}
