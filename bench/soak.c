@@ -86,8 +86,8 @@ static uint64_t counter(const td_wire_metrics *metrics, const char *name)
 static void on_metrics(void *user, const td_net_sample *sample)
 {
     static const td_server_outcome told[] = {
-        TD_SERVER_ANSWERED, TD_SERVER_FAILED, TD_SERVER_REFUSED,
-        TD_SERVER_MALFORMED};
+        TD_SERVER_ANSWERED, TD_SERVER_FAILED, TD_SERVER_UNREADY,
+        TD_SERVER_REFUSED,  TD_SERVER_STALE,  TD_SERVER_MALFORMED};
     server_counts *counts = user;
     const td_wire_metrics *metrics = &counts->metrics;
     if (!sample->whole ||

@@ -1,11 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/align.h"
 
-const td_server_align_settings td_server_align_defaults = {
-    .staleness_us = 1000 * 1000,
-    .alignment_us = 20 * 1000,
-};
-
 static void add(td_server_align_ages *ages, td_wire_text name,
                 const td_wire_tensor *tensor)
 {

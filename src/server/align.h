@@ -13,8 +13,8 @@ typedef struct td_server_align_settings {
     int64_t alignment_us; // ages further apart than this are counted
 } td_server_align_settings;
 
-// 1 s and 20 ms.
-extern const td_server_align_settings td_server_align_defaults;
+#define TD_SERVER_ALIGN_DEFAULTS                                               \
+    {.staleness_us = 1000 * 1000, .alignment_us = 20 * 1000}
 
 // Of those that say one. All zeros: none does.
 typedef struct td_server_align_ages {

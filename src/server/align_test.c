@@ -9,8 +9,7 @@
 
 #define NONE (-1)
 
-static const td_server_align_settings settings = {.staleness_us = 1000000,
-                                                  .alignment_us = 20000};
+static const td_server_align_settings settings = TD_SERVER_ALIGN_DEFAULTS;
 
 static void set_age(td_wire_tensor *tensor, int64_t age_us)
 {

@@ -158,6 +158,8 @@ static td_err read_loop(td_server_request *request, uint64_t seq,
     *ret_outcome = TD_SERVER_REFUSED;
     *ret_ident = request->obs.ident;
     TD_TRY(check(peer, &server->reader, &request->obs, info));
+    *ret_outcome = TD_SERVER_STALE;
+    TD_TRY(td_server_core_fresh(server->core, &request->obs, info));
     *ret_outcome = TD_SERVER_UNREADY;
     return td_server_run_ready(server, info);
 }
@@ -284,7 +286,9 @@ static td_err read_arrival(td_server *server, td_server_request *request)
     td_err err = decode(reader, request, NULL);
     if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
     pthread_mutex_unlock(&server->arrival_lock);
-    return err == TD_OK ? td_server_run_ready(server, NULL) : err;
+    TD_TRY(err);
+    TD_TRY(td_server_core_fresh(server->core, &request->obs, NULL));
+    return td_server_run_ready(server, NULL);
 }
 
 // False: the peer is dormant, and the loop's to wake.

@@ -26,6 +26,7 @@
     X(UNREADY, "unready")       /* the engine is not there; told */            \
     X(SUPERSEDED, "superseded") /* by a newer one of the same client */        \
     X(REFUSED, "refused")       /* does not fit the model; told */             \
+    X(STALE, "stale")           /* of values that are too old; told */         \
     X(MALFORMED, "malformed")   /* could not be decoded */                     \
     X(OLD_BOOT, "old_boot")                                                    \
     X(OLD_EPISODE, "old_episode")                                              \
@@ -46,10 +47,11 @@ const char *td_server_outcome_name(td_server_outcome outcome);
     X(attached, "attached")                                                    \
     X(refused_attach, "refused_attach")                                        \
     X(departed, "clients_departed")                                            \
-    X(gone, "clients_gone")   /* silent for too long; departed too */          \
-    X(expected, "expected")   /* observations that were warmed up for */       \
-    X(rerun, "rerun_alone")   /* of a batch that failed */                     \
-    X(offenders, "offenders") /* failed alone too */                           \
+    X(gone, "clients_gone")     /* silent for too long; departed too */        \
+    X(expected, "expected")     /* observations that were warmed up for */     \
+    X(rerun, "rerun_alone")     /* of a batch that failed */                   \
+    X(offenders, "offenders")   /* failed alone too */                         \
+    X(misaligned, "misaligned") /* of values too far apart; served */          \
     X(kept_chunk_hits, "kept_chunk_hits")                                      \
     X(prefix_hits, "prefix_hits")                                              \
     X(again_misses, "again_misses") /* asked for what is not kept */
@@ -84,6 +86,7 @@ typedef struct td_server_core_model {
     bool precompute;
     uint64_t prefix_bytes; // 0: none is kept
     int64_t prefix_age_ns;
+    td_server_align_settings inputs;
 } td_server_core_model;
 
 typedef struct td_server_counts {
@@ -160,6 +163,12 @@ TD_NODISCARD td_err td_server_core_fits(const td_server_core *core,
                                         const td_wire_obs *obs,
                                         td_errinfo *info);
 
+// Whether an observation's values are young enough. LIMIT with whose is not,
+// how old it is and how old it may be. Any thread.
+TD_NODISCARD td_err td_server_core_fresh(const td_server_core *core,
+                                         const td_wire_obs *obs,
+                                         td_errinfo *info);
+
 // A decoded observation of an attached client came. With WAITING the core holds
 // the payload, and hands back what it displaced. With any other outcome the
 // caller keeps it; REFUSED: too many kinds of batches wait.
@@ -221,7 +230,7 @@ td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
                                          int64_t now_ns);
 
 // Counts an observation that ended before it came this far: MALFORMED, REFUSED,
-// UNREADY, or SUPERSEDED with its seq.
+// STALE, UNREADY, or SUPERSEDED with its seq.
 void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq);
 

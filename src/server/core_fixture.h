@@ -76,6 +76,7 @@ static inline td_server_core_model model_of(const td_engine_spec *spec,
         .turns = turns,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
         .precompute = true,
+        .inputs = TD_SERVER_ALIGN_DEFAULTS,
     };
 }
 

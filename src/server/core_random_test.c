@@ -114,9 +114,10 @@ static void reset_one(world *w, uint32_t who)
 static void end_one(world *w, uint32_t who)
 {
     static const td_server_outcome early[] = {
-        TD_SERVER_MALFORMED, TD_SERVER_REFUSED, TD_SERVER_SUPERSEDED};
-    td_server_core_ended(w->core, (uint32_t)w->number[who], early[below(w, 3)],
-                         ++w->seq);
+        TD_SERVER_MALFORMED, TD_SERVER_REFUSED, TD_SERVER_STALE,
+        TD_SERVER_SUPERSEDED};
+    td_server_core_ended(w->core, (uint32_t)w->number[who],
+                         early[below(w, TD_COUNT_OF(early))], ++w->seq);
 }
 
 static void run_some(world *w)

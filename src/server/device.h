@@ -12,6 +12,7 @@
 #include "engine/engine.h"
 #include "sched/cadence.h"
 #include "sched/sched.h"
+#include "server/align.h"
 
 typedef struct td_server_device_settings {
     td_sched_policy policy;
@@ -32,6 +33,7 @@ typedef struct td_server_model_settings {
     bool precompute;           // run what comes; else only what is asked for
     uint64_t prefix_bytes;     // that may be kept; 0: none is
     int64_t prefix_age_ns;     // one that was not used for so long may go
+    td_server_align_settings inputs;
 } td_server_model_settings;
 
 // Batches by slack, 2 in flight, precompute, no prefixes.

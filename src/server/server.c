@@ -167,6 +167,7 @@ static td_err make_core(td_server *server, const td_server_config *config,
         .cadence = server->device->cadence,
         .precompute = config->model.precompute,
         .prefix_age_ns = config->model.prefix_age_ns,
+        .inputs = config->model.inputs,
     };
     // Nothing is woken for an engine that cannot be warmed.
     if (!server->engine->ops->warm) model.cadence.wake_samples = UINT32_MAX;

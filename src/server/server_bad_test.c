@@ -139,6 +139,62 @@ static void an_observation_that_does_not_fit_is_told_and_counted(void **state)
     assert_int_equal(client_hear(c)->error_code.size, 0);
 }
 
+// An observation with another value beside its state, each of its own age.
+static td_wire_obs aged_obs(client *c, uint64_t seq, int64_t state_us,
+                            int64_t force_us)
+{
+    static const float force[1] = {9.81f};
+    td_wire_obs obs = client_obs(c, seq);
+    obs.state.has_age = true;
+    obs.state.age_us = state_us;
+    obs.tensors[0] = (td_wire_named){.name = td_wire_text_of("force"),
+                                     .tensor = {.dtype = TD_WIRE_F32,
+                                                .rank = 1,
+                                                .shape = {1},
+                                                .data = force,
+                                                .size = sizeof force,
+                                                .has_age = true,
+                                                .age_us = force_us}};
+    obs.tensor_count = 1;
+    return obs;
+}
+
+static void values_that_are_too_old_are_told_and_counted(void **state)
+{
+    world *w = *state;
+    w->config.model.inputs.staleness_us = 50000;
+    world_open(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    td_wire_obs obs = aged_obs(c, 1, 45000, 50001);
+    client_send(c, &obs);
+    const td_wire_action *answer = client_hear(c);
+    assert_true(td_wire_text_is(answer->error_code, "LIMIT"));
+    assert_true(td_wire_text_is(answer->error_text,
+                                "force: is 50.001 ms old, at most 50 ms are "
+                                "taken"));
+    obs = aged_obs(c, 2, 45000, 50000);
+    client_send(c, &obs);
+    assert_int_equal(client_hear(c)->error_code.size, 0);
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_STALE], 1);
+    assert_int_equal(world_counts(w).misaligned, 0);
+}
+
+static void values_of_different_moments_are_counted_and_served(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    static const int64_t force_us[] = {1000, 21000, 21001, 900000};
+    for (uint64_t i = 0; i < TD_COUNT_OF(force_us); i++) {
+        td_wire_obs obs = aged_obs(c, i + 1, 1000, force_us[i]);
+        client_send(c, &obs);
+        assert_int_equal(client_hear(c)->error_code.size, 0);
+    }
+    assert_int_equal(world_counts(w).misaligned, 2);
+}
+
 // The bytes of an observation whose first state value is not a number.
 static size_t make_nan(client *c, uint64_t seq, unsigned char *ret_bytes,
                        size_t room)
@@ -276,6 +332,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         WORLD_TEST(an_observation_that_does_not_fit_is_told_and_counted),
+        WORLD_TEST(values_that_are_too_old_are_told_and_counted),
+        WORLD_TEST(values_of_different_moments_are_counted_and_served),
         WORLD_TEST(a_message_that_cannot_be_read_is_told_and_counted),
         WORLD_TEST(random_bytes_do_not_disturb_the_others),
         WORLD_TEST(a_reset_drops_what_waits_and_a_strange_one_does_not),

@@ -196,6 +196,21 @@ td_server_outcome td_server_core_come(td_server_core *core, uint32_t number,
     return outcome;
 }
 
+td_err td_server_core_fresh(const td_server_core *core, const td_wire_obs *obs,
+                            td_errinfo *info)
+{
+    td_server_align_ages ages;
+    td_server_align_ages_of(obs, &ages);
+    return td_server_align_check(&core->model.inputs, &ages, info);
+}
+
+static bool is_misaligned(const td_server_core *core, const td_wire_obs *obs)
+{
+    td_server_align_ages ages;
+    td_server_align_ages_of(obs, &ages);
+    return td_server_align_misaligned(&core->model.inputs, &ages);
+}
+
 td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                          int64_t now_ns, const td_wire_obs *obs,
                                          void *payload,
@@ -214,6 +229,8 @@ td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                   ret_dropped);
     core->counts.received++;
     core->counts.outcomes[outcome]++;
+    core->counts.misaligned +=
+        outcome == TD_SERVER_WAITING && is_misaligned(core, obs);
     return outcome;
 }
 
