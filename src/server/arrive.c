@@ -60,6 +60,15 @@ static td_err check(const td_server_peer *peer, td_server_reader *reader,
     return td_server_check_pictures(reader->pictures, server->spec, obs, info);
 }
 
+static td_err check_fresh(td_server *server, const td_wire_obs *obs,
+                          td_errinfo *info)
+{
+    pthread_mutex_lock(&server->device->lock);
+    td_err err = td_server_core_fresh(server->core, obs, info);
+    pthread_mutex_unlock(&server->device->lock);
+    return err;
+}
+
 // Into the core, which may hand older ones back. What the core does not take is
 // given back, or lined up to be told of.
 static void offer_locked(td_server_request *request)
@@ -159,7 +168,7 @@ static td_err read_loop(td_server_request *request, uint64_t seq,
     *ret_ident = request->obs.ident;
     TD_TRY(check(peer, &server->reader, &request->obs, info));
     *ret_outcome = TD_SERVER_STALE;
-    TD_TRY(td_server_core_fresh(server->core, &request->obs, info));
+    TD_TRY(check_fresh(server, &request->obs, info));
     *ret_outcome = TD_SERVER_UNREADY;
     return td_server_run_ready(server, info);
 }
@@ -286,24 +295,26 @@ static td_err read_arrival(td_server *server, td_server_request *request)
     td_err err = decode(reader, request, NULL);
     if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
     pthread_mutex_unlock(&server->arrival_lock);
-    TD_TRY(err);
-    TD_TRY(td_server_core_fresh(server->core, &request->obs, NULL));
-    return td_server_run_ready(server, NULL);
+    return err == TD_OK ? td_server_run_ready(server, NULL) : err;
 }
 
-// False: the peer is dormant, and the loop's to wake.
+// False: the loop's, to wake a peer that is dormant or refuse what is stale.
 static bool take_arrival(td_server_request *request, td_server_run **ret_runs)
 {
     td_server_peer *peer = request->peer;
     td_server *server = peer->server;
     td_server_device *device = server->device;
     pthread_mutex_lock(&device->lock);
-    bool taken = !peer->dormant;
+    bool taken = true;
     *ret_runs = NULL;
     if (peer->gone) {
         td_server_core_ended(server->core, peer->number, TD_SERVER_DEPARTED, 0);
         td_server_request_recycle_locked(server, request);
-    } else if (taken) {
+    } else if (peer->dormant ||
+               td_server_core_fresh(server->core, &request->obs, NULL) !=
+                   TD_OK) {
+        taken = false;
+    } else {
         offer_locked(request);
         *ret_runs = td_server_run_form_locked(device);
     }

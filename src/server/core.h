@@ -116,10 +116,11 @@ TD_NODISCARD td_err td_server_core_new(const td_server_settings *settings,
 void td_server_core_free(td_server_core *core);
 TD_AUTO_FREE(td_server_core, td_server_core_free)
 
-// Whom it takes from now on, what they are allowed and whether it computes
-// ahead; the rest stays as it was. Borrows as before.
+// Whom it takes from now on, what they are allowed, whether it computes ahead
+// and how old values may be; the rest stays as it was. Borrows as before.
 void td_server_core_use(td_server_core *core,
-                        const td_server_settings *settings, bool precompute);
+                        const td_server_settings *settings,
+                        const td_server_model_settings *model);
 
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state);
 
@@ -164,7 +165,7 @@ TD_NODISCARD td_err td_server_core_fits(const td_server_core *core,
                                         td_errinfo *info);
 
 // Whether an observation's values are young enough. LIMIT with whose is not,
-// how old it is and how old it may be. Any thread.
+// how old it is and how old it may be.
 TD_NODISCARD td_err td_server_core_fresh(const td_server_core *core,
                                          const td_wire_obs *obs,
                                          td_errinfo *info);

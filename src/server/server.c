@@ -334,7 +334,7 @@ td_err td_server_use(td_server *server, const td_server_settings *settings,
     td_err err = td_server_turns_set(server->device->turns, server->model,
                                      server->spec, model);
     if (err == TD_OK) {
-        td_server_core_use(server->core, settings, model->precompute);
+        td_server_core_use(server->core, settings, model);
         server->changed = true;
         td_event_signal(&server->wake);
     }

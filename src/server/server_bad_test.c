@@ -176,7 +176,13 @@ static void values_that_are_too_old_are_told_and_counted(void **state)
     obs = aged_obs(c, 2, 45000, 50000);
     client_send(c, &obs);
     assert_int_equal(client_hear(c)->error_code.size, 0);
-    assert_int_equal(world_counts(w).outcomes[TD_SERVER_STALE], 1);
+    w->config.model.inputs.staleness_us = 49999; // while it runs
+    assert_int_equal(
+        td_server_use(w->server, &w->config.settings, &w->config.model), TD_OK);
+    obs = aged_obs(c, 3, 45000, 50000);
+    client_send(c, &obs);
+    assert_true(td_wire_text_is(client_hear(c)->error_code, "LIMIT"));
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_STALE], 2);
     assert_int_equal(world_counts(w).misaligned, 0);
 }
 

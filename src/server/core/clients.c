@@ -36,13 +36,15 @@ static td_sched_member member_of(const td_server_core *core,
 }
 
 void td_server_core_use(td_server_core *core,
-                        const td_server_settings *settings, bool precompute)
+                        const td_server_settings *settings,
+                        const td_server_model_settings *model)
 {
     core->settings.clients = settings->clients;
     core->settings.client_count = settings->client_count;
     core->settings.unknown = settings->unknown;
     core->settings.accept_unknown = settings->accept_unknown;
-    core->model.precompute = precompute;
+    core->model.precompute = model->precompute;
+    core->model.inputs = model->inputs;
     for (uint32_t i = 0; i < core->settings.capacity; i++) {
         const client *c = &core->clients[i];
         if (!c->attached) continue;
