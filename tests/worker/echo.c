@@ -17,9 +17,11 @@ static void answer_state(td_worker *worker, uint32_t member, const float *state)
 {
     const td_worker_spec *spec = &td_worker_wanted(worker)->spec;
     float *actions = td_worker_actions(worker, member);
-    for (uint32_t i = 0; i < spec->chunk_rows * spec->action_count; i++)
-        actions[i] = state[i % spec->action_count % spec->state_count] +
-                     0.01f * (float)(i / spec->action_count);
+    uint32_t channels = spec->action_count;
+    for (uint32_t row = 0; row < spec->chunk_rows; row++)
+        for (uint32_t j = 0; j < channels; j++)
+            actions[row * channels + j] =
+                state[j % spec->state_count] + 0.01f * (float)row;
     td_worker_answer_member(worker, member, TD_OK, spec->chunk_rows, NULL);
 }
 

@@ -43,7 +43,7 @@ static td_err map(const td_worker *worker, uint64_t at, uint64_t size,
 {
     void *memory =
         mmap(NULL, size, access, MAP_SHARED, worker->ring_fd, (off_t)at);
-    if (memory == MAP_FAILED)
+    if (memory == MAP_FAILED || !memory)
         return td_fail(info, TD_ERR_IO, "mmap: %s", strerror(errno));
     *ret_memory = memory;
     return TD_OK;
@@ -245,9 +245,9 @@ void td_worker_beat(td_worker *worker, uint32_t member)
 
 float *td_worker_actions(td_worker *worker, uint32_t member)
 {
-    uint8_t *result = (uint8_t *)result_of(worker);
-    return (float *)(void *)(result + worker->ring.actions +
-                             member * worker->ring.actions_bytes);
+    void *actions = (uint8_t *)result_of(worker) + worker->ring.actions +
+                    member * worker->ring.actions_bytes;
+    return actions;
 }
 
 void td_worker_answer_member(td_worker *worker, uint32_t member, td_err status,

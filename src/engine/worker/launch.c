@@ -18,8 +18,6 @@
     (strncmp((entry), (name), strlen(name)) == 0 &&                            \
      (entry)[strlen(name)] == '=')
 
-extern char **environ;
-
 // What the child needs between fork and exec, made before: only system calls
 // are safe there.
 typedef struct plan {

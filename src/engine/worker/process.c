@@ -54,11 +54,11 @@ static td_err make_memory(td_engine_worker_process *process,
     if (ftruncate(process->ring_fd, 2 * TD_WORKER_PAGE) != 0 ||
         fcntl(process->ring_fd, F_ADD_SEALS, F_SEAL_SHRINK) != 0)
         return fail_errno(info, "shared memory");
-    uint8_t *memory = mmap(NULL, 2 * TD_WORKER_PAGE, PROT_READ | PROT_WRITE,
-                           MAP_SHARED, process->ring_fd, 0);
+    void *memory = mmap(NULL, 2 * TD_WORKER_PAGE, PROT_READ | PROT_WRITE,
+                        MAP_SHARED, process->ring_fd, 0);
     if (memory == MAP_FAILED) return fail_errno(info, "mmap");
-    process->offer = (td_worker_offer *)(void *)memory;
-    process->hello = (const void *)(memory + TD_WORKER_PAGE);
+    process->offer = memory;
+    process->hello = (const void *)((const char *)memory + TD_WORKER_PAGE);
     *process->offer = *offer;
     process->bell_fd = eventfd(0, EFD_CLOEXEC);
     process->answer_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

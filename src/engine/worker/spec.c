@@ -128,7 +128,8 @@ static td_err agree_number(const char *name, uint32_t manifest, uint32_t worker,
     if (!manifest && !worker && !preset)
         return td_fail(info, TD_ERR_INVALID,
                        "%s: neither the manifest nor the worker says it", name);
-    *ret_number = manifest ? manifest : worker ? worker : preset;
+    uint32_t said = manifest ? manifest : worker;
+    *ret_number = said ? said : preset;
     return TD_OK;
 }
 

@@ -60,8 +60,10 @@ static td_err copy_command(td_engine_worker_self *self,
         count++;
     self->argv = calloc(count + 1, sizeof *self->argv);
     if (!self->argv) return TD_ERR_NOMEM;
-    for (size_t i = 0; i < count; i++)
-        if (!(self->argv[i] = strdup(command[i]))) return TD_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        self->argv[i] = strdup(command[i]);
+        if (!self->argv[i]) return TD_ERR_NOMEM;
+    }
     self->command.argv = (const char *const *)self->argv;
     return TD_OK;
 }

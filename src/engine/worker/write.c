@@ -154,7 +154,8 @@ td_err td_engine_worker_write_member(td_engine_worker_writer *writer,
                                      const td_engine_item *item,
                                      td_errinfo *info)
 {
-    td_worker_batch *batch = (td_worker_batch *)(void *)writer->slot;
+    void *slot = writer->slot;
+    td_worker_batch *batch = slot;
     uint64_t used = writer->used;
     td_err err = write_item(writer, item, &batch->items[writer->count], info);
     if (err == TD_OK)
@@ -167,7 +168,8 @@ td_err td_engine_worker_write_member(td_engine_worker_writer *writer,
 void td_engine_worker_write_end(const td_engine_worker_writer *writer,
                                 uint64_t generation)
 {
-    td_worker_batch *batch = (td_worker_batch *)(void *)writer->slot;
+    void *slot = writer->slot;
+    td_worker_batch *batch = slot;
     batch->count = writer->count;
     __atomic_store_n(&batch->generation, generation, __ATOMIC_RELEASE);
 }
