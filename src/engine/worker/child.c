@@ -25,12 +25,12 @@ struct td_worker {
 
 void td_worker_close(td_worker *worker)
 {
-    if (worker->requests) {
+    if (worker->requests)
         (void)munmap((void *)(uintptr_t)worker->requests,
                      TD_WORKER_SLOTS * worker->ring.request_bytes);
+    if (worker->results)
         (void)munmap(worker->results,
                      TD_WORKER_SLOTS * worker->ring.result_bytes);
-    }
     if (worker->offer)
         (void)munmap((void *)(uintptr_t)worker->offer, TD_WORKER_PAGE);
     if (worker->hello) (void)munmap(worker->hello, TD_WORKER_PAGE);
@@ -38,26 +38,26 @@ void td_worker_close(td_worker *worker)
 }
 TD_AUTO_FREE(td_worker, td_worker_close)
 
-static td_err map(const td_worker *worker, uint64_t at, uint64_t size,
-                  int access, void **ret_memory, td_errinfo *info)
+// NULL when it cannot.
+static void *map(const td_worker *worker, uint64_t at, uint64_t size,
+                 int access)
 {
     void *memory =
         mmap(NULL, size, access, MAP_SHARED, worker->ring_fd, (off_t)at);
-    if (memory == MAP_FAILED || !memory)
-        return td_fail(info, TD_ERR_IO, "mmap: %s", strerror(errno));
-    *ret_memory = memory;
-    return TD_OK;
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+static td_err fail_map(td_errinfo *info)
+{
+    return td_fail(info, TD_ERR_IO, "mmap: %s", strerror(errno));
 }
 
 static td_err attach(td_worker *worker, td_errinfo *info)
 {
-    void *offer = NULL;
-    void *hello = NULL;
-    TD_TRY(map(worker, 0, TD_WORKER_PAGE, PROT_READ, &offer, info));
-    worker->offer = offer;
-    TD_TRY(map(worker, TD_WORKER_PAGE, TD_WORKER_PAGE, PROT_READ | PROT_WRITE,
-               &hello, info));
-    worker->hello = hello;
+    worker->offer = map(worker, 0, TD_WORKER_PAGE, PROT_READ);
+    worker->hello =
+        map(worker, TD_WORKER_PAGE, TD_WORKER_PAGE, PROT_READ | PROT_WRITE);
+    if (!worker->offer || !worker->hello) return fail_map(info);
     worker->ring = *worker->offer;
     if (worker->ring.magic != TD_WORKER_MAGIC ||
         worker->ring.version != TD_WORKER_VERSION)
@@ -152,17 +152,13 @@ td_err td_worker_say(td_worker *worker, const td_worker_spec *spec,
         return td_fail(info, TD_ERR_CLOSED, "the server does not want this");
     worker->ring = *worker->offer;
     TD_TRY(check_ring(worker, info));
-    void *requests = NULL;
-    void *results = NULL;
-    TD_TRY(map(worker, worker->ring.requests,
-               TD_WORKER_SLOTS * worker->ring.request_bytes, PROT_READ,
-               &requests, info));
-    worker->requests = requests;
-    TD_TRY(map(worker, worker->ring.results,
-               TD_WORKER_SLOTS * worker->ring.result_bytes,
-               PROT_READ | PROT_WRITE, &results, info));
-    worker->results = results;
-    return TD_OK;
+    worker->requests =
+        map(worker, worker->ring.requests,
+            TD_WORKER_SLOTS * worker->ring.request_bytes, PROT_READ);
+    worker->results = map(worker, worker->ring.results,
+                          TD_WORKER_SLOTS * worker->ring.result_bytes,
+                          PROT_READ | PROT_WRITE);
+    return worker->requests && worker->results ? TD_OK : fail_map(info);
 }
 
 void td_worker_ready(td_worker *worker, int64_t warm_ns)
