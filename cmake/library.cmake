@@ -43,7 +43,7 @@ file(RELATIVE_PATH TD_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
 install(TARGETS tendon tendon_shared)
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
-install(FILES include/tendon/edge.h include/tendon/err.h
+install(FILES include/tendon/edge.h include/tendon/err.h include/tendon/score.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tendon)
 install(FILES ${PROJECT_BINARY_DIR}/tendon.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

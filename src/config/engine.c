@@ -3,8 +3,6 @@
 
 #include "config/table.h"
 
-#include <string.h>
-
 #define MAX_EXACT 9007199254740991.0 // whole numbers that a double can hold
 
 static const char *const engines[] = {"synthetic", NULL};
@@ -79,12 +77,7 @@ static td_err check_latency(const td_config_place *place,
         return td_config_bad(place, td_config_node_get(node, "ms"), "ms",
                              "must be above 0 for kind: lognormal, got 0");
 
-    const char *slash = strrchr(place->file, '/');
-    if (!profile || latency->file[0] == '/' || !slash) return TD_OK;
-    latency->file = td_config_arena_print(place->arena, "%.*s/%s",
-                                          (int)(slash - place->file),
-                                          place->file, latency->file);
-    return latency->file ? TD_OK : td_config_no_memory(place);
+    return td_config_beside(place, &latency->file);
 }
 
 static td_err check_channels(const td_config_place *place,

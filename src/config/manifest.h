@@ -8,38 +8,18 @@
 // Every field has been checked and every absent one holds its default. Errors
 // read "manifest.yaml:12: server[0].fps: must be 1 to 1000, got 0".
 
-#include "config/engine.h"
+#include "config/diff.h"
+#include "config/server.h"
 
-typedef enum td_config_mode {
-    TD_CONFIG_PEER,
-    TD_CONFIG_CLIENT,
-    TD_CONFIG_ROUTER,
-} td_config_mode;
-
-typedef struct td_config_client {
-    const char *client_uuid;
-} td_config_client;
-
-typedef struct td_config_server {
-    const char *model_id, *model_version, *application_tag;
-    const char *pretrained_path;
-    const char *device;
-    const char *server_id; // unique in the manifest; from the host name
-    int64_t fps;
-    const char *endpoint; // peer and router listen here, client connects
-    td_config_mode mode;
-    const char **connect; // endpoints to connect to as well
-    size_t connect_count;
-    bool shared_memory;
-    td_config_client *clients;
-    size_t client_count;
-    bool accept_unknown; // take clients that are not listed
-    int64_t capacity;    // clients; at least those listed
-    td_config_engine engine;
-} td_config_server;
+typedef struct td_config_admin {
+    const char *address;
+    int64_t port; // 0: none
+} td_config_admin;
 
 typedef struct td_config_manifest {
     const char *cluster_uuid, *experiment_tag;
+    td_config_scheduling scheduling;
+    td_config_admin admin;
     td_config_server *server;
     size_t server_count; // at least 1
 } td_config_manifest;
@@ -60,7 +40,13 @@ TD_NODISCARD td_err td_config_manifest_parse(const char *path, const void *data,
 void td_config_manifest_free(td_config_manifest *manifest);
 TD_AUTO_FREE(td_config_manifest, td_config_manifest_free)
 
+// What differs, and whether a running server can take it on: see
+// td_config_diff(). A server's entry is the same as long as its names are.
+void td_config_manifest_diff(const td_config_manifest *was,
+                             const td_config_manifest *now,
+                             td_config_on_change on_change, void *user);
+
 // Every field, for help and docs.
-extern const struct td_config_table td_config_manifest_table;
+extern const td_config_table td_config_manifest_table;
 
 #endif

@@ -33,7 +33,7 @@ static void write_takes(const td_config_field *field, FILE *out)
 }
 
 static void write_field(const td_config_field *field, const char *path,
-                        FILE *out)
+                        bool live, FILE *out)
 {
     (void)fprintf(out, "| `%s` | ", path);
     if (field->kind == TD_CONFIG_REFUSED) {
@@ -45,11 +45,11 @@ static void write_field(const td_config_field *field, const char *path,
         (void)fprintf(out, " | ");
     }
     write_text(field->help, out);
-    (void)fprintf(out, " |\n");
+    (void)fprintf(out, "%s |\n", live ? "; reloads" : "");
 }
 
 static void write_table(const td_config_table *table, const char *before,
-                        FILE *out)
+                        bool live, FILE *out)
 {
     static const char *const many[] = {[TD_CONFIG_ONE] = "",
                                        [TD_CONFIG_LIST] = "[]",
@@ -58,10 +58,11 @@ static void write_table(const td_config_table *table, const char *before,
         const td_config_field *field = &table->fields[i];
         char path[PATH_BYTES], inside[PATH_BYTES + 8];
         (void)snprintf(path, sizeof path, "%s%s", before, field->name);
-        write_field(field, path, out);
+        bool reloads = live || field->live;
+        write_field(field, path, reloads, out);
         (void)snprintf(inside, sizeof inside, "%s%s.", path,
                        many[field->shape]);
-        if (field->table) write_table(field->table, inside, out);
+        if (field->table) write_table(field->table, inside, reloads, out);
     }
 }
 
@@ -69,5 +70,5 @@ void td_config_page_write(const td_config_table *table, FILE *out)
 {
     (void)fprintf(out, "| field | takes | default | what it is for |\n"
                        "|---|---|---|---|\n");
-    write_table(table, "", out);
+    write_table(table, "", false, out);
 }

@@ -3,7 +3,8 @@
 #define TD_CONFIG_PAGE_H
 
 // A page of Markdown made from a table: one row a field, by its path in the
-// file. NAME stands for whatever name the file gives, [] for each of a list.
+// file. NAME stands for whatever name the file gives, [] for each of a list;
+// "reloads" marks what may change while it is used.
 
 #include "config/table.h"
 

@@ -3,56 +3,13 @@
 
 #include "config/value.h"
 
-#include <stdarg.h>
 #include <string.h>
-
-// Longer paths lose their beginning, so that an error keeps its end.
-#define SHOWN_PATH 200
 
 // What td_config_table_parse() makes: the caller sees `value`.
 typedef struct root {
     td_config_arena *arena;
     max_align_t value[];
 } root;
-
-static size_t print_place(const td_config_place *place, char *text, size_t room)
-{
-    size_t used = place->parent ? print_place(place->parent, text, room) : 0;
-    if (used >= room || !place->parent) return used;
-    char *at = text + used;
-    int more = place->name ? snprintf(at, room - used, "%s%s", used ? "." : "",
-                                      place->name)
-                           : snprintf(at, room - used, "[%zu]", place->index);
-    return used + (size_t)more;
-}
-
-static const char *shown_path(const char *file)
-{
-    size_t size = strlen(file);
-    return size > SHOWN_PATH ? file + size - SHOWN_PATH : file;
-}
-
-td_err td_config_bad(const td_config_place *place, const td_config_node *node,
-                     const char *field, const char *fmt, ...)
-{
-    char where[TD_CONFIG_VALUE_TEXT] = "", what[256];
-    td_config_place at = {.parent = place, .name = field};
-    print_place(field ? &at : place, where, sizeof where);
-
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(what, sizeof what, fmt, args);
-    va_end(args);
-    return td_fail(place->info, TD_ERR_INVALID, "%s:%d: %s%s%s",
-                   shown_path(place->file), node ? node->line : place->line,
-                   where, where[0] ? ": " : "", what);
-}
-
-td_err td_config_no_memory(const td_config_place *place)
-{
-    return td_fail(place->info, TD_ERR_NOMEM, "%s: out of memory",
-                   shown_path(place->file));
-}
 
 static td_config_place inside(const td_config_place *parent, const char *name,
                               size_t index, int line)
@@ -298,8 +255,8 @@ static td_err parse_into(td_config_arena *arena, const td_config_table *table,
                          td_errinfo *info)
 {
     td_config_node *node = NULL;
-    TD_TRY(td_config_yaml_parse(arena, shown_path(path), data.data, data.size,
-                                &node, info));
+    TD_TRY(td_config_yaml_parse(arena, td_config_shown_path(path), data.data,
+                                data.size, &node, info));
     td_config_place place = {
         .line = node->line, .file = path, .arena = arena, .info = info};
     root *made = td_config_arena_alloc(arena, 1, sizeof *made + table->bytes);
@@ -340,7 +297,8 @@ void td_config_table_free(void *value)
     td_config_arena_free(made->arena);
 }
 
-static void help_field(const td_config_field *field, int indent, FILE *out)
+static void help_field(const td_config_field *field, int indent, bool live,
+                       FILE *out)
 {
     static const char *const many[] = {[TD_CONFIG_ONE] = "",
                                        [TD_CONFIG_LIST] = "a list, each ",
@@ -353,20 +311,23 @@ static void help_field(const td_config_field *field, int indent, FILE *out)
         fprintf(out, " (default %s)", field->preset);
     else
         fprintf(out, " (required)");
-    fprintf(out, "\n%*s%s\n", indent + 4, "", field->help);
+    fprintf(out, "\n%*s%s%s\n", indent + 4, "", field->help,
+            live ? "; reloads" : "");
 }
 
-static void help_table(const td_config_table *table, int indent, FILE *out)
+static void help_table(const td_config_table *table, int indent, bool live,
+                       FILE *out)
 {
     for (size_t i = 0; i < table->field_count; i++) {
         const td_config_field *field = &table->fields[i];
         if (field->kind == TD_CONFIG_REFUSED) continue;
-        help_field(field, indent, out);
-        if (field->table) help_table(field->table, indent + 2, out);
+        bool reloads = live || field->live;
+        help_field(field, indent, reloads, out);
+        if (field->table) help_table(field->table, indent + 2, reloads, out);
     }
 }
 
 void td_config_table_help(const td_config_table *table, FILE *out)
 {
-    help_table(table, 0, out);
+    help_table(table, 0, false, out);
 }

@@ -10,7 +10,7 @@
 //
 // To add a setting: add its member to the struct and its row to the table.
 
-#include "config/yaml.h"
+#include "config/place.h"
 
 #include <stdio.h>
 
@@ -47,19 +47,12 @@ typedef struct td_config_field {
     const char *const *choices; // of an ENUM; ends with NULL
     const td_config_table *table;
     const char *help;
-} td_config_field;
+    bool live; // may change while it is used, with all that is in it
 
-// Where something stands in the document, and so in an error.
-typedef struct td_config_place td_config_place;
-struct td_config_place {
-    const td_config_place *parent;
-    const char *name; // NULL for a member of a list
-    size_t index;
-    int line;
-    const char *file;
-    td_config_arena *arena;
-    td_errinfo *info;
-};
+    // (optional) Whether two structs of a LIST speak of the same thing, for
+    // td_config_diff(). Without it the list is compared as a whole.
+    bool (*same)(const void *a, const void *b);
+} td_config_field;
 
 struct td_config_table {
     const td_config_field *fields;
@@ -73,7 +66,8 @@ struct td_config_table {
 };
 
 // Rows, each checked against the type of its member. `preset` is the default,
-// NULL when the field is required.
+// NULL when the field is required; what follows the help is written as
+// `.live = true`.
 #define TD_CONFIG_ROW(type, member, ctype, row_kind, text, words)              \
     .name = #member, .kind = (row_kind), .preset = (text), .help = (words),    \
     .offset = offsetof(type, member) +                                         \
@@ -81,9 +75,9 @@ struct td_config_table {
 #define TD_CONFIG_ROW_MANY(type, count, from, to)                              \
     .count_offset = offsetof(type, count), .least = (from), .most = (to)
 
-#define TD_ROW_TEXT(type, member, preset, min_bytes, max_bytes, help)          \
+#define TD_ROW_TEXT(type, member, preset, min_bytes, max_bytes, help, ...)     \
     {TD_CONFIG_ROW(type, member, const char *, TD_CONFIG_TEXT, preset, help),  \
-     .min = (min_bytes), .max = (max_bytes)}
+     .min = (min_bytes), .max = (max_bytes), ##__VA_ARGS__}
 #define TD_ROW_CHUNK(type, member, preset, help)                               \
     {TD_CONFIG_ROW(type, member, const char *, TD_CONFIG_CHUNK, preset, help)}
 #define TD_ROW_ENDPOINT(type, member, preset, help)                            \
@@ -93,25 +87,26 @@ struct td_config_table {
     {TD_CONFIG_ROW(type, member, const char **, TD_CONFIG_ENDPOINT, "[]",      \
                    help),                                                      \
      .shape = TD_CONFIG_LIST, TD_CONFIG_ROW_MANY(type, count, from, to)}
-#define TD_ROW_BOOL(type, member, preset, help)                                \
-    {TD_CONFIG_ROW(type, member, bool, TD_CONFIG_BOOL, preset, help)}
-#define TD_ROW_INTEGER(type, member, preset, least, most, help)                \
+#define TD_ROW_BOOL(type, member, preset, help, ...)                           \
+    {TD_CONFIG_ROW(type, member, bool, TD_CONFIG_BOOL, preset, help),          \
+     ##__VA_ARGS__}
+#define TD_ROW_INTEGER(type, member, preset, least, most, help, ...)           \
     {TD_CONFIG_ROW(type, member, int64_t, TD_CONFIG_INTEGER, preset, help),    \
-     .min = (least), .max = (most)}
-#define TD_ROW_NUMBER(type, member, preset, least, most, help)                 \
+     .min = (least), .max = (most), ##__VA_ARGS__}
+#define TD_ROW_NUMBER(type, member, preset, least, most, help, ...)            \
     {TD_CONFIG_ROW(type, member, double, TD_CONFIG_NUMBER, preset, help),      \
-     .min = (least), .max = (most)}
-#define TD_ROW_ENUM(type, member, preset, names, help)                         \
+     .min = (least), .max = (most), ##__VA_ARGS__}
+#define TD_ROW_ENUM(type, member, preset, names, help, ...)                    \
     {TD_CONFIG_ROW(type, member, unsigned, TD_CONFIG_ENUM, preset, help),      \
-     .choices = (names)}
-#define TD_ROW_STRUCT(type, member, ctype, preset, rows, help)                 \
+     .choices = (names), ##__VA_ARGS__}
+#define TD_ROW_STRUCT(type, member, ctype, preset, rows, help, ...)            \
     {TD_CONFIG_ROW(type, member, ctype, TD_CONFIG_STRUCT, preset, help),       \
-     .table = &(rows)}
+     .table = &(rows), ##__VA_ARGS__}
 #define TD_ROW_STRUCTS(type, member, count, ctype, preset, rows, from, to,     \
-                       help)                                                   \
+                       help, ...)                                              \
     {TD_CONFIG_ROW(type, member, ctype *, TD_CONFIG_STRUCT, preset, help),     \
      .shape = TD_CONFIG_LIST, .table = &(rows),                                \
-     TD_CONFIG_ROW_MANY(type, count, from, to)}
+     TD_CONFIG_ROW_MANY(type, count, from, to), ##__VA_ARGS__}
 #define TD_ROW_MAP(type, member, count, ctype, preset, rows, from, to, help)   \
     {TD_CONFIG_ROW(type, member, ctype *, TD_CONFIG_STRUCT, preset, help),     \
      .shape = TD_CONFIG_MAP, .table = &(rows),                                 \
@@ -130,12 +125,6 @@ TD_NODISCARD td_err td_config_table_parse(const td_config_table *table,
                                           size_t size, void **ret_value,
                                           td_errinfo *info);
 void td_config_table_free(void *value);
-
-// For checks: INVALID with "file:line: place.field: what" in the place's info.
-// `field` NULL means the place itself; `node` gives the line when it has one.
-td_err td_config_bad(const td_config_place *place, const td_config_node *node,
-                     const char *field, const char *fmt, ...) TD_PRINTF(4, 5);
-td_err td_config_no_memory(const td_config_place *place);
 
 // Prints a line or two for each field, structs below their fields.
 void td_config_table_help(const td_config_table *table, FILE *out);

@@ -154,20 +154,66 @@ static void struct_rule(const td_config_field *field, char *ret_text)
     snprintf(ret_text, TD_CONFIG_VALUE_TEXT, "a map of fields");
 }
 
+static void clean(const char *text, char ret_text[SHOWN_BYTES + 4]);
+
+static void print_text(const td_config_field *field, const void *value,
+                       char *ret_text)
+{
+    (void)field;
+    char text[SHOWN_BYTES + 4];
+    clean(*(char *const *)value, text);
+    snprintf(ret_text, TD_CONFIG_VALUE_TEXT, "%s", text[0] ? text : "\"\"");
+}
+
+static void print_bool(const td_config_field *field, const void *value,
+                       char *ret_text)
+{
+    (void)field;
+    snprintf(ret_text, TD_CONFIG_VALUE_TEXT, "%s",
+             *(const bool *)value ? "true" : "false");
+}
+
+static void print_integer(const td_config_field *field, const void *value,
+                          char *ret_text)
+{
+    (void)field;
+    snprintf(ret_text, TD_CONFIG_VALUE_TEXT, "%lld",
+             (long long)*(const int64_t *)value);
+}
+
+static void print_number(const td_config_field *field, const void *value,
+                         char *ret_text)
+{
+    (void)field;
+    snprintf(ret_text, TD_CONFIG_VALUE_TEXT, "%g", *(const double *)value);
+}
+
+static void print_enum(const td_config_field *field, const void *value,
+                       char *ret_text)
+{
+    snprintf(ret_text, TD_CONFIG_VALUE_TEXT, "%s",
+             field->choices[*(const int *)value]);
+}
+
 static const struct {
     size_t bytes;
     bool (*read)(const td_config_field *field, const td_config_node *node,
                  void *ret_value);
     void (*rule)(const td_config_field *field, char *ret_text);
+    void (*print)(const td_config_field *field, const void *value,
+                  char *ret_text);
 } kinds[] = {
-    [TD_CONFIG_TEXT] = {sizeof(char *), read_text, text_rule},
-    [TD_CONFIG_CHUNK] = {sizeof(char *), read_chunk, chunk_rule},
-    [TD_CONFIG_ENDPOINT] = {sizeof(char *), read_endpoint, endpoint_rule},
-    [TD_CONFIG_BOOL] = {sizeof(bool), read_bool, bool_rule},
-    [TD_CONFIG_INTEGER] = {sizeof(int64_t), read_integer, integer_rule},
-    [TD_CONFIG_NUMBER] = {sizeof(double), read_number, number_rule},
-    [TD_CONFIG_ENUM] = {sizeof(int), read_enum, enum_rule},
-    [TD_CONFIG_STRUCT] = {0, NULL, struct_rule},
+    [TD_CONFIG_TEXT] = {sizeof(char *), read_text, text_rule, print_text},
+    [TD_CONFIG_CHUNK] = {sizeof(char *), read_chunk, chunk_rule, print_text},
+    [TD_CONFIG_ENDPOINT] = {sizeof(char *), read_endpoint, endpoint_rule,
+                            print_text},
+    [TD_CONFIG_BOOL] = {sizeof(bool), read_bool, bool_rule, print_bool},
+    [TD_CONFIG_INTEGER] = {sizeof(int64_t), read_integer, integer_rule,
+                           print_integer},
+    [TD_CONFIG_NUMBER] = {sizeof(double), read_number, number_rule,
+                          print_number},
+    [TD_CONFIG_ENUM] = {sizeof(int), read_enum, enum_rule, print_enum},
+    [TD_CONFIG_STRUCT] = {0, NULL, struct_rule, NULL},
 };
 
 size_t td_config_value_bytes(const td_config_field *field)
@@ -188,6 +234,20 @@ td_err td_config_value_read(const td_config_place *place,
     bool whole = field->kind != TD_CONFIG_INTEGER || is_whole(node);
     return td_config_bad(place, node, NULL, "must be %s%s, got %s",
                          whole ? "" : "a whole number, ", rule, shown);
+}
+
+bool td_config_value_same(const td_config_field *field, const void *a,
+                          const void *b)
+{
+    if (kinds[field->kind].print == print_text)
+        return strcmp(*(char *const *)a, *(char *const *)b) == 0;
+    return memcmp(a, b, kinds[field->kind].bytes) == 0;
+}
+
+void td_config_value_print(const td_config_field *field, const void *value,
+                           char ret_text[TD_CONFIG_VALUE_TEXT])
+{
+    kinds[field->kind].print(field, value, ret_text);
 }
 
 void td_config_value_rule(const td_config_field *field,

@@ -17,6 +17,13 @@ TD_NODISCARD td_err td_config_value_read(const td_config_place *place,
                                          const td_config_node *node,
                                          void *ret_value);
 
+bool td_config_value_same(const td_config_field *field, const void *a,
+                          const void *b);
+
+// The value as it would be written, fit to be printed. Of any kind but STRUCT.
+void td_config_value_print(const td_config_field *field, const void *value,
+                           char ret_text[TD_CONFIG_VALUE_TEXT]);
+
 // What one value must be: "1 to 1000", "true or false".
 void td_config_value_rule(const td_config_field *field,
                           char ret_text[TD_CONFIG_VALUE_TEXT]);

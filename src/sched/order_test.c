@@ -145,11 +145,10 @@ static void the_best_is_what_a_search_finds_with_an_expression(void **state)
 
 static uint32_t asked; // how often a score of the test's own was
 
-static double counting(void *user, const td_sched_facts *facts, int64_t now_ns)
+static double counting(const td_score_request *request)
 {
-    (void)user, (void)now_ns;
     asked++;
-    return -(double)facts->order;
+    return -request->priority;
 }
 
 static void one_moment_asks_a_users_score_once_for_each(void **state)
@@ -162,7 +161,7 @@ static void one_moment_asks_a_users_score_once_for_each(void **state)
     assert_int_equal(td_sched_order_init(&order, NUMBERS, &policy, facts),
                      TD_OK);
     for (uint32_t i = 0; i < NUMBERS; i++) {
-        facts[i] = (td_sched_facts){.order = NUMBERS - i};
+        facts[i] = (td_sched_facts){.priority = NUMBERS - i, .budget_ns = 1};
         (void)td_sched_order_put(&order, i, 0);
     }
     asked = 0;

@@ -113,8 +113,8 @@ double td_sched_strategy_score(const td_sched_policy *policy,
     return stand.value;
 }
 
-static double evaluate(const td_sched_policy *policy,
-                       const td_sched_facts *facts, int64_t now_ns)
+static td_score_request request_of(const td_sched_policy *policy,
+                                   const td_sched_facts *facts, int64_t now_ns)
 {
     double age_ns = (double)(now_ns - facts->since_ns);
     double budget_ns = (double)facts->budget_ns;
@@ -124,29 +124,43 @@ static double evaluate(const td_sched_policy *policy,
     bool overdue = now_ns >= facts->expected_ns;
     double overdue_ns = overdue ? (double)(now_ns - facts->expected_ns) : 0;
     bool has_steps = facts->steps != TD_SCHED_STEPS_UNSET;
-    const double values[TD_SCHED_FIELD_COUNT] = {
-        [TD_SCHED_FIELD_AGE_MS] = age_ns / NS_PER_MS,
-        [TD_SCHED_FIELD_BUDGET_MS] = budget_ns / NS_PER_MS,
-        [TD_SCHED_FIELD_URGENCY] = (double)facts->urgency,
-        [TD_SCHED_FIELD_PRIORITY] = facts->priority,
-        [TD_SCHED_FIELD_STEPS_REMAINING] =
-            has_steps ? (double)facts->steps : -1,
-        [TD_SCHED_FIELD_SLACK_MS] = slack_ns / NS_PER_MS,
-        [TD_SCHED_FIELD_OVERDUE_MS] = overdue_ns / NS_PER_MS,
-        [TD_SCHED_FIELD_SCORE] = td_sched_strategy_score(policy, facts, now_ns),
+    return (td_score_request){
+        .age_ms = age_ns / NS_PER_MS,
+        .budget_ms = budget_ns / NS_PER_MS,
+        .urgency = (double)facts->urgency,
+        .priority = facts->priority,
+        .steps_remaining = has_steps ? (double)facts->steps : -1,
+        .slack_ms = slack_ns / NS_PER_MS,
+        .overdue_ms = overdue_ns / NS_PER_MS,
+        .score = td_sched_strategy_score(policy, facts, now_ns),
     };
-    return td_sched_expr_eval(&policy->expr, values);
+}
+
+static double evaluate(const td_sched_expr *expr,
+                       const td_score_request *request)
+{
+    const double values[TD_SCHED_FIELD_COUNT] = {
+        [TD_SCHED_FIELD_AGE_MS] = request->age_ms,
+        [TD_SCHED_FIELD_BUDGET_MS] = request->budget_ms,
+        [TD_SCHED_FIELD_URGENCY] = request->urgency,
+        [TD_SCHED_FIELD_PRIORITY] = request->priority,
+        [TD_SCHED_FIELD_STEPS_REMAINING] = request->steps_remaining,
+        [TD_SCHED_FIELD_SLACK_MS] = request->slack_ms,
+        [TD_SCHED_FIELD_OVERDUE_MS] = request->overdue_ms,
+        [TD_SCHED_FIELD_SCORE] = request->score,
+    };
+    return td_sched_expr_eval(expr, values);
 }
 
 // Nothing is known of how such a score moves, so it holds for this moment only.
 static void stand_custom(const td_sched_policy *policy,
                          const td_sched_facts *facts, td_sched_stand *stand)
 {
-    int64_t now_ns = stand->at_ns;
-    double value = policy->score ? policy->score(policy->user, facts, now_ns)
-                                 : evaluate(policy, facts, now_ns);
+    td_score_request request = request_of(policy, facts, stand->at_ns);
+    double value = policy->score ? policy->score(&request)
+                                 : evaluate(&policy->expr, &request);
     stand->value = isfinite(value) ? value : -DBL_MAX;
-    stand->until_ns = now_ns + 1;
+    stand->until_ns = stand->at_ns + 1;
 }
 
 static void stand_due(const td_sched_facts *facts, int64_t run_ns,

@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "sched/expr.h"
+#include "tendon/score.h"
 
 #include <stdbool.h>
 
@@ -72,7 +73,7 @@ typedef struct td_sched_facts {
     uint32_t steps;       // remaining, or UNSET
 } td_sched_facts;
 
-// The fields of an expression.
+// The fields of an expression, as in td_score_request.
 #define TD_SCHED_FIELDS(X)                                                     \
     X(AGE_MS, "age_ms")                                                        \
     X(BUDGET_MS, "budget_ms")                                                  \
@@ -92,18 +93,12 @@ typedef enum td_sched_field {
 
 extern const td_sched_expr_fields td_sched_strategy_fields;
 
-// A score of the user's own, higher first; what is not finite goes last. A
-// function must give equal answers to equal questions.
-typedef double (*td_sched_score)(void *user, const td_sched_facts *facts,
-                                 int64_t now_ns);
-
 typedef struct td_sched_policy {
     td_sched_strategy strategy;
     td_sched_weights weights;
-    uint32_t tiers;       // of those that are tiered
-    td_sched_expr expr;   // replaces the published score unless it is empty
-    td_sched_score score; // (optional) replaces both; `user` is borrowed
-    void *user;
+    uint32_t tiers;          // of those that are tiered
+    td_sched_expr expr;      // replaces the published score unless it is empty
+    td_score_function score; // (optional) replaces both
 } td_sched_policy;
 
 // Sets `fixed` and `rise` from the rest.

@@ -166,10 +166,9 @@ static void every_field_reaches_an_expression(void **state)
     }
 }
 
-static double not_a_number(void *user, const td_sched_facts *facts,
-                           int64_t now_ns)
+static double not_a_number(const td_score_request *request)
 {
-    (void)user, (void)facts, (void)now_ns;
+    (void)request;
     return NAN;
 }
 

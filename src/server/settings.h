@@ -5,6 +5,7 @@
 // From a manifest to what engines and servers are opened with.
 
 #include "config/manifest.h"
+#include "server/plugin.h"
 #include "server/server.h"
 
 // Opens the engine that the manifest names for this server, loaded and warm.
@@ -13,8 +14,26 @@ TD_NODISCARD td_err td_server_settings_engine(const td_config_server *config,
                                               td_engine **ret_engine,
                                               td_errinfo *info);
 
-// The list of clients is owned by the caller, free(); all else is borrowed from
-// the manifest.
+// How every device decides. The plug-in, if there is one, is opened: owned by
+// the caller, and closed after the last device that uses the policy. With
+// "manifest.yaml:5: scheduling.score: what is wrong"; FORMAT, LIMIT and what
+// td_server_plugin_open() returns.
+TD_NODISCARD td_err td_server_settings_policy(
+    const td_config_scheduling *config, td_sched_policy *ret_policy,
+    td_server_plugin **ret_plugin, td_errinfo *info);
+
+// With room for the servers of the manifest that share the device.
+void td_server_settings_device(const td_config_manifest *manifest,
+                               const char *device,
+                               const td_sched_policy *policy,
+                               td_server_device_settings *ret_settings);
+
+// Whose texts are the manifest's.
+td_wire_route td_server_settings_route(const td_config_manifest *manifest,
+                                       const td_config_server *config);
+
+// The list of clients, ids and all, is owned by the caller, free(); all else is
+// borrowed from the manifest. NOMEM.
 TD_NODISCARD td_err td_server_settings_from(const td_config_manifest *manifest,
                                             const td_config_server *config,
                                             uint64_t boot,
