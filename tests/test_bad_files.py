@@ -56,6 +56,15 @@ MANIFESTS = {
         changed(MANIFEST, "jupiter", "jupiter/*"),
         f":1: cluster_uuid: {CHUNK}, got jupiter/*",
     ),
+    "an unknown strategy": (
+        "scheduling: {strategy: fifo}\n" + MANIFEST,
+        ":1: scheduling.strategy: must be deadline_aware, model_deadline, "
+        "tiered_deadline, priority_tiered, batch_optimized, round_robin, got fifo",
+    ),
+    "a score that is none": (
+        "scheduling:\n  score: 2 * (urgency\n" + MANIFEST,
+        ":2: scheduling.score: column 13: ends here, where ) should be",
+    ),
     "an unknown engine": (
         changed(MANIFEST, "kind: synthetic", "kind: magic"),
         ":10: server[0].engine.kind: must be synthetic, got magic",
@@ -110,7 +119,9 @@ def test_file_that_is_not_there_is_named(tmp_path, command):
 def test_the_files_of_these_tests_are_fine(house):
     path = house.write("manifest.yaml", manifest(house.endpoint))
     done = run("serve", path, "--check")
-    assert (done.returncode, done.stdout) == (0, f"{path}: 1 server, fine\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"{path}: 1 server\ncpu: model_deadline\n")
+    assert done.stdout.endswith("\nfine\n")
     path = house.write("robot.yaml", robot_file(house.endpoint, "r-1", house.folder))
     done = run("robot", path, "--check")
     assert (done.returncode, done.stdout) == (0, f"{path}: robot r-1, fine\n")

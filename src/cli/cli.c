@@ -133,16 +133,15 @@ bool td_cli_start_log(const char *command, const char *level)
     return false;
 }
 
-static void handle_signal(int number)
+static void handle_stop(int number)
 {
-    if (atomic_fetch_add(&on_stop.signals, 1) > 0 && number == SIGINT)
-        _exit(130);
+    if (atomic_fetch_add(&on_stop.signals, 1) > 0) _exit(128 + number);
     if (atomic_load(&on_stop.ready)) on_stop.call(on_stop.user);
 }
 
 void td_cli_keep_stop(void)
 {
-    struct sigaction action = {.sa_handler = handle_signal,
+    struct sigaction action = {.sa_handler = handle_stop,
                                .sa_flags = SA_RESTART};
     (void)sigaction(SIGINT, &action, NULL);
     (void)sigaction(SIGTERM, &action, NULL);
@@ -158,15 +157,36 @@ void td_cli_on_stop(void (*stop)(void *user), void *user)
     if (atomic_load(&on_stop.signals) > 0) stop(user);
 }
 
-static void signal_event(void *event)
+static td_event signalled; // static: a late signal may still reach it
+static _Atomic bool wants_stop, wants_reload;
+
+static void note_stop(void *user)
 {
-    td_event_signal(event);
+    (void)user;
+    atomic_store(&wants_stop, true);
+    td_event_signal(&signalled);
 }
 
-void td_cli_wait_for_stop(void)
+static void handle_reload(int number)
 {
-    static td_event stopped; // a late signal may still reach it
-    td_event_init(&stopped);
-    td_cli_on_stop(signal_event, &stopped);
-    (void)td_event_wait_until(&stopped, INT64_MAX);
+    (void)number;
+    atomic_store(&wants_reload, true);
+    td_event_signal(&signalled);
+}
+
+void td_cli_keep_reload(void)
+{
+    struct sigaction action = {.sa_handler = handle_reload,
+                               .sa_flags = SA_RESTART};
+    (void)sigaction(SIGHUP, &action, NULL);
+}
+
+td_cli_signal td_cli_wait_signal(int64_t until_ns)
+{
+    td_cli_on_stop(note_stop, NULL);
+    do {
+        if (atomic_load(&wants_stop)) return TD_CLI_STOP;
+        if (atomic_exchange(&wants_reload, false)) return TD_CLI_RELOAD;
+    } while (td_event_wait_until(&signalled, until_ns));
+    return TD_CLI_NO_SIGNAL;
 }

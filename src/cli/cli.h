@@ -3,7 +3,7 @@
 #define TD_CLI_CLI_H
 
 // One file a command, one table of commands (main.c). A command returns its
-// exit code: 0 fine, 1 failed, 2 wrong usage.
+// exit code: 0 fine, 1 failed, 2 wrong usage, 3 what it is to run runs already.
 //
 // To add a command: write src/cli/NAME.c with td_cli_NAME(), declare it here
 // and add a row to the table.
@@ -67,14 +67,24 @@ int td_cli_fail(const char *command, td_err err, const td_errinfo *info);
 bool td_cli_start_log(const char *command, const char *level);
 
 // From now on Ctrl-C and SIGTERM are kept for td_cli_on_stop(), so that what is
-// being opened is closed again. A second Ctrl-C ends the process at once.
+// being opened is closed again. A second one ends the process at once.
 void td_cli_keep_stop(void);
 
 // From now on they call stop(user), from a signal handler; now, if one was
 // kept. It may be called more than once.
 void td_cli_on_stop(void (*stop)(void *user), void *user);
 
-// Waits for Ctrl-C or SIGTERM. Blocks.
-void td_cli_wait_for_stop(void);
+// From now on SIGHUP is kept for td_cli_wait_signal().
+void td_cli_keep_reload(void);
+
+typedef enum td_cli_signal {
+    TD_CLI_NO_SIGNAL, // until_ns came first
+    TD_CLI_STOP,      // Ctrl-C or SIGTERM; told again each time
+    TD_CLI_RELOAD,    // SIGHUP; however many came, told once
+} td_cli_signal;
+
+// Waits for a signal until CLOCK_MONOTONIC reads `until_ns` (INT64_MAX: no
+// limit). Blocks.
+td_cli_signal td_cli_wait_signal(int64_t until_ns);
 
 #endif

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_CLI_HOUSE_H
+#define TD_CLI_HOUSE_H
+
+// Everything that a manifest asks for, at work: sessions, devices, engines and
+// servers. One thread only.
+
+#include "server/settings.h"
+
+// One entry of the manifest at work.
+typedef struct td_cli_entry {
+    td_net *net; // the first entry's with this endpoint
+    bool owns_net;
+    td_net_decl *links;
+    td_server_device *device; // the first entry's with this name
+    bool owns_device;
+    td_engine *engine;
+    td_server *server;
+    td_server_client *clients;
+} td_cli_entry;
+
+typedef struct td_cli_house {
+    td_config_manifest *manifest; // that it was started with
+    td_config_manifest *live;     // whose live fields it goes by; may be the
+                                  // same
+    td_cli_entry *entries;        // one for each server of the manifest
+    uint64_t boot;
+    td_server_plugin *plugin; // of the policy; NULL: none
+} td_cli_house;
+
+// Opens all of it and waits until every model is ready; while it loads its
+// status says so. The manifest is consumed, on failure too. EXISTS if one of
+// the servers runs already; CANCELLED if a signal came first. Close it in any
+// case.
+TD_NODISCARD td_err td_cli_house_open(td_cli_house *house,
+                                      td_config_manifest *manifest,
+                                      td_errinfo *info);
+
+// Says what each server has done, and frees all.
+void td_cli_house_close(td_cli_house *house);
+
+// reload.c: takes on what can change of the manifest at `path`, and says of
+// each difference whether it was. A broken one changes nothing. Blocks.
+void td_cli_house_reload(td_cli_house *house, const char *path);
+
+#endif

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/log.h"
+#include "cli/house.h"
+
+#include <stdlib.h>
+
+// What a new manifest asks for, made before anything is changed.
+typedef struct asked {
+    td_config_manifest *manifest;
+    td_sched_policy policy;
+    td_server_plugin *plugin;
+    td_server_config *configs; // one for each entry
+    td_server_client **clients;
+} asked;
+
+static void drop_next(asked *next, size_t count)
+{
+    for (size_t i = 0; next->clients && i < count; i++)
+        free(next->clients[i]);
+    free(next->clients);
+    free(next->configs);
+    if (next->plugin) td_server_plugin_close(next->plugin);
+    if (next->manifest) td_config_manifest_free(next->manifest);
+}
+
+static const td_config_server *find_twin(const td_config_manifest *manifest,
+                                         const td_config_server *server)
+{
+    for (size_t i = 0; i < manifest->server_count; i++)
+        if (td_config_server_same(&manifest->server[i], server))
+            return &manifest->server[i];
+    return NULL;
+}
+
+static td_err make_next(const td_cli_house *house, const char *path,
+                        asked *next, td_errinfo *info)
+{
+    size_t count = house->manifest->server_count;
+    TD_TRY(td_config_manifest_load(path, &next->manifest, info));
+    TD_TRY(td_server_settings_policy(&next->manifest->scheduling, &next->policy,
+                                     &next->plugin, info));
+    next->policy.tiers = (uint32_t)house->manifest->scheduling.tiers;
+    next->configs = calloc(count, sizeof *next->configs);
+    next->clients = calloc(count, sizeof *next->clients);
+    if (!next->configs || !next->clients) return TD_ERR_NOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const td_config_server *twin =
+            find_twin(next->manifest, &house->manifest->server[i]);
+        if (!twin) continue; // goes on as it was
+        TD_TRY(td_server_settings_from(next->manifest, twin, house->boot,
+                                       &next->configs[i], &next->clients[i]));
+    }
+    return TD_OK;
+}
+
+// How many differences were said.
+typedef struct tale {
+    size_t taken, left;
+} tale;
+
+static void say_live(void *user, const td_config_change *change)
+{
+    tale *told = user;
+    if (!change->live) return;
+    told->taken++;
+    if (change->now[0])
+        td_log_text(TD_LOG_INFO, "serve: %s: %s, was %s", change->field,
+                    change->now, change->was);
+    else
+        td_log_text(TD_LOG_INFO, "serve: %s: changed", change->field);
+}
+
+static void say_left(void *user, const td_config_change *change)
+{
+    static const char *const what[] = {
+        [TD_CONFIG_CHANGED] = "differs",
+        [TD_CONFIG_ADDED] = "is new",
+        [TD_CONFIG_REMOVED] = "is not there any more",
+    };
+    tale *told = user;
+    if (change->live) return;
+    told->left++;
+    td_log_text(TD_LOG_WARN, "serve: %s: %s, needs a restart", change->field,
+                what[change->kind]);
+}
+
+static void say_changes(const td_cli_house *house, const asked *next)
+{
+    tale told = {0};
+    td_config_manifest_diff(house->live, next->manifest, say_live, &told);
+    td_config_manifest_diff(house->manifest, next->manifest, say_left, &told);
+    td_log_text(TD_LOG_INFO, "serve: reloaded: %zu changed, %zu need a restart",
+                told.taken, told.left);
+}
+
+static void use_entry(td_cli_entry *entry, const td_server_config *config,
+                      td_server_client **clients)
+{
+    td_err err =
+        td_server_use(entry->server, &config->settings, &config->model);
+    if (err != TD_OK)
+        td_log_text(TD_LOG_ERROR, "serve: %s: %s", config->settings.server_id,
+                    td_err_text(err));
+    td_server_client *before = entry->clients;
+    entry->clients = *clients;
+    *clients = before;
+}
+
+// From here on nothing can fail that was checked before.
+static void use_next(td_cli_house *house, asked *next)
+{
+    size_t count = house->manifest->server_count;
+    for (size_t i = 0; i < count; i++) {
+        td_cli_entry *entry = &house->entries[i];
+        td_err err = TD_OK;
+        if (entry->owns_device)
+            err = td_server_device_use(entry->device, &next->policy);
+        if (err != TD_OK)
+            td_log_text(TD_LOG_ERROR, "serve: %s: %s",
+                        house->manifest->server[i].device, td_err_text(err));
+        if (next->clients[i])
+            use_entry(entry, &next->configs[i], &next->clients[i]);
+    }
+    td_server_plugin *plugin = house->plugin;
+    house->plugin = next->plugin;
+    next->plugin = plugin;
+    if (house->live != house->manifest) td_config_manifest_free(house->live);
+    house->live = TD_TAKE(next->manifest);
+}
+
+void td_cli_house_reload(td_cli_house *house, const char *path)
+{
+    asked next = {0};
+    td_errinfo info = {.text = ""};
+    td_err err = make_next(house, path, &next, &info);
+    if (err != TD_OK) {
+        td_log_text(TD_LOG_ERROR, "serve: %s; nothing was changed",
+                    info.text[0] ? info.text : td_err_text(err));
+    } else {
+        say_changes(house, &next);
+        use_next(house, &next);
+    }
+    drop_next(&next, house->manifest->server_count);
+}

@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server that people run for months: what signals do, and who may start."""
+
+import json
+import signal
+
+import pytest
+from outside_client import Client, tensor
+from scene import IMAGES, JOINTS, ROUTE, manifest
+from tendon_process import run, wait_until
+
+STATE = tensor([0.0] * len(JOINTS))
+
+
+def rewrite(house, server, content, name="server"):
+    """Puts another manifest where the server's was, and tells it."""
+    house.write(f"{name}.yaml", content)
+    server.process.send_signal(signal.SIGHUP)
+
+
+def lines_of(server, part, count):
+    wait_until(lambda: len(server.lines(part)) >= count, server.told(part))
+
+
+def scheduled(endpoint, **scheduling):
+    return manifest(endpoint) | {"scheduling": scheduling}
+
+
+STRATEGIES = [
+    "deadline_aware",
+    "tiered_deadline",
+    "priority_tiered",
+    "batch_optimized",
+    "round_robin",
+    "model_deadline",
+]
+
+
+def test_strategies_change_while_robots_run_and_nothing_is_lost(house):
+    server = house.serve()
+    robots = [house.robot(f"robot-{i}") for i in (1, 2)]
+    watch = house.watch()
+    for robot in ("robot-1", "robot-2"):
+        watch.wait_moving(robot)
+    before = "model_deadline"
+    for strategy in STRATEGIES:
+        rewrite(house, server, scheduled(house.endpoint, strategy=strategy))
+        server.wait_line(f"serve: scheduling.strategy: {strategy}, was {before}")
+        before = strategy
+        for robot in ("robot-1", "robot-2"):
+            watch.wait_moving(robot)
+    rewrite(house, server, scheduled(house.endpoint, score="urgency - age_ms"))
+    server.wait_line('serve: scheduling.score: urgency - age_ms, was ""')
+    for robot in ("robot-1", "robot-2"):
+        watch.wait_moving(robot)
+    for lost in ("departed", "failed", "refused"):
+        assert watch.count("gpu-1", lost) == 0
+    assert all(robot.stop() == 0 for robot in robots)
+    assert server.stop(signal.SIGTERM) == 0
+
+
+BROKEN = {
+    "not YAML": ("server: [", "not YAML"),
+    "a field": ({"fps": 0}, "server[0].fps: must be 1 to 1000, got 0"),
+    "a score": ("hurry", "scheduling.score: column 1"),
+    "a plug-in": ("/nowhere/x.so", "scheduling.plugin: /nowhere/x.so: cannot open"),
+}
+
+
+def broken_manifest(house, case):
+    content, _ = BROKEN[case]
+    if case == "not YAML":
+        return content
+    if case == "a field":
+        return manifest(house.endpoint, **content)
+    return scheduled(house.endpoint, **{case[2:].replace("-", ""): content})
+
+
+def test_a_broken_manifest_changes_nothing(house):
+    server = house.serve()
+    house.robot()
+    watch = house.watch()
+    watch.wait_moving("robot-1")
+    for case, (_, words) in BROKEN.items():
+        rewrite(house, server, broken_manifest(house, case))
+        line = server.wait_line(words)
+        assert "server.yaml" in line and line.endswith("; nothing was changed")
+        watch.wait_moving("robot-1")
+    assert not server.lines("reloaded")
+
+
+def test_what_needs_a_restart_is_named_each_time(house):
+    server = house.serve()
+    changed = manifest(house.endpoint, fps=50, device="cuda:7")
+    changed["server"].append(changed["server"][0] | {"server_id": "gpu-2"})
+    for count in (1, 2):
+        rewrite(house, server, changed)
+        lines_of(server, "serve: server[0].fps: differs, needs a restart", count)
+        lines_of(server, "serve: server[0].device: differs, needs a restart", count)
+        lines_of(server, "serve: server[1]: is new, needs a restart", count)
+        lines_of(server, "serve: reloaded: 0 changed, 3 need a restart", count)
+
+
+def test_who_is_served_can_change(house):
+    one = [{"client_uuid": "robot-1"}]
+    both = [*one, {"client_uuid": "robot-2"}]
+    server = house.serve(clients=one, accept_unknown=False)
+    house.robot("robot-1")
+    second = house.robot("robot-2")
+    second.wait_line("client robot-2 is not listed")
+    watch = house.watch()
+    watch.wait_moving("robot-1")
+    rewrite(
+        house, server, manifest(house.endpoint, clients=both, accept_unknown=False)
+    )
+    server.wait_line("serve: server[0].clients: changed")
+    watch.wait_moving("robot-2")
+    rewrite(
+        house, server, manifest(house.endpoint, clients=both[1:], accept_unknown=False)
+    )
+    server.wait_line("server: robot-1 left")
+    watch.wait_moving("robot-2")
+
+
+def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
+    server = house.serve(clients=[{"client_uuid": "robot-1"}], accept_unknown=False)
+    stranger = house.robot("stranger")
+    stranger.wait_line("client stranger is not listed")
+    rewrite(house, server, manifest(house.endpoint))
+    server.wait_line("serve: server[0].accept_unknown: true, was false")
+    house.watch().wait_moving("stranger")
+
+
+def slow(ms):
+    return {"latency": {"kind": "fixed", "ms": ms}}
+
+
+@pytest.fixture
+def client(house):
+    def open_one(name="client-1"):
+        return house.keep(Client(house.endpoint, ROUTE, name))
+
+    return open_one
+
+
+def running(watch):
+    return lambda: watch.count("gpu-1", "running") == 1
+
+
+def test_sigterm_answers_what_waits_and_ends(house, client):
+    house.router()
+    server = house.serve(mode="client", engine=slow(1500))
+    watch = house.watch()
+    clients = [client(f"client-{i}") for i in (1, 2)]
+    for each in clients:
+        each.attach("gpu-1")
+        each.send(state=STATE, images=IMAGES)
+    wait_until(running(watch), "the first runs, the second waits")
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_line("serve: draining")
+    assert [s["state"] for s in clients[0].status()] == ["draining"]
+    with pytest.raises(PermissionError, match="server gpu-1 is draining"):
+        client("late").attach("gpu-1")
+    for each in clients:
+        assert "actions" in each.receive()
+    assert server.ended() == 0
+    assert "2 received, 2 answered" in server.lines(" answered")[0]
+
+
+def test_a_second_sigterm_ends_at_once(house, client):
+    server = house.serve(engine=slow(2000))
+    watch = house.watch()
+    one = client()
+    one.attach("gpu-1")
+    one.send(state=STATE, images=IMAGES)
+    wait_until(running(watch), "it runs")
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_line("serve: draining")
+    assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
+
+
+def test_a_second_start_is_refused_by_name(house):
+    house.router()
+    first = house.serve(mode="client")
+    house.robot()
+    house.watch().wait_moving("robot-1")
+    path = house.write("again.yaml", manifest(house.endpoint, mode="client"))
+    again = run("serve", path)
+    assert again.returncode == 3
+    assert "server gpu-1 of synthetic/v1/wave is already running (boot " in again.stderr
+    assert "stop it, or give this one another server_id" in again.stderr
+    assert first.is_running()
+    other = house.serve(name="other", mode="client", server_id="gpu-2")
+    assert other.is_running()
+
+
+def test_a_killed_server_may_start_again_at_once(house):
+    house.router()
+    house.serve(mode="client").kill()
+    house.serve(mode="client")
+
+
+def test_an_endpoint_that_is_taken_is_named(house):
+    house.serve()
+    path = house.write("again.yaml", manifest(house.endpoint, server_id="gpu-2"))
+    again = run("serve", path)
+    assert again.returncode == 3
+    assert house.endpoint in again.stderr
+
+
+def entry(endpoint, model, **changes):
+    server = manifest(endpoint)["server"][0]
+    return server | {"model_id": model, "server_id": model} | changes
+
+
+def test_two_models_share_a_device(house):
+    content = manifest(house.endpoint)
+    content["server"] = [
+        entry(house.endpoint, model, device="cuda:0") for model in ("one", "two")
+    ]
+    server = house.start("both", "serve", house.write("both.yaml", content))
+    server.wait_line("serve: ready")
+    robots = {
+        model: house.robot(f"robot-{model}", model_id=model) for model in ("one", "two")
+    }
+    for model in robots:
+        house.watch(route=ROUTE.replace("synthetic", model)).wait_moving(
+            f"robot-{model}"
+        )
+    assert all(robot.stop() == 0 for robot in robots.values())
+    assert server.stop() == 0
+
+
+def test_check_says_what_would_be_served(house):
+    content = scheduled(house.endpoint, strategy="tiered_deadline", score="urgency")
+    content["server"] = [
+        entry(house.endpoint, "one", device="cuda:0"),
+        entry(house.endpoint, "two", device="cpu", batch={"most": 1}),
+    ]
+    path = house.write("m.yaml", json.dumps(content))
+    done = run("serve", path, "--check")
+    assert (done.returncode, done.stderr) == (0, "")
+    tail = f"v1 for wave at {house.endpoint}, batches of up to 1; 0 robots listed"
+    assert done.stdout == (
+        f"{path}: 2 servers\n"
+        "cuda:0: tiered_deadline by the manifest's score\n"
+        f"  one: one/{tail}, others are taken too\n"
+        "cpu: tiered_deadline by the manifest's score\n"
+        f"  two: two/{tail}, others are taken too\n"
+        "fine\n"
+    )
