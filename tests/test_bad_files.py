@@ -63,7 +63,8 @@ MANIFESTS = {
     ),
     "a score that is none": (
         "scheduling:\n  score: 2 * (urgency\n" + MANIFEST,
-        ":2: scheduling.score: column 13: ends here, where ) should be",
+        ":2: scheduling.score: column 13: ends here, where an operator or ')' "
+        "should be",
     ),
     "an unknown engine": (
         changed(MANIFEST, "kind: synthetic", "kind: magic"),

@@ -101,36 +101,6 @@ def test_what_needs_a_restart_is_named_each_time(house):
         lines_of(server, "serve: reloaded: 0 changed, 3 need a restart", count)
 
 
-def test_who_is_served_can_change(house):
-    one = [{"client_uuid": "robot-1"}]
-    both = [*one, {"client_uuid": "robot-2"}]
-    server = house.serve(clients=one, accept_unknown=False)
-    house.robot("robot-1")
-    second = house.robot("robot-2")
-    second.wait_line("client robot-2 is not listed")
-    watch = house.watch()
-    watch.wait_moving("robot-1")
-    rewrite(
-        house, server, manifest(house.endpoint, clients=both, accept_unknown=False)
-    )
-    server.wait_line("serve: server[0].clients: changed")
-    watch.wait_moving("robot-2")
-    rewrite(
-        house, server, manifest(house.endpoint, clients=both[1:], accept_unknown=False)
-    )
-    server.wait_line("server: robot-1 left")
-    watch.wait_moving("robot-2")
-
-
-def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
-    server = house.serve(clients=[{"client_uuid": "robot-1"}], accept_unknown=False)
-    stranger = house.robot("stranger")
-    stranger.wait_line("client stranger is not listed")
-    rewrite(house, server, manifest(house.endpoint))
-    server.wait_line("serve: server[0].accept_unknown: true, was false")
-    house.watch().wait_moving("stranger")
-
-
 def slow(ms):
     return {"latency": {"kind": "fixed", "ms": ms}}
 
@@ -143,28 +113,45 @@ def client(house):
     return open_one
 
 
+def refused(house, name):
+    reason = f"client {name} is not in the manifest of server gpu-1"
+    with (
+        Client(house.endpoint, ROUTE, name) as stranger,
+        pytest.raises(PermissionError, match=reason),
+    ):
+        stranger.attach("gpu-1")
+
+
+def test_who_is_served_can_change(house):
+    one = [{"client_uuid": "robot-1"}]
+    both = [*one, {"client_uuid": "robot-2"}]
+    server = house.serve(clients=one, accept_unknown=False)
+    house.robot("robot-1")
+    watch = house.watch()
+    watch.wait_moving("robot-1")
+    refused(house, "robot-2")
+    rewrite(house, server, manifest(house.endpoint, clients=both, accept_unknown=False))
+    server.wait_line("serve: server[0].clients: changed")
+    house.robot("robot-2")
+    watch.wait_moving("robot-2")
+    rewrite(
+        house, server, manifest(house.endpoint, clients=both[1:], accept_unknown=False)
+    )
+    server.wait_line("server: robot-1 left")
+    watch.wait_moving("robot-2")
+
+
+def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
+    server = house.serve(clients=[{"client_uuid": "robot-1"}], accept_unknown=False)
+    refused(house, "stranger")
+    rewrite(house, server, manifest(house.endpoint))
+    server.wait_line("serve: server[0].accept_unknown: true, was false")
+    house.robot("newcomer")
+    house.watch().wait_moving("newcomer")
+
+
 def running(watch):
     return lambda: watch.count("gpu-1", "running") == 1
-
-
-def test_sigterm_answers_what_waits_and_ends(house, client):
-    house.router()
-    server = house.serve(mode="client", engine=slow(1500))
-    watch = house.watch()
-    clients = [client(f"client-{i}") for i in (1, 2)]
-    for each in clients:
-        each.attach("gpu-1")
-        each.send(state=STATE, images=IMAGES)
-    wait_until(running(watch), "the first runs, the second waits")
-    server.process.send_signal(signal.SIGTERM)
-    server.wait_line("serve: draining")
-    assert [s["state"] for s in clients[0].status()] == ["draining"]
-    with pytest.raises(PermissionError, match="server gpu-1 is draining"):
-        client("late").attach("gpu-1")
-    for each in clients:
-        assert "actions" in each.receive()
-    assert server.ended() == 0
-    assert "2 received, 2 answered" in server.lines(" answered")[0]
 
 
 def test_a_second_sigterm_ends_at_once(house, client):

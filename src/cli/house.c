@@ -47,9 +47,15 @@ static td_err open_net(const td_config_server *config, td_net **ret_net,
         .connect_count = count,
         .shared_memory = config->shared_memory,
     };
-    td_err err = td_net_zenoh_open(&net, ret_net, info);
+    td_errinfo why = {.text = ""};
+    td_err err = td_net_zenoh_open(&net, ret_net, &why);
     free(connect);
-    return err;
+    if (err == TD_OK) return TD_OK;
+    return td_fail(info, err, "server %s: %s: %s%s", config->server_id,
+                   config->endpoint, why.text,
+                   err == TD_ERR_EXISTS ? "; stop whoever listens there, or "
+                                          "choose another endpoint"
+                                        : "");
 }
 
 static td_err share_net(td_cli_house *house, size_t index, td_errinfo *info)
