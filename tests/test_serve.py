@@ -134,11 +134,6 @@ def test_who_is_served_can_change(house):
     server.wait_line("serve: server[0].clients: changed")
     house.robot("robot-2")
     watch.wait_moving("robot-2")
-    rewrite(
-        house, server, manifest(house.endpoint, clients=both[1:], accept_unknown=False)
-    )
-    server.wait_line("server: robot-1 left")
-    watch.wait_moving("robot-2")
 
 
 def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
