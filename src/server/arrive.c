@@ -2,6 +2,7 @@
 // From the network to the device: an observation is decoded and checked, on the
 // transport's thread or by the loop out of the inbox, and waits in the core.
 #include "base/log.h"
+#include "server/align.h"
 #include "server/answer.h"
 #include "server/check.h"
 #include "server/shell.h"
@@ -38,6 +39,7 @@ static td_err decode(td_server_reader *reader, td_server_request *request,
 {
     td_slice bytes;
     TD_TRY(td_net_msg_bytes(request->msg, &bytes));
+    request->size = bytes.size;
     return td_wire_obs_decode(reader->decoder, bytes.data, bytes.size,
                               &request->obs, info);
 }
@@ -69,6 +71,19 @@ static td_err check_fresh(td_server *server, const td_wire_obs *obs,
     return err;
 }
 
+static void record_locked(const td_server_request *request)
+{
+    const td_server_peer *peer = request->peer;
+    td_server_stats *stats = peer->server->stats;
+    td_server_align_ages ages;
+    td_server_align_ages_of(&request->obs, &ages);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_PAYLOAD, peer->number,
+                           request->arrived_ns, (int64_t)request->size);
+    if (ages.count > 0)
+        td_server_stats_record(stats, TD_SERVER_SPREAD_STALENESS, peer->number,
+                               request->arrived_ns, ages.oldest_us);
+}
+
 // Into the core, which may hand older ones back. What the core does not take is
 // given back, or lined up to be told of.
 static void offer_locked(td_server_request *request)
@@ -79,14 +94,18 @@ static void offer_locked(td_server_request *request)
     td_server *server = peer->server;
     const td_wire_ident *ident = &request->obs.ident;
     td_server_dropped dropped;
+    record_locked(request);
     if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
     td_server_outcome outcome =
         td_server_core_observe(server->core, peer->number, request->arrived_ns,
                                &request->obs, request, &dropped);
     td_server_request_drop_locked(server, &dropped);
-    if (outcome == TD_SERVER_REFUSED)
+    if (outcome == TD_SERVER_REFUSED) {
+        td_server_stats_count(server->stats, TD_SERVER_COUNT_QUEUE_FULL_DROPS,
+                              peer->number, 1);
         td_server_request_told_locked(server, request, TD_ERR_FULL, full);
-    else if (outcome != TD_SERVER_WAITING)
+    }
+    if (outcome != TD_SERVER_WAITING && outcome != TD_SERVER_REFUSED)
         td_server_request_recycle_locked(server, request);
     int64_t silence_ns = td_server_core_wake_ns(server->core);
     if (silence_ns < server->planned_ns) td_event_signal(&server->wake);
@@ -217,7 +236,7 @@ static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
         td_server_request_drop_locked(server, &dropped);
         pthread_mutex_unlock(&server->device->lock);
     } else {
-        atomic_fetch_add(&server->bad_resets, 1);
+        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_RESETS);
         complain(peer, ++peer->bad_resets, "reset", info.text);
     }
     td_net_msg_free(msg);
@@ -253,7 +272,7 @@ static td_server_request *take_mail(td_server *server, td_server_peer *peer,
     td_server_request *request = td_server_request_new(server);
     if (!request) {
         td_net_msg_free(ret_mail->msg);
-        atomic_fetch_add(&server->events_dropped, 1);
+        td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
         return NULL;
     }
     request->msg = ret_mail->msg;

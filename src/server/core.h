@@ -42,19 +42,19 @@ typedef enum td_server_outcome {
 
 const char *td_server_outcome_name(td_server_outcome outcome);
 
-// What else is counted.
+// What else is counted, and what it is (docs/metrics.md).
 #define TD_SERVER_COUNTERS(X)                                                  \
-    X(attached, "attached")                                                    \
-    X(refused_attach, "refused_attach")                                        \
-    X(departed, "clients_departed")                                            \
-    X(gone, "clients_gone")     /* silent for too long; departed too */        \
-    X(expected, "expected")     /* observations that were warmed up for */     \
-    X(rerun, "rerun_alone")     /* of a batch that failed */                   \
-    X(offenders, "offenders")   /* failed alone too */                         \
-    X(misaligned, "misaligned") /* of values too far apart; served */          \
-    X(kept_chunk_hits, "kept_chunk_hits")                                      \
-    X(prefix_hits, "prefix_hits")                                              \
-    X(again_misses, "again_misses") /* asked for what is not kept */
+    X(attached, "attached", "clients taken")                                   \
+    X(refused_attach, "refused_attach", "clients refused")                     \
+    X(departed, "clients_departed", "clients that are here no more")           \
+    X(gone, "clients_gone", "of those, clients that were silent for too long") \
+    X(expected, "expected", "observations that the model was warmed up for")   \
+    X(rerun, "rerun_alone", "members of failed batches that ran again, alone") \
+    X(offenders, "offenders", "of those, members that failed alone, too")      \
+    X(misaligned, "misaligned", "observations of values too far apart")        \
+    X(kept_chunk_hits, "kept_chunk_hits", "missed answers sent once more")     \
+    X(prefix_hits, "prefix_hits", "missed answers made from a kept prefix")    \
+    X(again_misses, "again_misses", "missed answers of which nothing is kept")
 
 // What a client is allowed: it may claim less than its share, and no more.
 typedef struct td_server_client {
@@ -92,7 +92,7 @@ typedef struct td_server_core_model {
 typedef struct td_server_counts {
     uint64_t received; // sum of outcomes
     uint64_t outcomes[TD_SERVER_OUTCOME_COUNT];
-#define TD_SERVER_COUNTER_FIELD(name, text) uint64_t name;
+#define TD_SERVER_COUNTER_FIELD(name, text, help) uint64_t name;
     TD_SERVER_COUNTERS(TD_SERVER_COUNTER_FIELD)
 #undef TD_SERVER_COUNTER_FIELD
     td_sched_prefixes_counts prefixes;
@@ -123,6 +123,7 @@ void td_server_core_use(td_server_core *core,
                         const td_server_model_settings *model);
 
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state);
+td_wire_server_state td_server_core_state(const td_server_core *core);
 
 // What a `status` query is answered with; borrows from the core.
 void td_server_core_status(const td_server_core *core,
@@ -271,6 +272,7 @@ void td_server_core_rerun(td_server_core *core);
 void td_server_core_offended(td_server_core *core);
 
 uint32_t td_server_core_clients(const td_server_core *core);
+uint64_t td_server_core_waiting(const td_server_core *core);
 void td_server_core_counts(const td_server_core *core,
                            td_server_counts *ret_counts);
 

@@ -15,6 +15,10 @@ const td_server_metric td_server_counter_rows[] = {
     {name, PREFIX prom, help, TD_SERVER_BY_##by, TD_SERVER_##unit},
     TD_SERVER_METRIC_COUNTERS(COUNTER_ROW)
 #undef COUNTER_ROW
+#define COUNTER_ROW(field, name, help)                                         \
+    {name, PREFIX name "_total", help, TD_SERVER_BY_MODEL, TD_SERVER_PIECES},
+        TD_SERVER_COUNTERS(COUNTER_ROW)
+#undef COUNTER_ROW
 };
 
 const td_server_metric td_server_gauge_rows[] = {

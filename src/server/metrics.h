@@ -68,9 +68,6 @@ typedef enum td_server_by {
       "client_disconnected_total", "times that a client left or fell silent")  \
     X(DEVICE_US, CLIENT, TIME, "device_us", "device_seconds_total",            \
       "device time spent for a client, its part of each batch")                \
-    X(ATTACHED, MODEL, PIECES, "attached", "attached_total", "clients taken")  \
-    X(REFUSED_ATTACH, MODEL, PIECES, "refused_attach", "refused_attach_total", \
-      "clients refused")                                                       \
     X(BATCHES, MODEL, PIECES, "batches", "batches_total",                      \
       "batches that ended")                                                    \
     X(PUTS_FAILED, MODEL, PIECES, "puts_failed", "puts_failed_total",          \
@@ -89,6 +86,8 @@ typedef enum td_server_by {
     X(QUEUE_DEPTH, "queue_depth", "queue_depth", "observations that wait")     \
     X(ACTIVE_CLIENTS, "active_clients", "active_clients", "clients attached")  \
     X(CAPACITY, "capacity", "capacity", "clients that it takes at a time")     \
+    X(PREFIXES, "prefixes", "prefixes", "prefixes kept")                       \
+    X(PREFIX_BYTES, "prefix_bytes", "prefix_bytes", "that they take")          \
     X(UPTIME, "uptime_s", "uptime_seconds", "since it was opened")
 
 typedef enum td_server_spread_id {
@@ -104,7 +103,11 @@ typedef enum td_server_counter_id {
     TD_SERVER_COUNT_##id,
     TD_SERVER_METRIC_COUNTERS(TD_SERVER_COUNTER_ENUM)
 #undef TD_SERVER_COUNTER_ENUM
-        TD_SERVER_COUNTER_COUNT
+// The core's own (TD_SERVER_COUNTERS), which are read there.
+#define TD_SERVER_COUNTER_ENUM(field, name, help) TD_SERVER_COUNT_OF_##field,
+        TD_SERVER_COUNTERS(TD_SERVER_COUNTER_ENUM)
+#undef TD_SERVER_COUNTER_ENUM
+            TD_SERVER_COUNTER_COUNT
 } td_server_counter_id;
 
 typedef enum td_server_gauge_id {

@@ -10,6 +10,7 @@
 #include "wire/text.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,7 +36,8 @@ static void reply_status(td_server *server, td_net_request *query,
         const td_slice *parts = td_wire_encoder_parts(server->encoder, &count);
         err = td_net_reply(query, key, parts, count);
     }
-    if (err != TD_OK) atomic_fetch_add(&server->puts_failed, 1);
+    if (err != TD_OK)
+        td_server_telemetry_count(server, TD_SERVER_COUNT_PUTS_FAILED);
     free(status);
 }
 
@@ -63,17 +65,29 @@ static td_server_peer **find_dormant(td_server *server, td_wire_text id)
     return at;
 }
 
+// Its numbers start, before anything is recorded for it. For want of memory it
+// goes without.
+static void show(td_server *server, uint32_t number, const char *id)
+{
+    if (td_server_stats_enter(server->stats, number, id,
+                              td_clock_now_ns(&td_clock_monotonic)) != TD_OK)
+        td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+}
+
 // Back into its place, under the number that the core has given it.
 static void wake_up(td_server *server, td_server_peer **at, uint32_t number)
 {
     td_server_peer *peer = *at;
     *at = peer->next;
+    show(server, number, peer->id);
     pthread_mutex_lock(&server->device->lock);
     peer->number = number;
     peer->dormant = false;
     pthread_mutex_unlock(&server->device->lock);
     server->peers[number] = peer;
     td_log_text(TD_LOG_INFO, "server: %s is back", peer->id);
+    td_server_telemetry_event(server, TD_SERVER_EVENT_ATTACHED, peer->id,
+                              "sends again");
 }
 
 static td_err open_peer(td_server *server, uint32_t number,
@@ -85,14 +99,20 @@ static td_err open_peer(td_server *server, uint32_t number,
         wake_up(server, at, number);
         return TD_OK;
     }
+    char id[TD_WIRE_MAX_NAME + 1] = {0};
+    memcpy(id, attach->client.data, attach->client.size);
+    show(server, number, id);
     td_err err = td_server_peer_open(server, number, attach, &peer, info);
     if (err != TD_OK) {
+        td_server_stats_leave(server->stats, number);
         forget(server, attach);
         return err;
     }
     server->peers[number] = peer;
     td_log_text(TD_LOG_INFO, "server: %s attached (boot %llu)", peer->id,
                 (unsigned long long)attach->boot);
+    td_server_telemetry_event(server, TD_SERVER_EVENT_ATTACHED, peer->id,
+                              "boot %llu", (unsigned long long)attach->boot);
     return TD_OK;
 }
 
@@ -155,8 +175,13 @@ static td_err attach_client(td_server *server, const td_wire_attach *attach,
     td_err err = refuse_second(server, attach, info);
     if (err == TD_OK) err = attach_core(server, attach, &number, info);
     if (err == TD_OK) err = take_client(server, number, attach, info);
-    if (err != TD_OK)
-        td_log_text(TD_LOG_WARN, "server: refused to attach: %s", info->text);
+    if (err == TD_OK) return TD_OK;
+    td_log_text(TD_LOG_WARN, "server: refused to attach: %s", info->text);
+    char id[TD_WIRE_MAX_NAME + 1];
+    (void)snprintf(id, sizeof id, "%.*s", (int)attach->client.size,
+                   attach->client.data);
+    td_server_telemetry_event(server, TD_SERVER_EVENT_REFUSED, id, "%s",
+                              info->text);
     return err;
 }
 
@@ -201,7 +226,7 @@ static void take_query(td_server *server, td_net_request *query)
     td_err err = td_wire_attach_decode(server->reader.decoder, payload.data,
                                        payload.size, &attach, &info);
     if (err != TD_OK) {
-        atomic_fetch_add(&server->bad_queries, 1);
+        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_QUERIES);
         td_log_text(TD_LOG_WARN, "server: bad attach: %s", info.text);
     } else if (!is_asked(server, &attach)) {
         return;
@@ -219,6 +244,13 @@ static bool is_alive(const td_server *server, td_server_peer *peer)
     return td_server_tokens_has(&server->tokens, peer->id, boot_of(peer));
 }
 
+static void say_left(const td_server_peer *peer)
+{
+    td_log_text(TD_LOG_INFO, "server: %s left", peer->id);
+    td_server_telemetry_event(peer->server, TD_SERVER_EVENT_LEFT, peer->id,
+                              "boot %llu", (unsigned long long)peer->boot);
+}
+
 // One that sleeps and died: the core has forgotten it already.
 static void bury(td_server *server, const char *client)
 {
@@ -226,7 +258,7 @@ static void bury(td_server *server, const char *client)
     td_server_peer *peer = *at;
     if (!peer || is_alive(server, peer)) return;
     *at = peer->next;
-    td_log_text(TD_LOG_INFO, "server: %s left", peer->id);
+    say_left(peer);
     td_server_peer_close(peer);
 }
 
@@ -237,7 +269,7 @@ static void take_sighting(td_server *server, const td_server_sighting *seen)
     const td_server_token *token = &seen->token;
     if (seen->alive) {
         if (td_server_tokens_add(&server->tokens, token) != TD_OK)
-            atomic_fetch_add(&server->events_dropped, 1);
+            td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
         return;
     }
     td_server_tokens_remove(&server->tokens, token);
@@ -285,7 +317,8 @@ static void let_go(td_server *server, td_server_peer *peer)
 {
     if (!detach(server, peer, false)) return;
     td_server_request_tell(server); // what is said of it is said before it goes
-    td_log_text(TD_LOG_INFO, "server: %s left", peer->id);
+    td_server_stats_leave(server->stats, peer->number);
+    say_left(peer);
     server->peers[peer->number] = NULL;
     td_server_peer_close(peer);
 }
@@ -296,10 +329,14 @@ static void put_to_sleep(td_server *server, uint32_t number)
     td_server_peer *peer = server->peers[number];
     td_log_text(TD_LOG_INFO, "server: %s is gone: silent for %.0f s", peer->id,
                 (double)server->device->cadence.gone_ns / TD_NS_PER_S);
+    td_server_telemetry_event(
+        server, TD_SERVER_EVENT_GONE, peer->id, "silent for %.0f s",
+        (double)server->device->cadence.gone_ns / TD_NS_PER_S);
     if (!is_alive(server, peer) || !detach(server, peer, true)) {
         peer->leaving = true;
         return;
     }
+    td_server_stats_leave(server->stats, number);
     server->peers[number] = NULL;
     peer->next = server->dormant;
     server->dormant = peer;

@@ -109,7 +109,10 @@ void td_server_request_put(td_server_peer *peer, td_wire_encoder *encoder,
         const td_slice *parts = td_wire_encoder_parts(encoder, &count);
         err = td_net_put(peer->action, parts, count, NULL, NULL);
     }
-    if (err != TD_OK) atomic_fetch_add(&peer->server->puts_failed, 1);
+    if (err == TD_OK) return;
+    td_server_telemetry_count(peer->server, TD_SERVER_COUNT_PUTS_FAILED);
+    td_server_stats_count(peer->server->stats, TD_SERVER_COUNT_SEND_ERRORS,
+                          peer->number, 1);
 }
 
 static void tell(td_server *server, const td_server_request *request)

@@ -50,7 +50,9 @@ static void prepare(td_server *server, td_server_request *request,
     const td_wire_ident *ident = &request->obs.ident;
     request->started_ns = now_ns;
     request->why.text[0] = 0;
-    td_hist_record(&server->queue_ns, now_ns - request->arrived_ns);
+    td_server_stats_record(server->stats, TD_SERVER_SPREAD_WAIT,
+                           request->peer->number, now_ns,
+                           (now_ns - request->arrived_ns) / TD_NS_PER_US);
     request->item = (td_engine_item){
         .obs = &request->obs,
         .seed = td_engine_seed(request->obs.client, ident->episode, ident->seq),
@@ -89,6 +91,17 @@ static void add(td_server_run *run, td_server_request *request)
     if (request->prefix) run->part = TD_ENGINE_DECODE;
 }
 
+static void record_batch(const td_server_run *run)
+{
+    const td_server *server = run->server;
+    td_server_stats_record(server->stats, TD_SERVER_SPREAD_BATCH,
+                           TD_SERVER_NOBODY, run->started_ns, run->members);
+    td_server_stats_record(server->stats, TD_SERVER_SPREAD_DEPTH,
+                           TD_SERVER_NOBODY, run->started_ns,
+                           (int64_t)td_server_core_waiting(server->core) +
+                               run->members);
+}
+
 static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
 {
     td_server_request *request = device->alone.first;
@@ -101,6 +114,7 @@ static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
     run->alone = true;
     run->members = 1;
     add(run, request);
+    record_batch(run);
     return run;
 }
 
@@ -118,6 +132,7 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
                                turn.picks[i].ticket);
         add(run, request);
     }
+    record_batch(run);
     server->busy += turn.count;
     return run;
 }
@@ -162,6 +177,19 @@ static void keep_prefix(td_server *server, td_server_request *request)
     if (ended) server->engine->ops->drop(server->engine, ended);
 }
 
+static void record_locked(const td_server_request *request, int64_t now_ns,
+                          int64_t service_ns, int64_t device_ns)
+{
+    uint32_t number = request->peer->number;
+    td_server_stats *stats = request->peer->server->stats;
+    td_server_stats_record(stats, TD_SERVER_SPREAD_INFERENCE, number, now_ns,
+                           service_ns / TD_NS_PER_US);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_E2E, number, now_ns,
+                           (now_ns - request->arrived_ns) / TD_NS_PER_US);
+    td_server_stats_count(stats, TD_SERVER_COUNT_DEVICE_US, number,
+                          (uint64_t)(device_ns / TD_NS_PER_US));
+}
+
 // The peer stays while its request runs, so it is put before it is done.
 static void answer(td_server_run *run, td_server_request *request)
 {
@@ -183,12 +211,20 @@ static void answer(td_server_run *run, td_server_request *request)
     td_server_request_put(peer, run->encoder, &action);
     keep_prefix(server, request);
 
+    int64_t now_ns = now(), device_ns = service_ns / run->batch.count;
     pthread_mutex_lock(&server->device->lock);
+    record_locked(request, now_ns, service_ns, device_ns);
     td_server_request_keep_locked(server, request);
-    (void)td_server_core_done(server->core, peer->number, now(),
-                              TD_SERVER_ANSWERED,
-                              service_ns / run->batch.count);
+    (void)td_server_core_done(server->core, peer->number, now_ns,
+                              TD_SERVER_ANSWERED, device_ns);
     pthread_mutex_unlock(&server->device->lock);
+}
+
+static void count_retry(const td_server_request *request)
+{
+    td_server_stats_count(request->peer->server->stats,
+                          TD_SERVER_COUNT_DISPATCH_RETRIES,
+                          request->peer->number, 1);
 }
 
 // The engine has said no, of a batch of one or of this member alone.
@@ -206,9 +242,17 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
                     peer->id, (unsigned long long)request->obs.ident.seq,
                     td_err_name(status), request->why.text);
     }
+    if (status == TD_ERR_DENIED)
+        td_server_telemetry_event(
+            server, TD_SERVER_EVENT_QUARANTINED, peer->id, "seq %llu: %s",
+            (unsigned long long)request->obs.ident.seq, request->why.text);
     if (td_server_core_done(server->core, peer->number, now(), TD_SERVER_FAILED,
-                            0) != TD_SERVER_WAITING)
-        td_server_request_told_locked(server, request, status, NULL);
+                            0) == TD_SERVER_WAITING) {
+        count_retry(request);
+        return;
+    }
+    td_server_stats_error(server->stats, peer->number, status);
+    td_server_request_told_locked(server, request, status, NULL);
 }
 
 static uint32_t count_good(const td_engine_batch *batch)
@@ -254,6 +298,7 @@ static void split(td_server_run *run)
         td_server_request *request = request_of(run->batch.items[i]);
         discard_prefix(server, request);
         td_server_core_rerun(server->core);
+        count_retry(request);
         td_server_request_line_up(&server->device->alone, request);
     }
     pthread_mutex_unlock(&server->device->lock);
@@ -275,7 +320,7 @@ static td_server_run *end(td_server_run *run, bool was_split)
     td_server *server = run->server;
     td_server_device *device = server->device;
     pthread_mutex_lock(&device->lock);
-    td_hist_record(&server->service_ns, run->prefix_ns + run->batch.service_ns);
+    td_server_telemetry_count(server, TD_SERVER_COUNT_BATCHES);
     td_server_turns_end(device->turns, now(), server->model, run->number,
                         run->members, whole_ns(run, was_split));
     if (!was_split) server->busy -= run->members;

@@ -13,6 +13,7 @@
 
 #define QUERIES 1024
 #define SIGHTINGS 4096
+#define TURN_NS TD_NS_PER_S
 #define HEALTH_NS (50 * TD_NS_PER_MS) // between looks at the engine's
 
 static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
@@ -25,7 +26,7 @@ static void on_query(void *user, td_net_request *request)
         td_event_signal(&server->wake);
         return;
     }
-    atomic_fetch_add(&server->events_dropped, 1);
+    td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
     td_net_request_free(request);
 }
 
@@ -35,11 +36,30 @@ static void on_alive(void *user, const char *key, bool alive)
     td_server *server = user;
     td_server_sighting sighting = {.alive = alive};
     if (td_server_token_parse(key, &sighting.token) != TD_OK)
-        atomic_fetch_add(&server->bad_tokens, 1);
+        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_TOKENS);
     else if (td_queue_push(server->sightings, &sighting) != TD_OK)
-        atomic_fetch_add(&server->events_dropped, 1);
+        td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
     else
         td_event_signal(&server->wake);
+}
+
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+// The loop comes round: once a second at least, so that it is seen to.
+static void wait_turn(td_server *server, int64_t due_ns)
+{
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    atomic_store_explicit(&server->turned_ns, now_ns, memory_order_relaxed);
+    (void)td_event_wait_until(&server->wake, earlier(due_ns, now_ns + TURN_NS));
+}
+
+static void say_state(td_server *server, td_wire_server_state state)
+{
+    td_server_telemetry_event(server, TD_SERVER_EVENT_STATE, NULL, "%s",
+                              td_wire_server_state_name(state));
 }
 
 static bool is_busy(td_server *server)
@@ -55,16 +75,32 @@ static void shut_down(td_server *server)
     pthread_mutex_lock(&server->device->lock);
     td_server_core_set_state(server->core, TD_WIRE_DRAINING);
     pthread_mutex_unlock(&server->device->lock);
+    say_state(server, TD_WIRE_DRAINING);
     td_server_device_stop(server->device, server);
     (void)td_net_undeclare(server->status);
     (void)td_net_undeclare(server->watch);
     (void)td_net_undeclare(server->token);
     td_server_reception_events(server); // who still asks is told that it drains
     while (is_busy(server))
-        (void)td_event_wait_until(&server->wake, INT64_MAX);
+        wait_turn(server, INT64_MAX);
     td_server_request_tell(server);
     td_server_reception_close(server);
+    if (server->events) td_server_events_deliver(server->events);
     if (server->metrics) td_net_unpublish(server->metrics);
+}
+
+// Of an engine that was there before, that it died or was started again.
+static void say_health(td_server *server, td_engine_health health,
+                       td_wire_server_state state)
+{
+    say_state(server, state);
+    if (server->was_ready && health != TD_ENGINE_READY &&
+        server->health == TD_ENGINE_READY)
+        td_server_telemetry_event(server, TD_SERVER_EVENT_ENGINE_DIED, NULL,
+                                  "%s", server->engine->ops->name);
+    if (server->was_ready && health == TD_ENGINE_READY)
+        td_server_telemetry_event(server, TD_SERVER_EVENT_ENGINE_RESTARTED,
+                                  NULL, "%s", server->engine->ops->name);
 }
 
 // What the engine's health makes of the server, and of what waits.
@@ -80,16 +116,14 @@ static void look_at_engine(td_server *server)
     td_server_core_set_state(server->core, states[health]);
     td_server_run_give_up_locked(server);
     pthread_mutex_unlock(&server->device->lock);
-    if (health == server->health) return;
+    bool changed = health != server->health;
+    if (changed) say_health(server, health, states[health]);
+    server->was_ready |= health == TD_ENGINE_READY;
     server->health = health;
+    if (!changed) return;
     td_log_text(health == TD_ENGINE_READY ? TD_LOG_INFO : TD_LOG_WARN,
                 "server: %s is %s", server->id,
                 td_wire_server_state_name(states[health]));
-}
-
-static int64_t earlier(int64_t a_ns, int64_t b_ns)
-{
-    return a_ns < b_ns ? a_ns : b_ns;
 }
 
 static void put_metrics(td_server *server, int64_t now_ns)
@@ -110,6 +144,7 @@ static int64_t look(td_server *server)
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     int64_t due_ns = td_server_reception_silence(server, now_ns);
     put_metrics(server, now_ns);
+    if (server->events) td_server_events_deliver(server->events);
     due_ns = earlier(due_ns, server->next_metrics_ns);
     if (server->engine->ops->health)
         due_ns = earlier(due_ns, now_ns + HEALTH_NS);
@@ -119,9 +154,11 @@ static int64_t look(td_server *server)
 static void loop(void *user)
 {
     td_server *server = user;
-    int64_t due_ns = server->next_metrics_ns;
+    int64_t due_ns = 0;
+    if (td_engine_health_of(server->engine) == TD_ENGINE_READY)
+        say_state(server, TD_WIRE_READY); // else the first look says what it is
     while (!atomic_load(&server->stop)) {
-        (void)td_event_wait_until(&server->wake, due_ns);
+        wait_turn(server, due_ns);
         due_ns = look(server);
     }
     shut_down(server);
@@ -182,8 +219,7 @@ static td_err make(td_server *server, const td_server_config *config,
                    td_errinfo *info)
 {
     td_event_init(&server->wake);
-    td_hist_init(&server->queue_ns);
-    td_hist_init(&server->service_ns);
+    TD_TRY(td_server_stats_new(server->capacity, &server->stats));
     TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
     TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
                         &server->sightings));
@@ -253,6 +289,7 @@ static void unmake(td_server *server)
     free_reader(&server->reader);
     if (server->sightings) td_queue_free(server->sightings);
     if (server->queries) td_queue_free(server->queries);
+    if (server->stats) td_server_stats_free(server->stats);
     free(server->tokens.list);
     pthread_mutex_destroy(&server->arrival_lock);
     free(server->peers);
@@ -302,7 +339,9 @@ td_err td_server_open(td_net *net, td_engine *engine,
     server->boot = config->settings.boot;
     server->capacity = config->settings.capacity;
     server->metrics_period_ns = config->metrics_period_ns;
+    server->events = config->events;
     server->opened_ns = td_clock_now_ns(&td_clock_monotonic);
+    atomic_init(&server->turned_ns, server->opened_ns);
     server->next_metrics_ns =
         config->metrics_period_ns > 0
             ? server->opened_ns + config->metrics_period_ns
@@ -319,11 +358,17 @@ td_err td_server_open(td_net *net, td_engine *engine,
     return TD_OK;
 }
 
-void td_server_close(td_server *server)
+void td_server_drain(td_server *server)
 {
     atomic_store(&server->stop, true);
     td_event_signal(&server->wake);
     td_thread_join(server->thread);
+    server->thread = NULL;
+}
+
+void td_server_close(td_server *server)
+{
+    if (server->thread) td_server_drain(server);
     unmake(server);
 }
 
@@ -348,6 +393,8 @@ void td_server_report_get(td_server *server, td_server_report *ret_report)
     td_server_core_counts(server->core, &ret_report->counts);
     ret_report->clients = td_server_core_clients(server->core);
     pthread_mutex_unlock(&server->device->lock);
-    ret_report->events_dropped = atomic_load(&server->events_dropped);
-    ret_report->puts_failed = atomic_load(&server->puts_failed);
+    ret_report->events_dropped =
+        td_server_stats_counter(server->stats, TD_SERVER_COUNT_EVENTS_DROPPED);
+    ret_report->puts_failed =
+        td_server_stats_counter(server->stats, TD_SERVER_COUNT_PUTS_FAILED);
 }

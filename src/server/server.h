@@ -7,10 +7,11 @@
 // Robots attach by a query on the status key; only then does the server
 // subscribe to that robot's observations, and it subscribes to no stranger's.
 
-#include "base/hist.h"
 #include "net/net.h"
 #include "server/core.h"
 #include "server/device.h"
+#include "server/events.h"
+#include "server/view.h"
 
 typedef struct td_server td_server;
 
@@ -20,16 +21,21 @@ typedef struct td_server_config {
     td_server_device *device; // NULL: one of its own, with the defaults
     td_server_model_settings model;
     int64_t metrics_period_ns; // 0: no metrics
+    td_server_events *events;  // where it tells what happens; NULL: nowhere
 } td_server_config;
 
 // Opens the doors: status, liveliness, the loop's thread. Borrows the session,
-// the device and the engine, which must be idle, until it is closed. Owned by
-// the caller.
+// the device, the events and the engine, which must be idle, until it is
+// closed. Owned by the caller.
 TD_NODISCARD td_err td_server_open(td_net *net, td_engine *engine,
                                    const td_server_config *config,
                                    td_server **ret_server, td_errinfo *info);
 
-// Takes no more work, waits for what runs, says goodbye and frees. Blocks.
+// Takes no more work, waits for what runs and says goodbye; it can still be
+// seen. Blocks. Once; what closes it does so too.
+void td_server_drain(td_server *server);
+
+// Drains, if that was not done, and frees. Blocks.
 void td_server_close(td_server *server);
 TD_AUTO_FREE(td_server, td_server_close)
 
@@ -51,5 +57,15 @@ typedef struct td_server_report {
 } td_server_report;
 
 void td_server_report_get(td_server *server, td_server_report *ret_report);
+
+// What it shows now: `view` gets everything but what the model is. The spreads
+// are of the last `window_ns`; of the clients see td_server_view_read(), and
+// free with td_server_view_done(). Any thread. NOMEM.
+TD_NODISCARD td_err td_server_see(td_server *server, int64_t now_ns,
+                                  int64_t window_ns, const char *client,
+                                  td_server_view *view);
+
+// When its loop last came round; it does so every second at least. Any thread.
+int64_t td_server_turned_ns(const td_server *server);
 
 #endif

@@ -32,6 +32,7 @@ struct td_server_request {
     td_engine_item item;
     td_errinfo why; // it failed
     struct td_server_peer *peer;
+    size_t size; // bytes, as it came
     int64_t arrived_ns;
     int64_t started_ns;
     uint64_t chunk_id;        // of its answer
@@ -141,11 +142,9 @@ struct td_server {
     td_event wake;
     td_thread *thread;
     _Atomic bool stop;
-    _Atomic uint64_t events_dropped;
-    _Atomic uint64_t puts_failed;
-    _Atomic uint64_t bad_resets;
-    _Atomic uint64_t bad_queries;
-    _Atomic uint64_t bad_tokens;
+    _Atomic int64_t turned_ns; // the loop
+    td_server_stats *stats;    // spreads are recorded under the device's lock
+    td_server_events *events;  // NULL: nobody is told
 
     // The loop's own.
     td_server_peer **peers; // [capacity], by the core's numbers
@@ -154,6 +153,7 @@ struct td_server {
     td_server_reader reader;
     td_wire_encoder *encoder;
     td_engine_health health; // as of the last look
+    bool was_ready;
     int64_t next_metrics_ns; // INT64_MAX: none
 
     pthread_mutex_t arrival_lock;
@@ -164,13 +164,12 @@ struct td_server {
     td_server_request *free_requests;
     td_server_run *free_runs;
     td_server_line told; // ended, and their robots are to be told so
-    td_hist queue_ns, service_ns;
-    uint64_t chunk_id;  // of the newest chunk
-    uint32_t busy;      // requests that run; with any the server is not freed
-    int64_t planned_ns; // when the loop will look at the clients' silence
-    bool stopping;      // no further batch is formed
-    bool awaited;       // the loop waits for a running request to end
-    bool changed;       // whom it takes: td_server_use()
+    uint64_t chunk_id;   // of the newest chunk
+    uint32_t busy;       // requests that run; with any the server is not freed
+    int64_t planned_ns;  // when the loop will look at the clients' silence
+    bool stopping;       // no further batch is formed
+    bool awaited;        // the loop waits for a running request to end
+    bool changed;        // whom it takes: td_server_use()
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
@@ -259,6 +258,11 @@ void td_server_reception_look(td_server *server);
 void td_server_reception_close(td_server *server);
 
 // telemetry.c
+void td_server_telemetry_count(td_server *server, td_server_counter_id counter);
+// printf style. Any thread; the loop tells whoever listens.
+void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
+                               const char *client, const char *fmt, ...)
+    TD_PRINTF(4, 5);
 void td_server_telemetry_put(td_server *server, int64_t now_ns);
 
 #endif

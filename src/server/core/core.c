@@ -52,6 +52,16 @@ void td_server_core_set_state(td_server_core *core, td_wire_server_state state)
     core->state = state;
 }
 
+td_wire_server_state td_server_core_state(const td_server_core *core)
+{
+    return core->state;
+}
+
+uint64_t td_server_core_waiting(const td_server_core *core)
+{
+    return core->counts.outcomes[TD_SERVER_WAITING];
+}
+
 uint32_t td_server_core_clients(const td_server_core *core)
 {
     return core->client_count;
