@@ -104,9 +104,9 @@ static void offer_locked(td_server_request *request)
         td_server_stats_count(server->stats, TD_SERVER_COUNT_QUEUE_FULL_DROPS,
                               peer->number, 1);
         td_server_request_told_locked(server, request, TD_ERR_FULL, full);
-    }
-    if (outcome != TD_SERVER_WAITING && outcome != TD_SERVER_REFUSED)
+    } else if (outcome != TD_SERVER_WAITING) {
         td_server_request_recycle_locked(server, request);
+    }
     int64_t silence_ns = td_server_core_wake_ns(server->core);
     if (silence_ns < server->planned_ns) td_event_signal(&server->wake);
 }
