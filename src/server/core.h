@@ -272,7 +272,7 @@ void td_server_core_rerun(td_server_core *core);
 void td_server_core_offended(td_server_core *core);
 
 uint32_t td_server_core_clients(const td_server_core *core);
-uint64_t td_server_core_waiting(const td_server_core *core);
+uint64_t td_server_core_depth(const td_server_core *core); // that wait
 void td_server_core_counts(const td_server_core *core,
                            td_server_counts *ret_counts);
 

@@ -98,7 +98,7 @@ static void record_batch(const td_server_run *run)
                            TD_SERVER_NOBODY, run->started_ns, run->members);
     td_server_stats_record(server->stats, TD_SERVER_SPREAD_DEPTH,
                            TD_SERVER_NOBODY, run->started_ns,
-                           (int64_t)td_server_core_waiting(server->core) +
+                           (int64_t)td_server_core_depth(server->core) +
                                run->members);
 }
 

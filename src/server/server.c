@@ -358,17 +358,11 @@ td_err td_server_open(td_net *net, td_engine *engine,
     return TD_OK;
 }
 
-void td_server_drain(td_server *server)
+void td_server_close(td_server *server)
 {
     atomic_store(&server->stop, true);
     td_event_signal(&server->wake);
     td_thread_join(server->thread);
-    server->thread = NULL;
-}
-
-void td_server_close(td_server *server)
-{
-    if (server->thread) td_server_drain(server);
     unmake(server);
 }
 

@@ -31,11 +31,7 @@ TD_NODISCARD td_err td_server_open(td_net *net, td_engine *engine,
                                    const td_server_config *config,
                                    td_server **ret_server, td_errinfo *info);
 
-// Takes no more work, waits for what runs and says goodbye; it can still be
-// seen. Blocks. Once; what closes it does so too.
-void td_server_drain(td_server *server);
-
-// Drains, if that was not done, and frees. Blocks.
+// Takes no more work, waits for what runs, says goodbye and frees. Blocks.
 void td_server_close(td_server *server);
 TD_AUTO_FREE(td_server, td_server_close)
 

@@ -57,7 +57,7 @@ td_wire_server_state td_server_core_state(const td_server_core *core)
     return core->state;
 }
 
-uint64_t td_server_core_waiting(const td_server_core *core)
+uint64_t td_server_core_depth(const td_server_core *core)
 {
     return core->counts.outcomes[TD_SERVER_WAITING];
 }
