@@ -184,6 +184,11 @@ static td_server_model_settings model_of(const td_config_server *config)
         .precompute = config->precompute,
         .prefix_bytes = (uint64_t)config->prefixes.mb << 20,
         .prefix_age_ns = (int64_t)(config->prefixes.age_s * TD_NS_PER_S),
+        .inputs =
+            {
+                .staleness_us = ns_of_ms(config->inputs.staleness_ms) / 1000,
+                .alignment_us = ns_of_ms(config->inputs.alignment_ms) / 1000,
+            },
     };
 }
 

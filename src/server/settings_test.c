@@ -133,6 +133,7 @@ static void a_model_and_its_clients_are_set_up_as_written(void **state)
         "x", "cpu") ", max_inflight: 3, "
                     "batch: {wait: fixed, most: 5, wait_ms: 4}, "
                     "precompute: false, prefixes: {mb: 2, age_s: 7}, "
+                    "inputs: {staleness_ms: 250, alignment_ms: 12.5}, "
                     "clients: [{client_uuid: r1, latency_budget_ms: 20, "
                     "best_priority: 2, most_urgency: 0.5}], "
                     "unknown: {best_priority: 4}}\n");
@@ -156,6 +157,8 @@ static void a_model_and_its_clients_are_set_up_as_written(void **state)
     assert_false(config.model.precompute);
     assert_int_equal(config.model.prefix_bytes, 2 << 20);
     assert_int_equal(config.model.prefix_age_ns, 7 * TD_NS_PER_S);
+    assert_int_equal(config.model.inputs.staleness_us, 250000);
+    assert_int_equal(config.model.inputs.alignment_us, 12500);
     free(clients);
 }
 
