@@ -95,7 +95,7 @@ static td_err open_engine(const td_config_server *config, td_cli_entry *entry,
                           td_errinfo *info)
 {
     td_errinfo why = {.text = ""};
-    TD_TRY(td_server_settings_engine(config, &entry->engine, info));
+    TD_TRY(td_server_engines_open(config, &entry->engine, info));
     if (td_engine_health_of(entry->engine) != TD_ENGINE_READY) return TD_OK;
     td_err err = td_engine_warmup(entry->engine, &why);
     if (err == TD_OK) return TD_OK;

@@ -3,9 +3,11 @@
 
 #include "config/table.h"
 
+#include <string.h>
+
 #define MAX_EXACT 9007199254740991.0 // whole numbers that a double can hold
 
-static const char *const engines[] = {"synthetic", NULL};
+static const char *const engines[] = {"synthetic", "worker", NULL};
 static const char *const latencies[] = {"none",      "fixed",   "normal",
                                         "lognormal", "profile", NULL};
 
@@ -39,7 +41,7 @@ static const td_config_field engine_rows[] = {
     TD_ROW_MAP(td_config_engine, actions, action_count, td_config_channel,
                "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
                td_config_channel_table, 1, TD_CONFIG_MAX_CHANNELS,
-               "action channels in order"),
+               "action channels in order; worker: unless it says its own"),
     TD_ROW_MAP(td_config_engine, states, state_count, td_config_channel, "[]",
                td_config_channel_table, 0, TD_CONFIG_MAX_CHANNELS,
                "state channels in order; none: those of the actions"),
@@ -58,6 +60,24 @@ static const td_config_field engine_rows[] = {
                    "of the latency draws"),
     TD_ROW_BOOL(td_config_engine, check_images, "false",
                 "decode every picture and refuse one that is damaged"),
+    TD_ROW_TEXT(td_config_engine, python, "\"\"", 0, 4096,
+                "worker: the callable, file.py:name (beside the manifest) or "
+                "module:name"),
+    TD_ROW_TEXTS(td_config_engine, command, command_count, 1, 4096, 0, 64,
+                 "worker: or a program and its arguments"),
+    TD_ROW_BOOL(td_config_engine, batched, "false",
+                "worker: the callable takes a list of observations"),
+    TD_ROW_BOOL(td_config_engine, rtc, "false",
+                "worker: it can do real-time chunking"),
+    TD_ROW_NUMBER(td_config_engine, tolerance, "0", 0, 1000,
+                  "worker: largest difference of an answer across batch sizes"),
+    TD_ROW_INTEGER(td_config_engine, memory_mb, "0", 0, 16 << 20,
+                   "worker: most private memory; 0: no limit"),
+    TD_ROW_NUMBER(td_config_engine, start_s, "120", 0.1, 86400,
+                  "worker: most time until it is ready"),
+    TD_ROW_NUMBER(td_config_engine, answer_s, "2", 0.01, 86400,
+                  "worker: a batch that stands still for longer, and for "
+                  "longer than ten times its p99, hangs"),
 };
 const td_config_table td_config_engine_table = {
     engine_rows, TD_COUNT_OF(engine_rows), sizeof(td_config_engine),
@@ -93,10 +113,61 @@ static td_err check_channels(const td_config_place *place,
                          wrong);
 }
 
+// Fields that only one kind has.
+static const struct {
+    const char *name;
+    td_config_engine_kind kind;
+} only[] = {
+    {"continuous", TD_CONFIG_SYNTHETIC}, {"latency", TD_CONFIG_SYNTHETIC},
+    {"seed", TD_CONFIG_SYNTHETIC},       {"check_images", TD_CONFIG_SYNTHETIC},
+    {"python", TD_CONFIG_WORKER},        {"command", TD_CONFIG_WORKER},
+    {"batched", TD_CONFIG_WORKER},       {"rtc", TD_CONFIG_WORKER},
+    {"tolerance", TD_CONFIG_WORKER},     {"memory_mb", TD_CONFIG_WORKER},
+    {"start_s", TD_CONFIG_WORKER},       {"answer_s", TD_CONFIG_WORKER},
+};
+
+static td_err check_kind(const td_config_place *place,
+                         const td_config_node *node,
+                         const td_config_engine *engine)
+{
+    for (size_t i = 0; i < TD_COUNT_OF(only); i++) {
+        const td_config_node *given = td_config_node_get(node, only[i].name);
+        if (given && only[i].kind != engine->kind)
+            return td_config_bad(place, given, only[i].name,
+                                 "is for kind: %s only", engines[only[i].kind]);
+    }
+    return TD_OK;
+}
+
+static td_err check_worker(const td_config_place *place,
+                           const td_config_node *node, td_config_engine *engine)
+{
+    bool python = engine->python[0] != '\0';
+    if (python == (engine->command_count > 0))
+        return td_config_bad(place, NULL, NULL,
+                             "a worker needs python or command, and not both");
+    if (engine->batched && !python)
+        return td_config_bad(place, td_config_node_get(node, "batched"),
+                             "batched", "is for python only");
+    if (python && !strchr(engine->python, ':'))
+        return td_config_bad(
+            place, td_config_node_get(node, "python"), "python",
+            "must be file.py:name or module:name, got \"%s\"", engine->python);
+    if (!td_config_node_get(node, "actions")) engine->action_count = 0;
+    if (!td_config_node_get(node, "chunk")) engine->chunk = 0;
+    if (!td_config_node_get(node, "max_batch")) engine->max_batch = 0;
+    return strstr(engine->python, ".py:")
+               ? td_config_beside(place, &engine->python)
+               : TD_OK;
+}
+
 static td_err check_engine(const td_config_place *place,
                            const td_config_node *node, void *value)
 {
     td_config_engine *engine = value;
+    TD_TRY(check_kind(place, node, engine));
+    if (engine->kind == TD_CONFIG_WORKER)
+        TD_TRY(check_worker(place, node, engine));
     if (engine->state_count == 0) {
         engine->states = engine->actions;
         engine->state_count = engine->action_count;

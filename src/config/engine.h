@@ -14,6 +14,7 @@
 
 typedef enum td_config_engine_kind {
     TD_CONFIG_SYNTHETIC,
+    TD_CONFIG_WORKER,
 } td_config_engine_kind;
 
 typedef enum td_config_latency_kind {
@@ -36,6 +37,8 @@ typedef struct td_config_latency {
         *file; // profile; a relative path starts at the manifest's folder
 } td_config_latency;
 
+// Of a worker, what is not given is the worker's to say: no actions, no states,
+// a chunk or max_batch of 0.
 typedef struct td_config_engine {
     td_config_engine_kind kind;
     td_config_channel *actions; // in order
@@ -50,6 +53,14 @@ typedef struct td_config_engine {
     td_config_latency latency;
     int64_t seed;
     bool check_images;
+    const char *python;   // "policy.py:infer"; empty: command
+    const char **command; // and its arguments
+    size_t command_count;
+    bool batched;
+    bool rtc;
+    double tolerance;
+    int64_t memory_mb; // 0: no limit
+    double start_s, answer_s;
 } td_config_engine;
 
 extern const struct td_config_table td_config_engine_table;

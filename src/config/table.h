@@ -87,6 +87,11 @@ struct td_config_table {
     {TD_CONFIG_ROW(type, member, const char **, TD_CONFIG_ENDPOINT, "[]",      \
                    help),                                                      \
      .shape = TD_CONFIG_LIST, TD_CONFIG_ROW_MANY(type, count, from, to)}
+#define TD_ROW_TEXTS(type, member, count, min_bytes, max_bytes, from, to,      \
+                     help)                                                     \
+    {TD_CONFIG_ROW(type, member, const char **, TD_CONFIG_TEXT, "[]", help),   \
+     .shape = TD_CONFIG_LIST, .min = (min_bytes), .max = (max_bytes),          \
+     TD_CONFIG_ROW_MANY(type, count, from, to)}
 #define TD_ROW_BOOL(type, member, preset, help, ...)                           \
     {TD_CONFIG_ROW(type, member, bool, TD_CONFIG_BOOL, preset, help),          \
      ##__VA_ARGS__}

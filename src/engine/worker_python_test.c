@@ -119,7 +119,7 @@ static void everything_of_an_observation_arrives(void **state)
     obs.has_rtc = true;
     obs.rtc_delay_steps = 5;
     obs.rtc_prefix = obs.state;
-    use(POLICY "infer_all", "--cold");
+    use(POLICY "infer_all", NULL);
     TD_AUTO(td_engine) *engine = open_engine();
     assert_int_equal(run(engine, &obs), TD_OK);
     static const float want[] = {200, 7.0209417F, 40, 30, 4, 6, 5, 3};
@@ -192,7 +192,9 @@ static void a_start_that_fails_says_why(void **state)
          "attribute 'nobody'"},
         {"nowhere:infer", "worker act/v1 cannot: ModuleNotFoundError: No "
                           "module named 'nowhere'"},
-        {POLICY "infer_all", "worker act/v1 cannot: KeyError: 'force'"},
+        {POLICY "infer_nothing",
+         "worker act/v1 cannot: Misfit: the policy gave 1 x 1, the model has 1 "
+         "to 12 x 3"},
         {"policy.py", "worker act/v1 cannot: ValueError: 'policy.py' is not "
                       "module:callable or file.py:callable"},
     };

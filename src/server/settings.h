@@ -10,9 +10,9 @@
 
 // Opens the engine that the manifest names for this server, loaded and warm.
 // Owned by the caller. Blocks.
-TD_NODISCARD td_err td_server_settings_engine(const td_config_server *config,
-                                              td_engine **ret_engine,
-                                              td_errinfo *info);
+TD_NODISCARD td_err td_server_engines_open(const td_config_server *config,
+                                           td_engine **ret_engine,
+                                           td_errinfo *info);
 
 // How every device decides. The plug-in, if there is one, is opened: owned by
 // the caller, and closed after the last device that uses the policy. With

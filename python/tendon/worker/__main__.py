@@ -100,7 +100,7 @@ def start(ring, options):
     ring.say(policy.spec)
     wanted.update(ring.spec)
     worker = Worker(ring, policy)
-    warm_ns = 0 if options.cold else worker.warm()
+    warm_ns = worker.warm()
     gc.collect()
     gc.freeze()  # the model stays: no use in looking through it again and again
     ring.ready(warm_ns)
@@ -114,9 +114,6 @@ def main():
     parser.add_argument("target", help="module:callable or path/to/file.py:callable")
     parser.add_argument(
         "--batched", action="store_true", help="it takes a list of observations"
-    )
-    parser.add_argument(
-        "--cold", action="store_true", help="do not try it on zeros at the start"
     )
     options = parser.parse_args()
     if layout.ENVIRONMENT not in os.environ:

@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "engine/synthetic/synthetic.h"
+#include "engine/worker/worker.h"
+#include "server/settings.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void fill_channels(const td_config_channel *from, size_t count,
+                          td_wire_channel *ret_channels, uint32_t *ret_count)
+{
+    for (size_t i = 0; i < count; i++)
+        ret_channels[i] = (td_wire_channel){
+            .name = td_wire_text_of(from[i].name),
+            .kind = (td_wire_channel_kind)from[i].kind,
+        };
+    *ret_count = (uint32_t)count;
+}
+
+static void fill_synthetic(const td_config_engine *engine,
+                           td_engine_synthetic_settings *settings)
+{
+    fill_channels(engine->actions, engine->action_count, settings->actions,
+                  &settings->action_count);
+    fill_channels(engine->states, engine->state_count, settings->states,
+                  &settings->state_count);
+    for (size_t i = 0; i < engine->camera_count; i++)
+        settings->cameras[i] = (td_wire_camera){
+            .name = td_wire_text_of(engine->cameras[i].name),
+            .height = (uint32_t)engine->cameras[i].height,
+            .width = (uint32_t)engine->cameras[i].width,
+        };
+    settings->camera_count = (uint32_t)engine->camera_count;
+    settings->chunk_rows = (uint32_t)engine->chunk;
+    settings->max_batch = (uint32_t)engine->max_batch;
+    settings->continuous = engine->continuous;
+    settings->seed = (uint64_t)engine->seed;
+    settings->check_images = engine->check_images;
+    settings->latency = (td_engine_latency){
+        .kind = (td_engine_latency_kind)engine->latency.kind,
+        .ms = engine->latency.ms,
+        .std_ms = engine->latency.std_ms,
+        .per_batch_ms = engine->latency.per_batch_ms,
+        .prepare_ms = engine->latency.prepare_ms,
+        .file = engine->latency.file,
+    };
+}
+
+static void put_name(char field[64], const char *name)
+{
+    memcpy(field, name, strnlen(name, 64));
+}
+
+static void fill_worker_channels(const td_config_channel *from, size_t count,
+                                 td_worker_channel *ret_channels,
+                                 uint32_t *ret_count)
+{
+    for (size_t i = 0; i < count; i++) {
+        put_name(ret_channels[i].name, from[i].name);
+        ret_channels[i].kind = (uint32_t)from[i].kind;
+    }
+    *ret_count = (uint32_t)count;
+}
+
+static void fill_worker_spec(const td_config_engine *engine,
+                             td_worker_spec *spec)
+{
+    fill_worker_channels(engine->actions, engine->action_count, spec->actions,
+                         &spec->action_count);
+    fill_worker_channels(engine->states, engine->state_count, spec->states,
+                         &spec->state_count);
+    for (size_t i = 0; i < engine->camera_count; i++) {
+        put_name(spec->cameras[i].name, engine->cameras[i].name);
+        spec->cameras[i].height = (uint32_t)engine->cameras[i].height;
+        spec->cameras[i].width = (uint32_t)engine->cameras[i].width;
+    }
+    spec->camera_count = (uint32_t)engine->camera_count;
+    spec->chunk_rows = (uint32_t)engine->chunk;
+    spec->max_batch = (uint32_t)engine->max_batch;
+    spec->rtc = engine->rtc;
+    spec->tolerance = (float)engine->tolerance;
+}
+
+static int64_t ns_of_s(double s)
+{
+    return (int64_t)(s * (double)TD_NS_PER_S);
+}
+
+static void fill_worker(const td_config_engine *engine,
+                        td_engine_worker_settings *settings)
+{
+    fill_worker_spec(engine, &settings->spec);
+    settings->python = engine->python;
+    settings->batched = engine->batched;
+    settings->memory_bytes = (uint64_t)engine->memory_mb << 20;
+    settings->start_ns = ns_of_s(engine->start_s);
+    settings->answer_ns = ns_of_s(engine->answer_s);
+}
+
+static td_err open_synthetic(const td_config_engine *from,
+                             td_engine_config *config, td_engine **ret_engine,
+                             td_errinfo *info)
+{
+    td_engine_synthetic_settings *settings = calloc(1, sizeof *settings);
+    if (!settings) return TD_ERR_NOMEM;
+    fill_synthetic(from, settings);
+    config->settings = settings;
+    td_err err = td_engine_open("synthetic", config, ret_engine, info);
+    free(settings);
+    return err;
+}
+
+static td_err open_worker(const td_config_engine *from,
+                          td_engine_config *config, td_engine **ret_engine,
+                          td_errinfo *info)
+{
+    td_engine_worker_settings *settings = calloc(1, sizeof *settings);
+    const char **command = calloc(from->command_count + 1, sizeof *command);
+    td_err err = settings && command ? TD_OK : TD_ERR_NOMEM;
+    if (err == TD_OK) {
+        fill_worker(from, settings);
+        for (size_t i = 0; i < from->command_count; i++)
+            command[i] = from->command[i];
+        settings->command = command;
+        config->settings = settings;
+        err = td_engine_open("worker", config, ret_engine, info);
+    }
+    free(command);
+    free(settings);
+    return err;
+}
+
+td_err td_server_engines_open(const td_config_server *config,
+                              td_engine **ret_engine, td_errinfo *info)
+{
+    td_engine_config engine = {
+        .model_id = config->model_id,
+        .model_version = config->model_version,
+        .pretrained_path = config->pretrained_path,
+        .device = config->device,
+        .step_period_us = 1000000 / config->fps,
+    };
+    switch (config->engine.kind) {
+    case TD_CONFIG_SYNTHETIC:
+        return open_synthetic(&config->engine, &engine, ret_engine, info);
+    case TD_CONFIG_WORKER:
+        return open_worker(&config->engine, &engine, ret_engine, info);
+    }
+    return TD_ERR_INVALID;
+}
