@@ -47,6 +47,11 @@ static const float *actions_of(const td_wire_action *answer)
     return answer->actions.data;
 }
 
+static bool same_bits(const void *a, const void *b)
+{
+    return memcmp(a, b, sizeof(chunk)) == 0;
+}
+
 static void record_alone(void)
 {
     for (size_t i = 0; i < MAX_CLIENTS; i++) {
@@ -78,7 +83,7 @@ static void take_answer(company *all, size_t number)
     uint64_t seq = answer->ident.seq;
     if (answer->error_code.size > 0) return;
     assert_in_range(seq, 1, OBSERVATIONS);
-    if (memcmp(actions_of(answer), &alone[number][seq], sizeof(chunk)) != 0)
+    if (!same_bits(actions_of(answer), &alone[number][seq]))
         fail_msg("%s: seq %d has another answer in company", c->id, (int)seq);
     all->heard[number] = seq;
 }

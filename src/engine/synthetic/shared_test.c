@@ -131,7 +131,7 @@ static void how_often_one_looks_changes_nothing(void **state)
     for (int looks = 0; looks < 2; looks++) {
         setup(NULL);
         for (int i = 0; i < 8; i++)
-            join((char)('a' + i), i * 7 * MS, 1, 1);
+            join((char)('a' + i), 7 * MS * i, 1, 1);
         int64_t now_ns = 0;
         for (int ended = 0; ended < 8;) {
             now_ns += looks ? (int64_t)(td_rand_u64(&rand) % MS) : 1000 * MS;
@@ -151,7 +151,7 @@ static void nothing_is_gained_where_sharing_gains_nothing(void **state)
 {
     (void)state;
     for (int n = 1; n <= TD_ENGINE_MAX_BATCH; n++)
-        shared.time_ns[n] = n * 10 * MS;
+        shared.time_ns[n] = 10 * MS * n;
     for (int i = 0; i < 8; i++)
         join((char)('a' + i), i * MS, 1, 1);
     for (int i = 0; i < 8; i++)
