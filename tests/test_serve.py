@@ -134,6 +134,11 @@ def test_who_is_served_can_change(house):
     server.wait_line("serve: server[0].clients: changed")
     house.robot("robot-2")
     watch.wait_moving("robot-2")
+    rewrite(
+        house, server, manifest(house.endpoint, clients=both[1:], accept_unknown=False)
+    )
+    server.wait_line("server: robot-1 left")
+    watch.wait_moving("robot-2")
 
 
 def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
@@ -147,6 +152,26 @@ def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
 
 def running(watch):
     return lambda: watch.count("gpu-1", "running") == 1
+
+
+def test_sigterm_answers_what_waits_and_ends(house, client):
+    house.router()
+    server = house.serve(mode="client", engine=slow(1500))
+    watch = house.watch()
+    clients = [client(f"client-{i}") for i in (1, 2)]
+    for each in clients:
+        each.attach("gpu-1")
+        each.send(state=STATE, images=IMAGES)
+    wait_until(running(watch), "the first runs, the second waits")
+    server.process.send_signal(signal.SIGTERM)
+    server.wait_line("serve: draining")
+    assert [s["state"] for s in clients[0].status()] == ["draining"]
+    with pytest.raises(PermissionError, match="server gpu-1 is draining"):
+        client("late").attach("gpu-1")
+    for each in clients:
+        assert "actions" in each.receive()
+    assert server.ended() == 0
+    assert "2 received, 2 answered" in server.lines(" answered")[0]
 
 
 def test_a_second_sigterm_ends_at_once(house, client):

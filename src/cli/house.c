@@ -194,6 +194,21 @@ td_err td_cli_house_open(td_cli_house *house, td_config_manifest *manifest,
     return TD_OK;
 }
 
+static bool is_drained(const td_cli_house *house)
+{
+    for (size_t i = 0; i < house->manifest->server_count; i++)
+        if (!td_server_drained(house->entries[i].server)) return false;
+    return true;
+}
+
+void td_cli_house_drain(td_cli_house *house)
+{
+    for (size_t i = 0; i < house->manifest->server_count; i++)
+        td_server_drain(house->entries[i].server);
+    while (!is_drained(house))
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + LOOK_NS);
+}
+
 static void close_server(const td_config_server *config, td_cli_entry *entry)
 {
     td_server_report report = {0};

@@ -36,6 +36,10 @@ TD_NODISCARD td_err td_cli_house_open(td_cli_house *house,
                                       td_config_manifest *manifest,
                                       td_errinfo *info);
 
+// Takes nobody and nothing more, and waits until what waits and runs has been
+// answered. Blocks.
+void td_cli_house_drain(td_cli_house *house);
+
 // Says what each server has done, and frees all.
 void td_cli_house_close(td_cli_house *house);
 

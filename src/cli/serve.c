@@ -35,6 +35,7 @@ static void serve(td_cli_house *house, const char *path)
     while (td_cli_wait_signal(INT64_MAX) == TD_CLI_RELOAD)
         td_cli_house_reload(house, path);
     td_log_text(TD_LOG_INFO, "serve: draining");
+    td_cli_house_drain(house);
 }
 
 static int run(td_config_manifest *manifest, const td_cli_file *file)

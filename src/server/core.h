@@ -245,6 +245,9 @@ void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
                           td_server_dropped *ret_dropped);
 
+// How many wait to run; what is kept until it is asked for does not.
+uint32_t td_server_core_waiting(const td_server_core *core);
+
 // The engine is not there: hands back one that waits, as UNREADY, and whose it
 // is. False: none does.
 bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,

@@ -26,6 +26,9 @@ static const char *health_text(td_engine_health health)
 td_err td_server_run_ready(const td_server *server, td_errinfo *info)
 {
     td_engine_health health = td_engine_health_of(server->engine);
+    if (atomic_load(&server->draining))
+        return td_fail(info, TD_ERR_CLOSED, "server %s is draining",
+                       server->id);
     if (health == TD_ENGINE_READY) return TD_OK;
     return td_fail(info, TD_ERR_CLOSED, "%s", health_text(health));
 }

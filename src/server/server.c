@@ -113,7 +113,8 @@ static void look_at_engine(td_server *server)
     };
     td_engine_health health = td_engine_health_of(server->engine);
     pthread_mutex_lock(&server->device->lock);
-    td_server_core_set_state(server->core, states[health]);
+    if (!atomic_load(&server->draining))
+        td_server_core_set_state(server->core, states[health]);
     td_server_run_give_up_locked(server);
     pthread_mutex_unlock(&server->device->lock);
     bool changed = health != server->health;
@@ -197,6 +198,7 @@ static td_err make_core(td_server *server, const td_server_config *config,
                         td_errinfo *info)
 {
     TD_TRY(td_server_device_add(server->device, server, &config->model, info));
+    server->how = config->model;
     td_server_core_model model = {
         .spec = server->spec,
         .turns = server->device->turns,
@@ -374,6 +376,7 @@ td_err td_server_use(td_server *server, const td_server_settings *settings,
                                      server->spec, model);
     if (err == TD_OK) {
         td_server_core_use(server->core, settings, model);
+        server->how = *model;
         server->changed = true;
         td_event_signal(&server->wake);
     }

@@ -43,6 +43,13 @@ TD_NODISCARD td_err td_server_use(td_server *server,
                                   const td_server_settings *settings,
                                   const td_server_model_settings *model);
 
+// Begins to end: the status says draining, nobody and nothing more is taken,
+// and what waits starts without waiting for a fuller batch. Any thread.
+void td_server_drain(td_server *server);
+
+// Whether nothing that could run waits, and nothing runs. Any thread.
+bool td_server_drained(td_server *server);
+
 // What happened so far. Any thread.
 typedef struct td_server_report {
     td_server_counts counts;

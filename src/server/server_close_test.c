@@ -4,6 +4,7 @@
 #include "server/server_fixture.h"
 
 #include "base/thread.h"
+#include "wire/text.h"
 
 #include <stdatomic.h>
 
@@ -98,6 +99,44 @@ static void closing_waits_for_what_runs_and_starts_nothing_more(void **state)
     assert_false(client_matched(c));
 }
 
+static bool is_drained(world *w)
+{
+    return td_server_drained(w->server);
+}
+
+static void draining_answers_what_waits_and_takes_nothing_more(void **state)
+{
+    world *w = *state;
+    world_open_gated(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    client_send_seq(c, 1);
+    world_until(w, is_running_one);
+    client_send_seq(c, 2);
+    world_until(w, runs_and_waits);
+    td_server_drain(w->server);
+    assert_false(td_server_drained(w->server));
+    client *late = client_open(w, 1, "arm-1", 1);
+    assert_false(client_attach(late, "gpu-1"));
+    assert_int_equal(w->status.state, TD_WIRE_DRAINING);
+    assert_true(
+        td_wire_text_is(w->status.attach_reason, "server gpu-1 is draining"));
+    client_send_seq(c, 3);
+    const td_wire_action *refused = client_hear(c);
+    assert_int_equal(refused->ident.seq, 3);
+    assert_true(
+        td_wire_text_is(refused->error_text, "server gpu-1 is draining"));
+    gate_finish(&w->gate, TD_OK);
+    assert_int_equal(client_hear(c)->ident.seq, 1);
+    world_until(w, is_running_one);
+    gate_finish(&w->gate, TD_OK);
+    assert_int_equal(client_hear(c)->ident.seq, 2);
+    world_until(w, is_drained);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 2);
+    assert_int_equal(counts.outcomes[TD_SERVER_UNREADY], 1);
+}
+
 static void closing_with_queries_under_way_ends_them(void **state)
 {
     world *w = *state;
@@ -137,6 +176,7 @@ int main(void)
         WORLD_TEST(closing_races_with_the_end_of_a_batch),
         WORLD_TEST(closing_with_requests_that_run_and_wait_is_safe),
         WORLD_TEST(closing_waits_for_what_runs_and_starts_nothing_more),
+        WORLD_TEST(draining_answers_what_waits_and_takes_nothing_more),
         WORLD_TEST(closing_with_queries_under_way_ends_them),
         WORLD_TEST(closing_while_clients_come_and_go_is_safe),
     };

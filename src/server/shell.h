@@ -142,6 +142,7 @@ struct td_server {
     td_event wake;
     td_thread *thread;
     _Atomic bool stop;
+    _Atomic bool draining;     // nobody and nothing more is taken
     _Atomic int64_t turned_ns; // the loop
     td_server_stats *stats;    // spreads are recorded under the device's lock
     td_server_events *events;  // NULL: nobody is told
@@ -163,13 +164,14 @@ struct td_server {
     td_server_core *core;
     td_server_request *free_requests;
     td_server_run *free_runs;
-    td_server_line told; // ended, and their robots are to be told so
-    uint64_t chunk_id;   // of the newest chunk
-    uint32_t busy;       // requests that run; with any the server is not freed
-    int64_t planned_ns;  // when the loop will look at the clients' silence
-    bool stopping;       // no further batch is formed
-    bool awaited;        // the loop waits for a running request to end
-    bool changed;        // whom it takes: td_server_use()
+    td_server_line told;   // ended, and their robots are to be told so
+    _Atomic bool draining; // nobody and nothing more is taken
+    uint64_t chunk_id;     // of the newest chunk
+    uint32_t busy;      // requests that run; with any the server is not freed
+    int64_t planned_ns; // when the loop will look at the clients' silence
+    bool stopping;      // no further batch is formed
+    bool awaited;       // the loop waits for a running request to end
+    bool changed;       // whom it takes: td_server_use()
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
@@ -200,7 +202,8 @@ td_server_run *td_server_run_form_locked(td_server_device *device);
 void td_server_run_start(td_server_run *runs);
 // Starts what time has made due. Loop's thread.
 void td_server_run_look(td_server_device *device);
-// CLOSED, with why, while the engine is not there. Any thread.
+// CLOSED, with why, while the engine is not there or the server drains. Any
+// thread.
 TD_NODISCARD td_err td_server_run_ready(const td_server *server,
                                         td_errinfo *info);
 // Ends what waits if the engine is not there. Loop's or engine's thread.

@@ -266,6 +266,14 @@ bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
     return false;
 }
 
+uint32_t td_server_core_waiting(const td_server_core *core)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < core->settings.capacity; i++)
+        count += core->clients[i].attached && core->clients[i].waiting;
+    return count;
+}
+
 void td_server_core_started(td_server_core *core, uint32_t number,
                             uint64_t ticket)
 {
