@@ -164,14 +164,14 @@ struct td_server {
     td_server_core *core;
     td_server_request *free_requests;
     td_server_run *free_runs;
-    td_server_line told;   // ended, and their robots are to be told so
-    _Atomic bool draining; // nobody and nothing more is taken
-    uint64_t chunk_id;     // of the newest chunk
-    uint32_t busy;      // requests that run; with any the server is not freed
-    int64_t planned_ns; // when the loop will look at the clients' silence
-    bool stopping;      // no further batch is formed
-    bool awaited;       // the loop waits for a running request to end
-    bool changed;       // whom it takes: td_server_use()
+    td_server_line told; // ended, and their robots are to be told so
+    uint64_t chunk_id;   // of the newest chunk
+    uint32_t busy;       // requests that run; with any the server is not freed
+    int64_t planned_ns;  // when the loop will look at the clients' silence
+    bool stopping;       // no further batch is formed
+    bool awaited;        // the loop waits for a running request to end
+    bool changed;        // whom it takes: td_server_use()
+    td_server_model_settings how; // the model is run
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
