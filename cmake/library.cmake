@@ -42,6 +42,8 @@ string(REGEX REPLACE "^lib" "" TD_MSGPACK_NAME ${TD_MSGPACK_NAME})
 file(RELATIVE_PATH TD_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
 install(TARGETS tendon tendon_shared)
+install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/python
+  FILES_MATCHING PATTERN "*.py")
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 install(FILES include/tendon/edge.h include/tendon/err.h include/tendon/score.h
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tendon)

@@ -95,20 +95,25 @@ def test_an_exception_is_told_to_its_robot(serve, client):
     server.wait_line("Traceback")
 
 
-def test_a_worker_that_is_killed_comes_back(serve, client):
-    server = serve("infer")
+def worker_pid(server):
+    return int(re.findall(r"starts as process (\d+)", server.text())[-1])
+
+
+def test_a_robot_is_told_when_its_worker_is_killed_and_it_comes_back(serve, client):
+    server = serve("infer_or_not")
     robot = client()
-    ask(robot)
-    pid = int(re.search(r"as process (\d+)", server.text())[1])
-    os.kill(pid, signal.SIGKILL)
-    server.wait_line("was ended by signal 9")
+    robot.send(state=tensor(STATE), images=IMAGES, task="hang")
+    os.kill(worker_pid(server), signal.SIGKILL)
+    assert robot.receive()["error"]["code"] == "CLOSED"
+    server.wait_line("was ended by signal 9 (Killed); it starts again in 0.1 s")
     wait_until(lambda: len(server.lines("ready after")) == 2, "it is back")
-    wait_until(lambda: "actions" in ask(robot), "an answer")
+    wait_until(lambda: robot.status()[0]["state"] == "ready", "and says so")
+    np.testing.assert_allclose(array(ask(robot)["actions"]), EXPECTED, atol=1e-6)
 
 
 def test_a_worker_ends_with_its_server(serve):
     server = serve("infer")
-    pid = int(re.search(r"as process (\d+)", server.text())[1])
+    pid = worker_pid(server)
     server.kill()
     wait_until(lambda: not pathlib.Path(f"/proc/{pid}").exists(), "it is gone")
 

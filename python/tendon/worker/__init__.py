@@ -20,3 +20,11 @@ returns: copy what is to stay.
 #: model_id, model_version, device, pretrained_path, step_period_us, cameras,
 #: states, actions, chunk, max_batch. What the manifest leaves open is empty or 0.
 wanted = {}
+
+_ring = None
+
+
+def beat():
+    """Says that a long call goes forward, so that it does not look like a hang."""
+    if _ring:
+        _ring.move()

@@ -8,7 +8,9 @@ import traceback
 
 import numpy as np
 
-from . import layout, wanted
+from tendon import worker as shared
+
+from . import layout
 from .policy import Misfit, Policy, load, to_chunk
 from .ring import Closed, Ring
 
@@ -95,10 +97,11 @@ def status_of(error):
 
 
 def start(ring, options):
-    wanted.update(ring.wanted())
+    shared.wanted.update(ring.wanted())
+    shared._ring = ring
     policy = Policy(load(options.target), options.batched)
     ring.say(policy.spec)
-    wanted.update(ring.spec)
+    shared.wanted.update(ring.spec)
     worker = Worker(ring, policy)
     warm_ns = worker.warm()
     gc.collect()

@@ -129,8 +129,12 @@ class Ring:
         return count
 
     def beat(self, member):
-        """Something has gone forward."""
+        """This member begins, or all of them."""
         self.words[layout.WORD_MEMBER] = member
+        self.move()
+
+    def move(self):
+        """Something has gone forward."""
         self.longs[layout.LONG_BEAT] += 1
 
     def _array(self, dtype, shape, offset, size):

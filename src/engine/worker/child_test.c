@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0
+// A worker against servers that make no sense.
+#include "engine/worker/ring.h"
+
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static const td_worker_spec spec = {
+    .state_count = 1, .action_count = 2, .chunk_rows = 3, .max_batch = 4};
+static td_engine_worker_plan plan;
+static int ring_fd, bell_fd, answer_fd;
+static uint8_t *memory; // the whole file
+static td_worker_offer *offer;
+static td_worker *worker;
+static td_errinfo info;
+
+static int setup(void **state)
+{
+    (void)state;
+    char numbers[64];
+    if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) return -1;
+    ring_fd = memfd_create("test", MFD_CLOEXEC);
+    bell_fd = eventfd(1, EFD_CLOEXEC);
+    answer_fd = eventfd(0, EFD_CLOEXEC);
+    if (ftruncate(ring_fd, (off_t)plan.file_bytes) != 0) return -1;
+    memory = mmap(NULL, plan.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                  ring_fd, 0);
+    void *start = memory;
+    offer = start;
+    *offer = (td_worker_offer){
+        .magic = TD_WORKER_MAGIC,
+        .version = TD_WORKER_VERSION,
+        .phase = TD_WORKER_RING,
+        .requests = plan.requests,
+        .request_bytes = plan.request_bytes,
+        .results = plan.results,
+        .result_bytes = plan.result_bytes,
+        .actions = plan.actions,
+        .actions_bytes = plan.actions_bytes,
+        .spec = spec,
+    };
+    (void)snprintf(numbers, sizeof numbers, "%d,%d,%d", ring_fd, bell_fd,
+                   answer_fd);
+    return setenv(TD_WORKER_ENV, numbers, 1);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    if (worker) td_worker_close(worker);
+    worker = NULL;
+    (void)munmap(memory, plan.file_bytes);
+    (void)close(ring_fd);
+    (void)close(bell_fd);
+    (void)close(answer_fd);
+    return 0;
+}
+
+static td_worker_batch *batch(size_t slot)
+{
+    void *at = memory + plan.requests + slot * plan.request_bytes;
+    return at;
+}
+
+static void attach(void)
+{
+    assert_int_equal(td_worker_open(&worker, &info), TD_OK);
+    assert_int_equal(td_worker_say(worker, NULL, &info), TD_OK);
+    td_worker_ready(worker, 0);
+}
+
+static void a_program_that_no_server_started_is_told(void **state)
+{
+    (void)state;
+    (void)unsetenv(TD_WORKER_ENV);
+    assert_int_equal(td_worker_open(&worker, &info), TD_ERR_NOTFOUND);
+    (void)setenv(TD_WORKER_ENV, "1,2", 1);
+    assert_int_equal(td_worker_open(&worker, &info), TD_ERR_NOTFOUND);
+    (void)setenv(TD_WORKER_ENV, "1000,1001,1002", 1);
+    assert_int_equal(td_worker_open(&worker, &info), TD_ERR_IO);
+}
+
+static void another_version_is_refused(void **state)
+{
+    (void)state;
+    offer->version = 2;
+    assert_int_equal(td_worker_open(&worker, &info), TD_ERR_VERSION);
+    assert_string_equal(info.text,
+                        "the server speaks version 2, this worker 1");
+}
+
+static void one_that_is_not_wanted_ends(void **state)
+{
+    (void)state;
+    offer->phase = TD_WORKER_STOP;
+    assert_int_equal(td_worker_open(&worker, &info), TD_OK);
+    assert_int_equal(td_worker_say(worker, NULL, &info), TD_ERR_CLOSED);
+}
+
+static void far_requests(void)
+{
+    offer->requests = plan.file_bytes;
+}
+static void early_requests(void)
+{
+    offer->requests = TD_WORKER_PAGE;
+}
+static void odd_requests(void)
+{
+    offer->requests++;
+}
+static void large_requests(void)
+{
+    offer->request_bytes = UINT64_MAX / 2 + 1;
+}
+static void small_requests(void)
+{
+    offer->request_bytes = TD_WORKER_PAGE;
+}
+static void far_results(void)
+{
+    offer->results += plan.result_bytes;
+}
+static void large_results(void)
+{
+    offer->result_bytes = UINT64_MAX;
+}
+static void early_actions(void)
+{
+    offer->actions = 0;
+}
+static void far_actions(void)
+{
+    offer->actions = plan.result_bytes;
+}
+static void wide_actions(void)
+{
+    offer->actions_bytes = UINT64_MAX / 4 + 1;
+}
+static void narrow_actions(void)
+{
+    offer->actions_bytes = 8;
+}
+static void many_rows(void)
+{
+    offer->spec.chunk_rows = UINT32_MAX;
+}
+static void many_members(void)
+{
+    offer->spec.max_batch = 65;
+}
+
+static void a_ring_out_of_bounds_is_refused(void **state)
+{
+    (void)state;
+    static void (*const spoils[])(void) = {
+        far_requests,   early_requests, odd_requests,   large_requests,
+        small_requests, far_results,    large_results,  early_actions,
+        far_actions,    wide_actions,   narrow_actions, many_rows,
+        many_members,
+    };
+    const td_worker_offer good = *offer;
+    for (size_t i = 0; i < TD_COUNT_OF(spoils); i++) {
+        *offer = good;
+        spoils[i]();
+        assert_int_equal(td_worker_open(&worker, &info), TD_OK);
+        td_err err = td_worker_say(worker, NULL, &info);
+        if (err != TD_ERR_FORMAT) fail_msg("row %zu: %s", i, td_err_name(err));
+        td_worker_close(worker);
+        worker = NULL;
+    }
+}
+
+static void the_oldest_batch_goes_first(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    batch(0)->generation = 6;
+    batch(1)->generation = 5;
+    batch(0)->count = 2;
+    batch(1)->count = 1;
+    attach();
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    assert_int_equal(got->generation, 5);
+    td_worker_done(worker, 0);
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    assert_int_equal(got->generation, 6);
+    td_worker_done(worker, 0);
+    offer->phase = TD_WORKER_STOP;
+    assert_int_equal(td_worker_next(worker, &got), TD_ERR_CLOSED);
+}
+
+static void a_batch_that_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    attach();
+    for (uint64_t i = 0; i < 2; i++) {
+        batch(0)->generation = i + 1;
+        batch(0)->count = i == 0 ? 0 : 5;
+        assert_int_equal(td_worker_next(worker, &got), TD_ERR_FORMAT);
+    }
+}
+
+static void an_offset_out_of_bounds_is_none(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    batch(1)->generation = 1;
+    batch(1)->count = 1;
+    attach();
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    assert_ptr_equal(td_worker_at(worker, 0, 8), got);
+    assert_non_null(td_worker_at(worker, plan.request_bytes - 8, 8));
+    assert_null(td_worker_at(worker, plan.request_bytes - 8, 9));
+    assert_null(td_worker_at(worker, UINT64_MAX, 8));
+    assert_null(td_worker_at(worker, 8, UINT64_MAX));
+}
+
+static void a_member_without_an_outcome_failed(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    batch(0)->generation = 9;
+    batch(0)->count = 2;
+    attach();
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    td_worker_answer_member(worker, 1, TD_OK, 3, NULL);
+    td_worker_done(worker, 1234);
+    void *at = memory + plan.results;
+    const td_worker_result *result = at;
+    assert_int_equal(result->generation, 9);
+    assert_int_equal(result->service_ns, 1234);
+    assert_int_equal(result->count, 2);
+    assert_int_equal(result->answers[0].status, TD_ERR_INTERNAL);
+    assert_int_equal(result->answers[1].status, TD_OK);
+    assert_int_equal(result->answers[1].rows, 3);
+}
+
+int main(void)
+{
+#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_program_that_no_server_started_is_told),
+        TEST(another_version_is_refused),
+        TEST(one_that_is_not_wanted_ends),
+        TEST(a_ring_out_of_bounds_is_refused),
+        TEST(the_oldest_batch_goes_first),
+        TEST(a_batch_that_cannot_be_is_refused),
+        TEST(an_offset_out_of_bounds_is_none),
+        TEST(a_member_without_an_outcome_failed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The Python worker's side of the shared memory, against servers of all kinds."""
+
+import mmap
+import os
+import struct
+import sys
+
+import numpy as np
+import pytest
+from tendon_process import ROOT
+
+sys.path.insert(0, str(ROOT / "python"))
+from tendon.worker import layout
+from tendon.worker.ring import Closed, Ring
+
+PAGE = layout.PAGE
+SPEC = {
+    "cameras": {"front": (4, 6)},
+    "states": ["x", "y"],
+    "actions": {"a": "linear", "b": "hold"},
+    "chunk": 3,
+    "max_batch": 2,
+}
+# As a server would have them: what is where, in 64-bit words of the offer.
+PLACES = {
+    "requests": 2 * PAGE,
+    "request_bytes": 8 * PAGE,
+    "results": 18 * PAGE,
+    "result_bytes": PAGE,
+    "actions": 32832,
+    "actions_bytes": 64,
+}
+DATA = 4 * PAGE  # of a slot's requests, behind its items
+
+
+class Server:
+    """The other side, by hand."""
+
+    def __init__(self, **changes):
+        self.fd = os.memfd_create("test")
+        os.ftruncate(self.fd, 20 * PAGE)
+        self.memory = mmap.mmap(self.fd, 20 * PAGE)
+        self.bell, self.answer = os.eventfd(1), os.eventfd(0)
+        places = PLACES | changes
+        layout.OFFER.pack_into(
+            self.memory,
+            0,
+            layout.MAGIC,
+            places.pop("version", layout.VERSION),
+            places.pop("phase", layout.RING),
+            *places.values(),
+            33333,
+            b"pi0",
+            b"v1",
+            b"cuda:0",
+            b"/weights",
+        )
+        layout.write_spec(self.memory, layout.OFFER_SPEC, SPEC)
+
+    def ring(self):
+        return Ring(f"{self.fd},{self.bell},{self.answer}")
+
+    def close(self):
+        for fd in (self.fd, self.bell, self.answer):
+            os.close(fd)
+
+    def batch(self, slot=0, generation=1, count=1, **item):
+        """One that has its members' states, pictures and texts in the same place."""
+        at = PLACES["requests"] + slot * PLACES["request_bytes"]
+        struct.pack_into("<QII", self.memory, at, generation, count, 0)
+        for member in range(count):
+            place = at + layout.BATCH_ITEMS + member * layout.ITEM_BYTES
+            self.item(place, **item)
+        self.memory[at + DATA : at + DATA + 8] = np.float32([1, 2]).tobytes()
+        self.memory[at + DATA + 64 : at + DATA + 136] = bytes(range(72))
+        self.memory[at + DATA + 192 : at + DATA + 196] = b"wave"
+
+    def item(
+        self, at, state=DATA, state_bytes=8, image=DATA + 64, text=DATA + 192, dtype=0
+    ):
+        layout.ITEM.pack_into(self.memory, at, 11, 12, 13, 14, 15, 0, 0, 0, 0, 0)
+        layout.TEXT.pack_into(self.memory, at + layout.ITEM_TASK, text, 4, 0)
+        shape = [state_bytes // 4] + [0] * 7
+        layout.TENSOR.pack_into(
+            self.memory,
+            at + layout.ITEM_STATE,
+            dtype,
+            1,
+            *shape,
+            state,
+            state_bytes,
+            -1,
+        )
+        layout.IMAGES.pack_into(self.memory, at + layout.ITEM_IMAGES, image, *[0] * 15)
+
+
+@pytest.fixture
+def serve():
+    made = []
+
+    def start(**changes):
+        made.append(Server(**changes))
+        return made[-1]
+
+    yield start
+    for server in made:
+        server.close()
+
+
+def test_what_is_wanted_is_read(serve):
+    wanted = serve().ring().wanted()
+    assert wanted["model_id"] == "pi0"
+    assert wanted["device"] == "cuda:0"
+    assert wanted["pretrained_path"] == "/weights"
+    assert wanted["step_period_us"] == 33333
+    assert wanted["cameras"] == SPEC["cameras"]
+    assert wanted["actions"] == SPEC["actions"]
+
+
+def test_an_observation_is_read_in_place(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(count=2)
+    assert ring.next() == 2
+    obs = ring.observation(1)
+    assert obs["state"].tolist() == [1, 2]
+    assert obs["front"].shape == (4, 6, 3)
+    assert obs["front"][3, 5, 2] == 71
+    assert obs["task"] == "wave"
+    assert [obs[key] for key in ("seed", "cursor", "boot", "episode", "seq")] == [
+        11,
+        12,
+        13,
+        14,
+        15,
+    ]
+    server.memory[PLACES["requests"] + DATA + 64] = 99
+    assert obs["front"][0, 0, 0] == 99  # it is the same memory
+    assert not obs["front"].flags.writeable
+
+
+def test_answers_stand_where_the_server_reads(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(slot=1, generation=7, count=2)
+    ring.next()
+    ring.put_actions(0, np.float32([[1, 2], [3, 4]]))
+    ring.put_error(1, layout.INTERNAL, "n\u00f6" * 400)
+    ring.done(2, 1234)
+    at = PLACES["results"] + PLACES["result_bytes"]
+    assert struct.unpack_from("<QqI", server.memory, at) == (7, 1234, 2)
+    first = layout.ANSWER.unpack_from(server.memory, at + 24)
+    assert first[:2] == (layout.OK, 2)
+    status, rows, error = layout.ANSWER.unpack_from(server.memory, at + 24 + 512)
+    assert (status, rows) == (layout.INTERNAL, 0)
+    assert layout.text(error) == "n\u00f6" * 168  # 504 bytes, no character in two
+    actions = struct.unpack_from("<4f", server.memory, at + PLACES["actions"])
+    assert actions == (1, 2, 3, 4)
+
+
+def test_the_oldest_goes_first_and_then_it_stops(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(slot=0, generation=3, count=2)
+    server.batch(slot=1, generation=2, count=1)
+    for count in (1, 2):
+        assert ring.next() == count
+        ring.done(count, 0)
+    struct.pack_into("<I", server.memory, 12, layout.STOP)
+    with pytest.raises(Closed):
+        ring.next()
+
+
+def test_another_version_is_refused(serve):
+    with pytest.raises(RuntimeError, match="version 2, this worker 1"):
+        serve(version=2).ring()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"requests": 5 * PAGE},
+        {"request_bytes": PAGE},
+        {"request_bytes": 1 << 62},
+        {"results": 19 * PAGE},
+        {"result_bytes": 1 << 40},
+        {"actions": 0},
+        {"actions": PAGE},
+        {"actions_bytes": 16},
+        {"actions_bytes": 1 << 50},
+    ],
+)
+def test_a_ring_out_of_bounds_is_refused(serve, change):
+    with pytest.raises(ValueError, match="out of bounds"):
+        serve(**change).ring().say({})
+
+
+@pytest.mark.parametrize(
+    "item",
+    [
+        {"state": 8 * PAGE},
+        {"state_bytes": 1 << 33},
+        {"image": 8 * PAGE - 71},
+        {"text": (1 << 64) - 1},
+        {"dtype": 10},
+    ],
+)
+def test_an_offset_out_of_bounds_fails_its_member(serve, item):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(**item)
+    ring.next()
+    with pytest.raises(ValueError, match="out of bounds"):
+        ring.observation(0)
+
+
+@pytest.mark.parametrize("count", [0, 3, 1 << 31])
+def test_a_batch_that_cannot_be_is_refused(serve, count):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    struct.pack_into("<QI", server.memory, PLACES["requests"], 1, count)
+    with pytest.raises(ValueError, match="out of bounds"):
+        ring.next()
