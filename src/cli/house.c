@@ -127,8 +127,10 @@ static td_err open_server(td_cli_house *house, size_t index,
     TD_TRY(td_server_settings_from(house->manifest, config, house->boot,
                                    &server, &entry->clients));
     server.device = entry->device;
+    server.events = house->events;
     TD_TRY(td_server_open(entry->net, entry->engine, &server, &entry->server,
                           info));
+    td_cli_house_show(house, index, entry->server);
     say_opened(config);
     return TD_OK;
 }
@@ -152,6 +154,7 @@ static td_err open_all(td_cli_house *house, const td_sched_policy *policy,
         TD_TRY(share_net(house, i, info));
     for (size_t i = 0; i < count; i++)
         TD_TRY(refuse_second(house, i, info));
+    TD_TRY(td_cli_house_see(house, info));
     for (size_t i = 0; i < count; i++)
         TD_TRY(open_server(house, i, policy, info));
     return TD_OK;
@@ -233,8 +236,10 @@ static void close_net(td_cli_entry *entry)
 static void close_entries(td_cli_house *house)
 {
     size_t count = house->manifest->server_count;
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
+        td_cli_house_show(house, i, NULL);
         close_server(&house->manifest->server[i], &house->entries[i]);
+    }
     for (size_t i = 0; i < count; i++)
         if (house->entries[i].owns_device && house->entries[i].device)
             td_server_device_close(house->entries[i].device);
@@ -247,6 +252,7 @@ static void close_entries(td_cli_house *house)
 void td_cli_house_close(td_cli_house *house)
 {
     if (house->entries) close_entries(house);
+    td_cli_house_unsee(house);
     if (house->live != house->manifest) td_config_manifest_free(house->live);
     td_config_manifest_free(house->manifest);
 }

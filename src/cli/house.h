@@ -5,6 +5,7 @@
 // Everything that a manifest asks for, at work: sessions, devices, engines and
 // servers. One thread only.
 
+#include "server/admin.h"
 #include "server/settings.h"
 
 // One entry of the manifest at work.
@@ -26,6 +27,9 @@ typedef struct td_cli_house {
     td_cli_entry *entries;        // one for each server of the manifest
     uint64_t boot;
     td_server_plugin *plugin; // of the policy; NULL: none
+    td_server_events *events;
+    td_server_admin *admin; // NULL: not asked for
+    td_server_about *about; // one for each entry
 } td_cli_house;
 
 // Opens all of it and waits until every model is ready; while it loads its
@@ -46,5 +50,12 @@ void td_cli_house_close(td_cli_house *house);
 // reload.c: takes on what can change of the manifest at `path`, and says of
 // each difference whether it was. A broken one changes nothing. Blocks.
 void td_cli_house_reload(td_cli_house *house, const char *path);
+
+// see.c: how all of it is seen. Opened before the models, so that it shows that
+// they load; closed after their servers.
+TD_NODISCARD td_err td_cli_house_see(td_cli_house *house, td_errinfo *info);
+void td_cli_house_unsee(td_cli_house *house);
+// The entry's server is there; NULL: about to be closed.
+void td_cli_house_show(td_cli_house *house, size_t index, td_server *server);
 
 #endif

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
 #include "base/log.h"
 #include "cli/house.h"
 
@@ -91,6 +92,10 @@ static void say_changes(const td_cli_house *house, const asked *next)
     td_config_manifest_diff(house->manifest, next->manifest, say_left, &told);
     td_log_text(TD_LOG_INFO, "serve: reloaded: %zu changed, %zu need a restart",
                 told.taken, told.left);
+    td_server_events_add(house->events, td_clock_now_ns(&td_clock_monotonic),
+                         TD_SERVER_EVENT_RELOADED, NULL, NULL,
+                         "%zu changed, %zu need a restart", told.taken,
+                         told.left);
 }
 
 static void use_entry(td_cli_entry *entry, const td_server_config *config,

@@ -8,6 +8,7 @@
 static const char help[] =
     "usage: tendon serve MANIFEST.yaml [--check] [--log LEVEL]\n"
     "       tendon serve --fields\n"
+    "       tendon serve --metrics\n"
     "\n"
     "Serves the models of a manifest to the robots listed there, until "
     "Ctrl-C.\n"
@@ -15,6 +16,7 @@ static const char help[] =
     "  --check      only read the manifest and say what it would serve\n"
     "  --log LEVEL  debug, info (default), warn or error\n"
     "  --fields     print the manifest's fields as a table (Markdown)\n"
+    "  --metrics    print what a server shows of itself as a table (Markdown)\n"
     "\n"
     "SIGHUP reads the manifest again: fields marked \"reloads\" change at "
     "once,\n"
@@ -109,6 +111,10 @@ int td_cli_serve(int argc, char **argv)
 {
     td_cli_file file;
     int code;
+    if (argc == 2 && strcmp(argv[1], "--metrics") == 0) {
+        td_server_metrics_page(stdout);
+        return 0;
+    }
     if (!td_cli_parse_file(argc, argv, help, &td_config_manifest_table, NULL,
                            &file, &code))
         return code;

@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a server shows of itself over HTTP, read as others read it."""
+
+import json
+import pathlib
+import re
+import signal
+import socket
+import threading
+import types
+import urllib.error
+import urllib.request
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from scene import manifest
+from tendon_process import wait_until
+
+ROOT = pathlib.Path(__file__).parents[1]
+ROBOTS = ["robot-1", "robot-2", "robot-3"]
+
+# Inferential's metrics by name, with the labels that they have there.
+PUBLISHED = {
+    "inference_latency_ms": {"client", "model"},
+    "scheduling_wait_ms": {"client", "model"},
+    "e2e_latency_ms": {"client", "model"},
+    "observation_staleness_ms": {"client"},
+    "payload_size_bytes": {"client"},
+    "queue_depth": {"model"},
+    "batch_size": set(),
+    "active_clients": set(),
+    "queue_full_drops": {"client"},
+    "dispatch_errors": {"client", "error"},
+    "dispatch_retries": {"client", "model"},
+    "send_errors": {"client"},
+    "requests_expired": set(),
+    "observation_errors": set(),
+    "client_disconnected": {"client"},
+}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def get(port, path):
+    """(status, text), whatever the status is."""
+    try:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}") as page:
+            return page.status, page.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def stats(port, query=""):
+    status, text = get(port, f"/v1/stats{query}")
+    assert status == 200, text
+    return json.loads(text)
+
+
+def events(port, after=0):
+    status, text = get(port, f"/v1/events?after={after}")
+    assert status == 200, text
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def families(port):
+    status, text = get(port, "/metrics")
+    assert status == 200
+    found = list(text_string_to_metric_families(text))
+    names = [family.name for family in found]
+    assert len(names) == len(set(names))
+    return {family.name: family for family in found}
+
+
+def total(family):
+    return sum(sample.value for sample in family.samples)
+
+
+def start(house, name="server", admin=None, **changes):
+    """A server that can be seen, and its port; it may still be warming up."""
+    port = free_port()
+    content = manifest(house.endpoint, **changes)
+    content["admin"] = {"port": port} | (admin or {})
+    return house.start(name, "serve", house.write(f"{name}.yaml", content)), port
+
+
+@pytest.fixture(scope="module")
+def world(module_house):
+    house = module_house
+    server, port = start(house)
+    server.wait_line("serve: ready")
+    watch = house.watch()
+    robots = [house.robot(name) for name in ROBOTS]
+    for name in ROBOTS:
+        watch.wait_moving(name)
+    return types.SimpleNamespace(
+        house=house, server=server, port=port, watch=watch, robots=robots
+    )
+
+
+def rows_of_docs():
+    """{name: (name for Prometheus, labels)} of docs/metrics.md."""
+    page = (ROOT / "docs/metrics.md").read_text()
+    row = r"^\| `(\w+)` \| \w+ \| `(\w+)` \| ([\w, ]+) \|"
+    found = re.findall(row, page, re.MULTILINE)
+    return {name: (prom, set(labels.split(", "))) for name, prom, labels in found}
+
+
+def test_the_published_metrics_are_listed_with_their_labels():
+    rows = rows_of_docs()
+    for name, labels in PUBLISHED.items():
+        assert labels <= rows[name][1]
+
+
+def test_every_metric_of_the_page_is_there(world):
+    wait_until(
+        lambda: (
+            events(world.port)
+            and total(families(world.port)["tendon_server_batch_size"])
+        ),
+        "batches",
+    )
+    found = families(world.port)
+    for name, (prom, labels) in rows_of_docs().items():
+        family = found[prom.removesuffix("_total")]
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == labels, name
+
+
+def test_each_robot_has_its_times(world):
+    def counts():
+        samples = families(world.port)["tendon_server_e2e_latency_seconds"].samples
+        return {
+            sample.labels["client"]: sample.value
+            for sample in samples
+            if sample.name.endswith("_count")
+        }
+
+    wait_until(lambda: set(counts()) == set(ROBOTS), "three robots")
+    wait_until(lambda: min(counts().values()) > 5, "answers for each")
+
+
+def test_outcomes_add_up_to_what_came(world):
+    for _ in range(30):
+        found = families(world.port)
+        came = total(found["tendon_server_observations_received"])
+        ended = total(found["tendon_server_observations_ended"])
+        assert came == ended + total(found["tendon_server_observations_pending"])
+        (model,) = stats(world.port)["models"]
+        assert model["received"] == sum(model["outcomes"].values()) >= came
+
+
+def test_windows_are_the_models_and_each_clients(world):
+    (model,) = stats(world.port, "?window=600")["models"]
+    assert model["model"] == "synthetic" and model["state"] == "ready"
+    assert {client["client"] for client in model["clients"]} == set(ROBOTS)
+    for name in ("inference_latency_ms", "scheduling_wait_ms", "e2e_latency_ms"):
+        whole = model["windows"][name]
+        assert whole["min"] <= whole["p50"] <= whole["p95"] <= whole["p99"]
+        assert whole["p99"] <= whole["max"]
+        parts = [client["windows"][name] for client in model["clients"]]
+        assert max(part["max"] for part in parts) <= whole["max"] + 1e-3
+    # The engine takes 2 ms, and so does nothing that is quicker.
+    assert model["windows"]["inference_latency_ms"]["p50"] >= 1.9
+    sizes = model["windows"]["payload_size_bytes"]
+    assert 500 < sizes["min"] <= sizes["max"] < 1 << 20
+
+
+def test_a_part_may_be_asked_for(world):
+    (model,) = stats(world.port, "?client=robot-2&model=synthetic")["models"]
+    assert [client["client"] for client in model["clients"]] == ["robot-2"]
+    assert stats(world.port, "?model=another")["models"] == []
+
+
+@pytest.mark.parametrize(
+    "path, says",
+    [
+        ("/v1/stats?window=0", "window: must be a whole number from 1 to 600"),
+        ("/v1/stats?window=601", "window: must be"),
+        ("/v1/stats?window=1e2", "window: must be"),
+        ("/v1/stats?windows=60", "no such parameter"),
+        ("/v1/stats?window=6&window=7", "twice"),
+        ("/v1/stats?model=%0", "two hex digits"),
+        ("/v1/stats?model=%00", "control character"),
+        ("/v1/stats?client=" + 65 * "x", "at most"),
+        ("/v1/events?after=-1", "after: must be"),
+        ("/v1/events?after=1000000", "begin again with after=0"),
+        ("/v1/events?limit=0", "limit: must be"),
+    ],
+)
+def test_a_wrong_parameter_is_refused_with_its_reason(world, path, says):
+    status, text = get(world.port, path)
+    assert status == 400 and says in text
+
+
+def test_it_is_healthy_and_ready(world):
+    assert get(world.port, "/healthz") == (200, "OK\n")
+    status, text = get(world.port, "/readyz")
+    assert status == 200
+    assert json.loads(text) == {
+        "ready": True,
+        "models": [{"server": "gpu-1", "model": "synthetic", "state": "ready"}],
+    }
+
+
+def test_who_comes_and_goes_is_an_event(world):
+    newest = events(world.port)[-1]["number"]
+    robot = world.house.robot("passer-by")
+    world.watch.wait_moving("passer-by")
+    assert robot.stop() == 0
+
+    def told():
+        kinds = {"attached", "left"}
+        return [
+            event["event"]
+            for event in events(world.port, newest)
+            if event.get("client") == "passer-by" and event["event"] in kinds
+        ]
+
+    wait_until(lambda: told() == ["attached", "left"], "it came and went")
+    (model,) = stats(world.port)["models"]
+    assert "passer-by" not in {client["client"] for client in model["clients"]}
+    assert model["departed"]["passer-by"] == 1
+    gone = families(world.port)["tendon_server_client_disconnected"].samples
+    assert [s.value for s in gone if s.labels["client"] == "passer-by"] == [1]
+
+
+def test_zenoh_carries_the_same_names(world):
+    world.watch.wait_more("gpu-1", "received")
+    metrics = world.watch.newest["gpu-1"]
+    assert metrics["state"] == "ready"
+    (model,) = stats(world.port)["models"]
+    assert metrics["counters"].keys() == (
+        {"received"} | model["outcomes"].keys() | model["counters"].keys()
+    )
+    assert metrics["gauges"].keys() == model["gauges"].keys()
+    assert metrics["quantiles"].keys() == model["windows"].keys()
+
+
+def test_only_this_machine_is_served(world):
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(("127.0.0.2", world.port))
+
+
+GARBAGE = [
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(200),  # TLS
+    bytes(4096),
+    b"GET /metrics HTTP/1.1\r\n" + b"X: " + 100_000 * b"y",
+    b"GET /" + 100_000 * b"z" + b" HTTP/1.1\r\n\r\n",
+    b"POST /v1/stats HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\n\r\nhello",
+    b"PUT /metrics HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n",
+    b"GET /v1/stats?" + 2000 * b"a=b&" + b" HTTP/1.1\r\nHost: h\r\n\r\n",
+    b"GET /v1/stats HTTP/1.1\r\n" + 500 * b"A: b\r\n" + b"\r\n",
+    b"DELETE / HTTP/1.1\r\n\r\n",
+    b"GET /v1/stats HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    b"hello\n\n",
+]
+
+
+def shout(port, bytes_):
+    """Sends it, and reads what comes until the other side has had enough."""
+    with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
+        try:
+            sock.sendall(bytes_)
+            sock.shutdown(socket.SHUT_WR)
+            return b"".join(iter(lambda: sock.recv(65536), b""))
+        except OSError:
+            return b""
+
+
+def test_garbage_harms_nobody(world):
+    """Silent, slow and mad clients by the dozen; the robots keep their chunks."""
+    silent = [socket.create_connection(("127.0.0.1", world.port)) for _ in range(40)]
+    for number, sock in enumerate(silent):
+        if number % 2:
+            sock.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
+    before = {name: world.watch.count(name, "merged") for name in ROBOTS}
+    shouters = [
+        threading.Thread(target=shout, args=(world.port, bytes_))
+        for bytes_ in GARBAGE * 4
+    ]
+    for shouter in shouters:
+        shouter.start()
+    for name in ROBOTS:
+        world.watch.wait_count(name, "merged", before[name] + 20)
+        assert world.watch.state(name) == "STREAMING"
+    for shouter in shouters:
+        shouter.join()
+    for sock in silent:
+        sock.close()
+    assert world.server.is_running()
+    test_outcomes_add_up_to_what_came(world)
+    assert get(world.port, "/healthz")[0] == 200
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
+@pytest.mark.parametrize("path", ["/metrics", "/v1/stats", "/v1/events", "/readyz"])
+def test_nothing_can_be_changed(world, method, path):
+    request = f"{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
+    assert shout(world.port, request).startswith(b"HTTP/1.1 405 ")
+
+
+def test_readiness_goes_from_warming_to_draining(house):
+    slow = {"latency": {"kind": "fixed", "ms": 3000}}
+    server, port = start(house, engine=slow)
+
+    def state():
+        try:
+            status, text = get(port, "/readyz")
+        except OSError:
+            return None
+        (model,) = json.loads(text)["models"]
+        assert (status == 200) == (model["state"] == "ready")
+        return model["state"]
+
+    wait_until(lambda: state() == "warming", "it warms up")
+    wait_until(lambda: state() == "ready", "it is ready")
+    house.robot()
+    wait_until(lambda: stats(port)["models"][0]["outcomes"]["running"], "it runs")
+    server.process.send_signal(signal.SIGTERM)
+    wait_until(lambda: state() == "draining", "it drains")
+    assert server.ended() == 0
+
+
+def test_a_taken_port_is_named(house):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        server, _ = start(house, admin={"port": port})
+        assert server.ended() == 1
+    assert server.lines(f"127.0.0.1:{port}: the port is taken")
+
+
+def test_a_reload_is_an_event(house):
+    server, port = start(house)
+    server.wait_line("serve: ready")
+    server.process.send_signal(signal.SIGHUP)
+    kinds = ["state", "reloaded"]
+    wait_until(lambda: [e["event"] for e in events(port)] == kinds, "reloaded")
