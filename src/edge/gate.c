@@ -208,17 +208,36 @@ td_err td_edge_gate_init(td_edge_gate *gate,
     return TD_OK;
 }
 
-td_err td_edge_gate_start(td_edge_gate *gate, const float *reading)
+// A driver may wrap what it reads. Which turn an angle is on, the last command
+// tells, if the joint has moved less than a quarter of one since: otherwise it
+// would have had to move three quarters unseen.
+static double on_turn(const td_edge_gate_channel *limits, double reading,
+                      double last)
+{
+    if (limits->kind != TD_WIRE_ANGLE) return reading;
+    double same = unwrap(reading, last);
+    bool likely = same >= limits->min && same <= limits->max &&
+                  fabs(same - last) <= TURN / 4;
+    return likely || turns_freely(limits) ? same : reading;
+}
+
+// Where a channel stands, as its commands count it.
+static bool read_place(const td_edge_gate *gate, uint32_t i,
+                       const float *reading, double *ret_at)
 {
     static const double anywhere[4];
+    if (td_edge_gate_width(gate, i) > 1)
+        return read_quaternion(reading, anywhere, ret_at);
+    *ret_at = gate->started ? on_turn(&gate->limits[i], *reading, gate->at[i])
+                            : *reading;
+    return isfinite(*reading);
+}
+
+td_err td_edge_gate_start(td_edge_gate *gate, const float *reading)
+{
     double at[TD_WIRE_MAX_CHANNELS];
-    for (uint32_t i = 0; i < gate->channels; i += td_edge_gate_width(gate, i)) {
-        at[i] = reading[i];
-        bool valid = td_edge_gate_width(gate, i) == 1
-                         ? isfinite(reading[i])
-                         : read_quaternion(&reading[i], anywhere, &at[i]);
-        if (!valid) return TD_ERR_INVALID;
-    }
+    for (uint32_t i = 0; i < gate->channels; i += td_edge_gate_width(gate, i))
+        if (!read_place(gate, i, &reading[i], &at[i])) return TD_ERR_INVALID;
     memcpy(gate->at, at, gate->channels * sizeof *at);
     memcpy(gate->target, at, gate->channels * sizeof *at);
     memset(gate->step, 0, sizeof gate->step);

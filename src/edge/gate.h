@@ -71,9 +71,10 @@ TD_NODISCARD td_err td_edge_gate_init(td_edge_gate *gate,
                                       uint32_t count, td_errinfo *info);
 
 // Starts, or starts over, at rest from where the robot is, so that its first
-// command cannot jump. A robot found outside its position limits may stay
-// there or move toward them. INVALID if the reading is no place to be (not
-// finite, a quaternion of no length); the gate stays as it was.
+// command cannot jump. When it starts over an angle counts on the turn of the
+// last command, where it can be there. A robot found outside its position
+// limits may stay there or move toward them. INVALID if the reading is no place
+// to be (not finite, a quaternion of no length); the gate stays as it was.
 TD_NODISCARD td_err td_edge_gate_start(td_edge_gate *gate,
                                        const float *reading);
 

@@ -286,6 +286,36 @@ static void an_angle_with_limits_is_a_line(void **state)
     assert_float_equal(gate_pass_one(&gate, -3), 2.8, 1e-6);
 }
 
+// The driver was away, and what it reads may be wrapped: the way on must not be
+// a turn long.
+static void a_start_over_counts_an_angle_on_its_turn(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double limit;
+        float last, reading, at;
+    } cases[] = {
+        {"wrapped", 4, 3.5F, 3.5F - 2 * PI_F, 3.5F},
+        {"wrapped, and moved meanwhile", 4, 3.5F, 3.2F - 2 * PI_F, 3.2F},
+        {"across half a turn", 4, -3.1F, 3.1F, 3.1F - 2 * PI_F},
+        {"read as commanded", 7, 6.5F, 6.4F, 6.4F},
+        {"moved far", 7, 4, -0.5F, -0.5F},
+        {"no room for another turn", 3.2, 3.1F, -3.05F, -3.05F},
+        {"free", NONE, 20, 20 - 6 * PI_F, 20},
+        {"free, and moved far", NONE, 7, -1, 2 * PI_F - 1},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        const td_edge_gate_channel channel = {TD_WIRE_ANGLE, -cases[i].limit,
+                                              cases[i].limit, 0.1, NONE};
+        td_edge_gate gate = gate_new(&channel, 1, &cases[i].last);
+        assert_int_equal(td_edge_gate_start(&gate, &cases[i].reading), TD_OK);
+        if (fabsf(td_edge_gate_last(&gate, 0) - cases[i].at) > 1e-5F)
+            fail_msg("%s: at %g", cases[i].name,
+                     (double)td_edge_gate_last(&gate, 0));
+    }
+}
+
 static void a_hold_channel_has_no_acceleration(void **state)
 {
     (void)state;
@@ -407,6 +437,7 @@ int main(void)
         cmocka_unit_test(
             a_free_angle_less_than_half_a_turn_away_is_not_touched),
         cmocka_unit_test(an_angle_with_limits_is_a_line),
+        cmocka_unit_test(a_start_over_counts_an_angle_on_its_turn),
         cmocka_unit_test(a_hold_channel_has_no_acceleration),
         cmocka_unit_test(a_quaternion_turns_by_its_step_at_most),
         cmocka_unit_test(a_quaternion_is_of_length_one_and_keeps_its_side),
