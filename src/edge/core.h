@@ -159,9 +159,30 @@ void td_edge_core_unsent(td_edge_core *core, uint64_t seq);
 // what is on its way with it. Whoever shares the lock. NOMEM.
 TD_NODISCARD td_err td_edge_core_reset(td_edge_core *core);
 
-// An answer came. `server` is the one that this robot is attached to. Merge
-// side, and under the lock that td_edge_core_sent() is called under. NOMEM is
-// the only failure.
+// An answer in the making; borrows the action.
+typedef struct td_edge_answering {
+    const td_wire_action *action;
+    int64_t now_ns;
+    td_edge_answer answer; // so far
+    bool useful;           // it has rows to be joined
+    td_edge_chunk chunk;   // those; their data are gone
+    td_edge_timeline *next;
+} td_edge_answering;
+
+// An answer came. `server` is the one that this robot is attached to. Begin and
+// end are short, and under the lock that td_edge_core_sent() is called under.
+// Between them rows are joined, which runs the user's function: without that
+// lock, so that one which takes long delays nobody. Blend fails with NOMEM
+// alone; then there is no end. Merge side.
+void td_edge_core_answer_begin(td_edge_core *core, int64_t now_ns,
+                               const char *server, const td_wire_action *action,
+                               td_edge_answering *ret_answering);
+TD_NODISCARD td_err td_edge_core_answer_blend(const td_edge_core *core,
+                                              td_edge_answering *answering);
+td_edge_answer td_edge_core_answer_end(td_edge_core *core,
+                                       td_edge_answering *answering);
+
+// The three in one, for whoever has one thread.
 TD_NODISCARD td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
                                         const char *server,
                                         const td_wire_action *action,

@@ -120,6 +120,33 @@ static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_MERGED], seq);
 }
 
+// AddressSanitizer watches: a reset retires what the merge is still reading.
+static void a_timeline_lives_until_it_is_blended(void **state)
+{
+    (void)state;
+    td_edge_settings settings = robot_settings();
+    settings.aggregate = TD_EDGE_AVERAGE;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    robot_send(core, 1, 0);
+    robot_answered(core, 0, 1, ROWS, 0);
+    robot_send(core, 2, 0);
+    robot_answer answer;
+    answer_fill(&answer, 2, ROWS, 100);
+    td_edge_answering answering;
+    td_edge_core_answer_begin(core, 0, SERVER, &answer.action, &answering);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(td_edge_core_reset(core), TD_OK);
+        (void)robot_see(core, 0, 0);
+    }
+    assert_int_equal(td_edge_core_answer_blend(core, &answering), TD_OK);
+    assert_float_equal(answering.next->data[0], 50, 0);
+    td_edge_answer ended = td_edge_core_answer_end(core, &answering);
+    assert_true(ended.stray);
+    assert_int_equal(ended.why_stray, TD_EDGE_STRAY_EPISODE);
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_RESET], 1);
+    assert_false(robot_see(core, 0, 0).fresh);
+}
+
 typedef struct both {
     td_edge_core *core;
     td_ring *asked; // of td_edge_sent, from the tick to the merge
@@ -222,6 +249,7 @@ int main(void)
         cmocka_unit_test(the_tick_allocates_nothing),
         cmocka_unit_test(old_timelines_do_not_pile_up),
         cmocka_unit_test(a_timeline_lives_until_the_tick_has_moved_on),
+        cmocka_unit_test(a_timeline_lives_until_it_is_blended),
         cmocka_unit_test(both_sides_at_once_play_every_step_in_order),
     };
     return cmocka_run_group_tests_name("edge/core_sides", tests, NULL, NULL);

@@ -66,14 +66,19 @@ static void report(td_edge *edge, const td_edge_answer *answer,
 static void take(td_edge *edge, const td_edge_received *received,
                  const td_wire_action *action)
 {
-    td_edge_answer answer;
+    td_edge_answering answering;
     pthread_mutex_lock(&edge->lock);
-    td_err err = td_edge_core_answer(edge->core, received->received_ns,
-                                     edge->server, action, &answer);
+    td_edge_core_answer_begin(edge->core, received->received_ns, edge->server,
+                              action, &answering);
     pthread_mutex_unlock(&edge->lock);
-    if (err != TD_OK)
+    if (td_edge_core_answer_blend(edge->core, &answering) != TD_OK) {
         atomic_fetch_add(&edge->inbox_full, 1);
-    else if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
+        return;
+    }
+    pthread_mutex_lock(&edge->lock);
+    td_edge_answer answer = td_edge_core_answer_end(edge->core, &answering);
+    pthread_mutex_unlock(&edge->lock);
+    if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
         note_merged(edge, received, &answer);
     else
         report(edge, &answer, action);

@@ -111,6 +111,36 @@ static void a_value_that_is_not_finite_refuses_the_whole_chunk(void **state)
     assert_int_equal(td_edge_core_cursor(core), 0);
 }
 
+// A place where a thread can be made to stop, and where it is waited for.
+typedef struct barrier {
+    _Atomic bool closed, reached;
+    td_event opened;
+} barrier;
+
+static barrier before_write, before_tick, in_blend;
+static _Atomic(td_robot *) written_to; // the edge's own robot
+static _Atomic uint64_t writes, changes;
+
+static void barrier_close(barrier *b)
+{
+    td_event_init(&b->opened);
+    atomic_store(&b->closed, true);
+}
+
+static void barrier_open(barrier *b)
+{
+    atomic_store(&b->closed, false);
+    td_event_signal(&b->opened);
+}
+
+static void barrier_pass(barrier *b)
+{
+    if (!atomic_load(&b->closed)) return;
+    atomic_store(&b->reached, true);
+    (void)td_event_wait_until(&b->opened, INT64_MAX);
+    atomic_store(&b->reached, false);
+}
+
 static _Atomic uint64_t blended, blended_elsewhere;
 
 static void blend(void *user, uint64_t step, const float *old_row,
@@ -123,6 +153,7 @@ static void blend(void *user, uint64_t step, const float *old_row,
     (void)pthread_getname_np(pthread_self(), name, sizeof name);
     if (strcmp(name, "td-merge") != 0) atomic_fetch_add(&blended_elsewhere, 1);
     atomic_fetch_add(&blended, 1);
+    barrier_pass(&in_blend);
     memcpy(ret_row, new_row, channels * sizeof *new_row);
 }
 
@@ -170,36 +201,6 @@ static void no_server_leads_beyond_the_robots_own_limits(void **state)
             commands[i * CHANNELS + 1] - commands[(i - 1) * CHANNELS + 1];
         assert_true(fabsf(step) <= 0.5001F);
     }
-}
-
-// A place where a thread can be made to stop, and where it is waited for.
-typedef struct barrier {
-    _Atomic bool closed, reached;
-    td_event opened;
-} barrier;
-
-static barrier before_write, before_tick;
-static _Atomic(td_robot *) written_to; // the edge's own robot
-static _Atomic uint64_t writes, changes;
-
-static void barrier_close(barrier *b)
-{
-    td_event_init(&b->opened);
-    atomic_store(&b->closed, true);
-}
-
-static void barrier_open(barrier *b)
-{
-    atomic_store(&b->closed, false);
-    td_event_signal(&b->opened);
-}
-
-static void barrier_pass(barrier *b)
-{
-    if (!atomic_load(&b->closed)) return;
-    atomic_store(&b->reached, true);
-    (void)td_event_wait_until(&b->opened, INT64_MAX);
-    atomic_store(&b->reached, false);
 }
 
 td_err __real_td_robot_write(td_robot *robot, int64_t now_ns,
@@ -301,8 +302,41 @@ static void a_driver_without_a_tick_sends_the_last_gated_command(void **state)
     world_until(w, plays_again);
 }
 
+static bool aggregation_blocks(world *w)
+{
+    (void)w;
+    return atomic_load(&in_blend.reached);
+}
+
+static bool ticks_on_and_is_degraded(world *w)
+{
+    return w->report.counts.ticks > before + 100 &&
+           w->report.state == TD_EDGE_DEGRADED;
+}
+
+// The session sees that it holds, and a new episode can begin: what is joined
+// in the end is of no use any more.
+static void a_users_aggregation_that_blocks_delays_nobody(void **state)
+{
+    world *w = *state;
+    w->config.core.aggregate = TD_EDGE_CUSTOM;
+    w->config.core.blend = blend;
+    begin(w);
+    barrier_close(&in_blend);
+    world_until(w, aggregation_blocks);
+    before = w->report.counts.ticks;
+    world_until(w, ticks_on_and_is_degraded);
+    assert_int_equal(td_edge_reset(w->edge, "", NULL), TD_OK);
+    assert_true(aggregation_blocks(w));
+    before = w->report.counts.fresh;
+    barrier_open(&in_blend);
+    world_until(w, plays_again);
+    assert_true(w->report.counts.strays[TD_EDGE_STRAY_EPISODE] > 0);
+}
+
 static int rules_teardown(void **state)
 {
+    barrier_open(&in_blend);
     barrier_open(&before_write);
     barrier_open(&before_tick);
     return world_teardown(state);
@@ -318,6 +352,7 @@ int main(void)
         cmocka_unit_test(two_round_trips_are_measured_and_never_mixed),
         cmocka_unit_test(a_value_that_is_not_finite_refuses_the_whole_chunk),
         RULES_TEST(a_users_aggregation_runs_on_the_merge_thread_alone),
+        RULES_TEST(a_users_aggregation_that_blocks_delays_nobody),
         RULES_TEST(no_server_leads_beyond_the_robots_own_limits),
         RULES_TEST(a_driver_that_blocks_delays_itself),
         RULES_TEST(a_driver_without_a_tick_sends_the_last_gated_command),

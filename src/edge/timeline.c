@@ -79,3 +79,12 @@ td_err td_edge_timeline_merge(const td_edge_timeline *old,
     *ret_timeline = next;
     return TD_OK;
 }
+
+void td_edge_timeline_free_list(td_edge_timeline *timeline)
+{
+    while (timeline) {
+        td_edge_timeline *next = timeline->retired;
+        free(timeline);
+        timeline = next;
+    }
+}

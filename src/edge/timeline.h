@@ -47,4 +47,7 @@ const float *td_edge_timeline_row(const td_edge_timeline *timeline,
 uint32_t td_edge_timeline_left(const td_edge_timeline *timeline,
                                uint64_t cursor);
 
+// Frees a list of retired ones; NULL is an empty one.
+void td_edge_timeline_free_list(td_edge_timeline *timeline);
+
 #endif

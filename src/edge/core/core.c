@@ -147,12 +147,7 @@ td_err td_edge_core_new(const td_edge_settings *settings,
 
 void td_edge_core_free(td_edge_core *core)
 {
-    td_edge_timeline *timeline = core->merge.retired;
-    while (timeline) {
-        td_edge_timeline *next = timeline->retired;
-        free(timeline);
-        timeline = next;
-    }
+    td_edge_timeline_free_list(core->merge.retired);
     free(core->merge.current);
     free(core);
 }

@@ -127,24 +127,18 @@ static td_edge_chunk place_chunk(const td_edge_core *core, int64_t now_ns,
     return chunk;
 }
 
-static void free_list(td_edge_timeline *timeline)
-{
-    while (timeline) {
-        td_edge_timeline *next = timeline->retired;
-        free(timeline);
-        timeline = next;
-    }
-}
-
 // The tick is on the timeline of its generation or already on a later one.
 static void collect(td_edge_core *core)
 {
+    const td_edge_timeline *blending = core->merge.blending;
     uint64_t generation =
         atomic_load_explicit(&core->tick.generation, memory_order_acquire);
+    if (blending && blending->generation < generation)
+        generation = blending->generation;
     td_edge_timeline **link = &core->merge.retired;
     while (*link && (*link)->generation >= generation)
         link = &(*link)->retired;
-    free_list(*link);
+    td_edge_timeline_free_list(*link);
     *link = NULL;
 }
 
@@ -206,36 +200,9 @@ static void note_merged(td_edge_core *core, const td_wire_action *action,
         merge->chunk_rows = core->settings.actions_per_chunk;
 }
 
-static td_err merge_chunk(td_edge_core *core, int64_t now_ns,
-                          const td_wire_action *action, td_edge_answer *answer)
-{
-    uint32_t rows = action->actions.shape[0];
-    if (rows > core->settings.actions_per_chunk)
-        rows = core->settings.actions_per_chunk;
-    size_t bytes = (size_t)rows * core->settings.channels * sizeof(float);
-    float *data = malloc(bytes); // the wire's bytes may be unaligned
-    if (!data) return TD_ERR_NOMEM;
-    memcpy(data, action->actions.data, bytes);
-
-    uint64_t cursor = td_edge_core_cursor(core);
-    td_edge_chunk chunk =
-        place_chunk(core, now_ns, cursor, data, rows, &answer->sent);
-    td_edge_timeline *next = NULL;
-    td_err err = td_edge_timeline_merge(core->merge.current, &chunk, cursor,
-                                        &core->blend, &next);
-    free(data);
-    if (err == TD_ERR_EMPTY) {
-        answer->outcome = TD_EDGE_EXPIRED;
-        return TD_OK;
-    }
-    TD_TRY(err);
-    note_merged(core, action, &chunk, next, answer);
-    publish(core, next);
-    return TD_OK;
-}
-
-static td_err settle(td_edge_core *core, int64_t now_ns,
-                     const td_wire_action *action, td_edge_answer *answer)
+// Whether its rows are to be joined; if not, why.
+static bool is_useful(const td_edge_core *core, int64_t now_ns,
+                      const td_wire_action *action, td_edge_answer *answer)
 {
     int64_t age_ns = now_ns - answer->sent.captured_ns;
     if (action->error_code.size > 0)
@@ -249,8 +216,8 @@ static td_err settle(td_edge_core *core, int64_t now_ns,
     else if (age_ns > core->settings.max_action_age_ns)
         answer->outcome = TD_EDGE_TOO_OLD;
     else
-        return merge_chunk(core, now_ns, action, answer);
-    return TD_OK;
+        return true;
+    return false;
 }
 
 // Every answer has a round trip; what `auto` guards against is the wait for a
@@ -274,23 +241,89 @@ static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
     td_edge_core_advise(core);
 }
 
+void td_edge_core_answer_begin(td_edge_core *core, int64_t now_ns,
+                               const char *server, const td_wire_action *action,
+                               td_edge_answering *ret_answering)
+{
+    td_edge_answering answering = {.action = action, .now_ns = now_ns};
+    if (!is_stray(core, server, action, &answering.answer))
+        answering.useful = is_useful(core, now_ns, action, &answering.answer);
+    core->merge.blending = core->merge.current;
+    *ret_answering = answering;
+}
+
+// `merged`, `blending` and what it points to are the merge side's alone, or
+// stay as they are until the answer ends.
+td_err td_edge_core_answer_blend(const td_edge_core *core,
+                                 td_edge_answering *answering)
+{
+    if (!answering->useful) return TD_OK;
+    const td_wire_tensor *actions = &answering->action->actions;
+    uint32_t rows = actions->shape[0];
+    if (rows > core->settings.actions_per_chunk)
+        rows = core->settings.actions_per_chunk;
+    size_t bytes = (size_t)rows * core->settings.channels * sizeof(float);
+    float *data = malloc(bytes); // the wire's bytes may be unaligned
+    if (!data) return TD_ERR_NOMEM;
+    memcpy(data, actions->data, bytes);
+
+    uint64_t cursor = td_edge_core_cursor(core);
+    answering->chunk = place_chunk(core, answering->now_ns, cursor, data, rows,
+                                   &answering->answer.sent);
+    td_err err = td_edge_timeline_merge(core->merge.blending, &answering->chunk,
+                                        cursor, &core->blend, &answering->next);
+    free(data);
+    if (err != TD_ERR_EMPTY) return err;
+    answering->answer.outcome = TD_EDGE_EXPIRED;
+    return TD_OK;
+}
+
+// A new episode may have begun meanwhile, and has ended all that was on its
+// way.
+static bool is_over(td_edge_core *core, td_edge_answering *answering)
+{
+    td_edge_answer *answer = &answering->answer;
+    if (answer->stray) return true;
+    if (answering->action->ident.episode == td_edge_core_episode(core))
+        return false;
+    answer->stray = true;
+    answer->why_stray = TD_EDGE_STRAY_EPISODE;
+    core->merge.strays[TD_EDGE_STRAY_EPISODE]++;
+    free(TD_TAKE(answering->next));
+    return true;
+}
+
 // The seqs that the server let go end here too, and the tick may ask again.
+td_edge_answer td_edge_core_answer_end(td_edge_core *core,
+                                       td_edge_answering *answering)
+{
+    const td_wire_action *action = answering->action;
+    td_edge_inflight *inflight = &core->merge.inflight;
+    uint64_t merged_before = core->merge.merged_seq;
+    core->merge.blending = NULL;
+    if (is_over(core, answering)) return answering->answer;
+    if (answering->next) {
+        note_merged(core, action, &answering->chunk, answering->next,
+                    &answering->answer);
+        publish(core, TD_TAKE(answering->next));
+    }
+    learn(core, answering->now_ns, merged_before, &answering->answer);
+    td_edge_inflight_end(inflight, action->ident.seq,
+                         answering->answer.outcome);
+    for (uint32_t i = 0; i < action->superseded_count; i++)
+        td_edge_inflight_end(inflight, action->superseded[i],
+                             TD_EDGE_SUPERSEDED);
+    note_ended(core, action->ident.seq);
+    return answering->answer;
+}
+
 td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
                            const char *server, const td_wire_action *action,
                            td_edge_answer *ret_answer)
 {
-    td_edge_answer answer = {0};
-    uint64_t merged_before = core->merge.merged_seq;
-    if (!is_stray(core, server, action, &answer)) {
-        TD_TRY(settle(core, now_ns, action, &answer));
-        td_edge_inflight *inflight = &core->merge.inflight;
-        learn(core, now_ns, merged_before, &answer);
-        td_edge_inflight_end(inflight, action->ident.seq, answer.outcome);
-        for (uint32_t i = 0; i < action->superseded_count; i++)
-            td_edge_inflight_end(inflight, action->superseded[i],
-                                 TD_EDGE_SUPERSEDED);
-        note_ended(core, action->ident.seq);
-    }
-    *ret_answer = answer;
+    td_edge_answering answering;
+    td_edge_core_answer_begin(core, now_ns, server, action, &answering);
+    TD_TRY(td_edge_core_answer_blend(core, &answering));
+    *ret_answer = td_edge_core_answer_end(core, &answering);
     return TD_OK;
 }

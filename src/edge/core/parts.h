@@ -40,6 +40,7 @@ typedef struct td_edge_tick_side {
 typedef struct td_edge_merge_side {
     td_edge_timeline *current;
     td_edge_timeline *retired; // list, newest first; the tick may be on one
+    const td_edge_timeline *blending; // kept for an answer in the making
     td_edge_inflight inflight;
     uint64_t merged_seq;
     uint64_t merged;
