@@ -209,7 +209,7 @@ static void add_robot(const one_robot *one, totals *sums)
     const td_edge_counts *counts = &report.counts;
     sums->asked += counts->asked;
     sums->sent += counts->sent;
-    sums->never_sent += report.outbox_replaced + report.driver_failed;
+    sums->never_sent += report.outbox_replaced;
     for (int i = 0; i < TD_EDGE_SKIP_COUNT; i++)
         sums->never_sent += counts->skipped[i];
     for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)

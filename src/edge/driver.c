@@ -57,13 +57,25 @@ bool td_edge_driver_take(td_edge *edge, const float *state, int64_t now_ns,
     return true;
 }
 
+static void note_replaced(td_edge *edge)
+{
+    atomic_fetch_add_explicit(&edge->outbox_replaced, 1, memory_order_relaxed);
+}
+
+void td_edge_driver_ask(td_edge *edge, const td_edge_asking *asking)
+{
+    if (edge->asking.seq > 0) note_replaced(edge);
+    edge->asking = *asking;
+}
+
 void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading)
 {
+    if (edge->asking.seq == 0) return;
     td_edge_outgoing *back = td_slot_back(edge->outbox);
     *back = *reading;
-    if (td_slot_publish(edge->outbox))
-        atomic_fetch_add_explicit(&edge->outbox_replaced, 1,
-                                  memory_order_relaxed);
+    back->asking = edge->asking;
+    edge->asking.seq = 0;
+    if (td_slot_publish(edge->outbox)) note_replaced(edge);
     td_event_signal(&edge->publisher_wake);
 }
 
@@ -114,6 +126,12 @@ static bool write_controlled(td_edge *edge, const float *state)
     return note(edge, "control", err) && write_values(edge, out);
 }
 
+static void take_asking(td_edge *edge)
+{
+    if (td_slot_refresh(edge->askings))
+        td_edge_driver_ask(edge, td_slot_front(edge->askings));
+}
+
 // A command goes out before the state is read, so that it is not late; a
 // controller needs the state first.
 static void drive(td_edge *edge, bool commanded)
@@ -123,13 +141,12 @@ static void drive(td_edge *edge, bool commanded)
     bool written = true;
     if (commanded && !controlled)
         written = write_values(edge, newest_command(edge));
-    bool asked = td_slot_refresh(edge->askings);
+    take_asking(edge);
     bool read = read_state(edge, &reading);
     if (commanded && controlled)
         written = write_controlled(edge, read ? reading.state : NULL);
     if (!read) return;
-    reading.asking = *(const td_edge_asking *)td_slot_front(edge->askings);
-    if (asked) td_edge_driver_observe(edge, &reading);
+    td_edge_driver_observe(edge, &reading);
     show_tick(edge, &reading);
     if (written) note_driven(edge, td_clock_now_ns(&td_clock_monotonic));
 }

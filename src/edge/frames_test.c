@@ -218,6 +218,28 @@ static void every_ask_is_accounted_for(void **state)
     world_until(w, is_accounted_for);
 }
 
+static uint64_t asked_before;
+
+static bool has_asked_more(world *w)
+{
+    return w->report.counts.asked > asked_before + 2;
+}
+
+// What is asked for meanwhile goes with the first good reading.
+static void an_ask_outlives_a_reading_that_fails(void **state)
+{
+    world *w = *state;
+    open_raw(w, want_both);
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    world_break_driver(w, true);
+    asked_before = w->report.counts.asked;
+    world_until(w, has_asked_more);
+    world_break_driver(w, false);
+    world_stop(w);
+    world_until(w, is_accounted_for);
+}
+
 // The frame that this small one was made from is among those taken.
 static void look_at_small_frame(world *w, const td_wire_obs *obs)
 {
@@ -316,6 +338,7 @@ int main(void)
         WORLD_TEST(the_first_frame_is_waited_for),
         WORLD_TEST(a_camera_that_nobody_wants_may_block),
         WORLD_TEST(every_ask_is_accounted_for),
+        WORLD_TEST(an_ask_outlives_a_reading_that_fails),
         WORLD_TEST(a_smaller_picture_is_sent_where_one_is_wanted),
         WORLD_TEST(a_smaller_picture_may_be_forbidden),
         WORLD_TEST(the_chroma_is_as_set),

@@ -66,6 +66,7 @@ struct td_edge {
     _Atomic int64_t merged_ns;   // when the last chunk was merged
     _Atomic int64_t driven_ns;   // when the driver last did all it should
     int64_t pulled_ns;           // td_edge_pull()'s caller's; 0: not yet
+    td_edge_asking asking;       // waits for a reading; driver's own; seq 0: no
     td_thread *tick, *driver, *publisher_thread, *merge;
     td_edge_camera *cameras[TD_WIRE_MAX_IMAGES];
     char camera_counters[TD_WIRE_MAX_IMAGES][TD_EDGE_CAMERA_COUNTERS]
@@ -105,8 +106,10 @@ void td_edge_driver_run(void *user);
 bool td_edge_driver_take(td_edge *edge, const float *state, int64_t now_ns,
                          td_edge_outgoing *ret_reading);
 
-// Hands an observation to the publisher. Driver's thread, or the one that
-// calls td_edge_pull(); never blocks.
+// An observation is asked for: it goes with the next good reading, handed to
+// the publisher. Driver's thread, or the one that calls td_edge_pull(); never
+// blocks.
+void td_edge_driver_ask(td_edge *edge, const td_edge_asking *asking);
 void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading);
 
 // reset.c

@@ -156,7 +156,8 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state)
         .driver_down = now_ns - driven_ns > edge->config.driver_limit_ns,
     };
     td_edge_step step = decide(edge, &seen, pull_lateness_ns(edge, now_ns));
-    reading.asking = asking_of(&step);
-    if (step.ask && read) td_edge_driver_observe(edge, &reading);
+    const td_edge_asking asking = asking_of(&step);
+    if (step.ask) td_edge_driver_ask(edge, &asking);
+    if (read) td_edge_driver_observe(edge, &reading);
     return step;
 }
