@@ -58,7 +58,6 @@ bool td_edge_latency_add(td_edge_latency *latency, int64_t took_ns)
 {
     if (!latency->warm) {
         latency->warm = true;
-        latency->cold++;
         return false;
     }
     if (took_ns < 0) took_ns = 0;

@@ -37,7 +37,6 @@ typedef struct td_edge_latency {
     int64_t samples[TD_EDGE_LATENCY_WINDOW]; // by arrival, a ring
     int64_t sorted[TD_EDGE_LATENCY_WINDOW];  // the same, smallest first
     int64_t late_ns; // the longest of late: falls by a sixteenth a sample
-    uint64_t cold;   // left out so far
 } td_edge_latency;
 
 void td_edge_latency_init(td_edge_latency *latency);

@@ -116,9 +116,7 @@ bool td_edge_similar_check(td_edge_similar *similar, const float *state,
 {
     if (!similar->settings.on) return false;
     look(state, channels, images, count, &similar->checked);
-    if (must_go || !similar->has_sent || !same(similar)) return false;
-    similar->filtered++;
-    return true;
+    return !must_go && similar->has_sent && same(similar);
 }
 
 void td_edge_similar_note_sent(td_edge_similar *similar)

@@ -51,7 +51,6 @@ typedef struct td_edge_similar {
     bool has_sent;
     td_edge_similar_view sent;    // last
     td_edge_similar_view checked; // last
-    uint64_t filtered;
 } td_edge_similar;
 
 // INVALID for a tolerance that is below 0 or not a number.
