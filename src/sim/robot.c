@@ -26,6 +26,7 @@ struct td_sim_robot {
     td_edge_settings settings;
     td_edge_core *core;
     td_robot *robot;
+    td_sim_components *components;
     session session;
     int64_t session_due_ns; // when to ask again
     int64_t tick_due_ns;
@@ -45,13 +46,6 @@ static td_err query(td_sim_robot *robot, td_slice payload, td_errinfo *info)
     TD_TRY(td_wire_key(&robot->world->route, NULL, "status", key, info));
     return td_net_query(robot->net, key, payload, QUERY_NS, td_sim_letters_add,
                         on_done, &robot->replies, info);
-}
-
-static td_err put(td_net_pub *pub, const td_wire_encoder *encoder)
-{
-    size_t count;
-    const td_slice *parts = td_wire_encoder_parts(encoder, &count);
-    return td_net_put(pub, parts, count, NULL, NULL);
 }
 
 static td_err ask_to_attach(td_sim_robot *robot, const td_wire_status *status,
@@ -106,26 +100,34 @@ static td_err look_for_server(td_sim_robot *robot, int64_t now_ns,
     return query(robot, (td_slice){0}, info);
 }
 
-static td_err observe(td_sim_robot *robot, int64_t now_ns,
-                      const td_edge_step *step, td_errinfo *info)
+// What the policy is asked with, and the other components.
+static td_err look(td_sim_robot *robot, int64_t now_ns,
+                   const td_edge_step *step, td_edge_outgoing *ret_outgoing)
 {
-    td_sim_world *world = robot->world;
-    td_edge_outgoing outgoing = {
+    *ret_outgoing = (td_edge_outgoing){
         .asking = {step->seq, step->left, step->must_go},
         .captured_ns = now_ns,
         .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
     };
-    TD_TRY(td_robot_read(robot->robot, now_ns, outgoing.state));
+    return td_robot_read(robot->robot, now_ns, ret_outgoing->state);
+}
+
+static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
+                      td_errinfo *info)
+{
+    td_sim_world *world = robot->world;
+    const td_edge_asking *asking = &outgoing->asking;
+    int64_t now_ns = outgoing->captured_ns;
     td_wire_obs obs;
-    td_edge_observe(&robot->settings, robot->id, "", &outgoing, &obs);
+    td_edge_observe(&robot->settings, robot->id, "", outgoing, &obs);
     TD_TRY(td_wire_obs_encode(world->encoder, &obs, info));
-    const td_edge_sent sent = {step->seq, outgoing.episode, outgoing.cursor,
+    const td_edge_sent sent = {asking->seq, outgoing->episode, outgoing->cursor,
                                now_ns, now_ns};
     if (!td_edge_core_sent(robot->core, &sent)) return TD_OK;
     td_sim_trace_line(&world->trace, now_ns, "%s sends %llu left %u", robot->id,
-                      (unsigned long long)step->seq, step->left);
-    return put(robot->obs, world->encoder);
+                      (unsigned long long)asking->seq, asking->left);
+    return td_sim_letters_put(robot->obs, world->encoder);
 }
 
 static void watch(td_sim_robot *robot, int64_t now_ns, const td_edge_step *step)
@@ -161,7 +163,11 @@ static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
                             robot->settings.channels);
     }
     watch(robot, now_ns, &step);
-    return step.ask ? observe(robot, now_ns, &step, info) : TD_OK;
+    td_edge_outgoing outgoing;
+    TD_TRY(look(robot, now_ns, &step, &outgoing));
+    if (step.ask) TD_TRY(observe(robot, &outgoing, info));
+    return td_sim_components_tick(robot->components, step.ask,
+                                  robot->session == STREAMING, &outgoing, info);
 }
 
 static td_err merge(td_sim_robot *robot, int64_t now_ns, td_net_msg *msg,
@@ -193,12 +199,14 @@ td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
         TD_TRY(err);
     }
     TD_TRY(look_for_server(robot, now_ns, info));
+    int64_t due_ns;
+    TD_TRY(td_sim_components_act(robot->components, now_ns, &due_ns, info));
     if (now_ns >= robot->tick_due_ns) {
         TD_TRY(tick(robot, now_ns, info));
         robot->tick_due_ns +=
             robot->settings.period_ns / robot->settings.substeps;
     }
-    *ret_due_ns = robot->tick_due_ns;
+    *ret_due_ns = robot->tick_due_ns < due_ns ? robot->tick_due_ns : due_ns;
     if (robot->session != STREAMING && robot->session_due_ns < *ret_due_ns)
         *ret_due_ns = robot->session_due_ns;
     return TD_OK;
@@ -250,7 +258,9 @@ static td_err robot_init(td_sim_robot *robot, td_errinfo *info)
     TD_TRY(td_net_subscribe(robot->net, key, td_sim_letters_add,
                             &robot->answers, &robot->actions, info));
     TD_TRY(td_wire_key(&world->route, robot->id, "obs", key, info));
-    return td_net_publish(robot->net, key, &obs_qos, &robot->obs, info);
+    TD_TRY(td_net_publish(robot->net, key, &obs_qos, &robot->obs, info));
+    return td_sim_components_new(world, robot->net, robot->id, &robot->settings,
+                                 &robot->components, info);
 }
 
 td_err td_sim_robot_new(td_sim_world *world, uint32_t index,
@@ -266,6 +276,7 @@ td_err td_sim_robot_new(td_sim_world *world, uint32_t index,
 
 void td_sim_robot_free(td_sim_robot *robot)
 {
+    if (robot->components) td_sim_components_free(robot->components);
     if (robot->actions) (void)td_net_undeclare(robot->actions);
     if (robot->obs) td_net_unpublish(robot->obs);
     td_net_msg *msg;
@@ -286,4 +297,9 @@ uint64_t td_sim_robot_cursor(const td_sim_robot *robot)
 void td_sim_robot_counts(const td_sim_robot *robot, td_edge_counts *ret_counts)
 {
     td_edge_core_counts(robot->core, ret_counts);
+}
+
+const td_sim_components *td_sim_robot_components(const td_sim_robot *robot)
+{
+    return robot->components;
 }

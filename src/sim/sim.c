@@ -39,6 +39,10 @@ static td_err check(const td_sim_config *config, td_errinfo *info)
     if (config->fps <= 0 || config->fps > 1000)
         return td_fail(info, TD_ERR_INVALID, "fps: must be 1 to 1000, got %lld",
                        (long long)config->fps);
+    if (config->component_count > TD_SIM_MAX_COMPONENTS)
+        return td_fail(info, TD_ERR_INVALID,
+                       "components: must be %d at most, got %u",
+                       TD_SIM_MAX_COMPONENTS, config->component_count);
     return TD_OK;
 }
 
@@ -156,6 +160,8 @@ static void collect(td_sim_world *world, int64_t end_ns, td_sim_result *result)
         td_edge_counts counts;
         td_sim_robot_counts(world->robots[i], &counts);
         add_counts(&result->edge, &counts);
+        td_sim_components_count(td_sim_robot_components(world->robots[i]),
+                                result->components);
     }
     td_sim_server_counts(world->server, &result->server);
     td_net_hub_stats_get(world->hub, &result->net);

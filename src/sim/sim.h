@@ -8,12 +8,26 @@
 // minute of robots takes milliseconds, and the same seed gives the same trace
 // to the byte.
 
+#include "edge/components.h"
 #include "edge/core.h"
 #include "engine/synthetic/model.h"
 #include "net/inproc/inproc.h"
 #include "server/core.h"
 
 #define TD_SIM_MAX_ROBOTS 256
+#define TD_SIM_MAX_COMPONENTS 4 // beside the policy
+
+// A model of each robot beside its policy: a planner, a check. It answers
+// every observation after a draw of `latency`.
+typedef struct td_sim_component {
+    td_edge_component pace;
+    td_engine_latency latency;
+} td_sim_component;
+
+typedef struct td_sim_component_counts {
+    uint64_t asked, answered;
+    uint64_t late; // how often it went beyond its deadline
+} td_sim_component_counts;
 
 // What a robot did in a tick. Borrowed for the call.
 typedef struct td_sim_tick {
@@ -34,6 +48,8 @@ typedef struct td_sim_config {
     uint32_t max_batch;
     td_edge_settings edge; // each robot's; channels and period come from above
     td_engine_latency latency;
+    td_sim_component components[TD_SIM_MAX_COMPONENTS];
+    uint32_t component_count;
     // Above 0, chunks are of one path, and each is off it by a draw of this
     // deviation a joint; otherwise each starts at its observation's state.
     double chunk_noise;
@@ -50,6 +66,7 @@ td_sim_config td_sim_config_default(void);
 typedef struct td_sim_result {
     int64_t virtual_ns;  // when it ended
     td_edge_counts edge; // all robots together
+    td_sim_component_counts components[TD_SIM_MAX_COMPONENTS]; // likewise
     td_server_counts server;
     td_net_hub_stats net;
     char *trace; // owned; one line an event; NULL when none was kept

@@ -154,6 +154,56 @@ static void trimmed_by_time_a_robot_that_held_leaves_rows_out(void **state)
     td_sim_result_done(&result);
 }
 
+// A planner at 2 Hz, which answers in time, and a check with every third ask of
+// the policy, which does not.
+static td_sim_config with_components(void)
+{
+    td_sim_config config = td_sim_config_default();
+    config.component_count = 2;
+    config.components[0] = (td_sim_component){
+        .pace = {.rate_hz = 2, .deadline_ns = 400 * TD_NS_PER_MS},
+        .latency = {.kind = TD_ENGINE_LATENCY_FIXED, .ms = 300},
+    };
+    config.components[1] = (td_sim_component){
+        .pace = {.every = 3, .deadline_ns = 100 * TD_NS_PER_MS},
+        .latency = {.kind = TD_ENGINE_LATENCY_FIXED, .ms = 150},
+    };
+    return config;
+}
+
+static void components_of_a_robot_go_at_their_own_rates(void **state)
+{
+    (void)state;
+    td_sim_config config = with_components();
+    td_sim_result result = run(&config);
+    const td_sim_component_counts *planner = &result.components[0];
+    const td_sim_component_counts *check = &result.components[1];
+    assert_in_range(planner->asked, 4 * 119, 4 * 121);
+    assert_in_range(planner->answered, planner->asked - 4, planner->asked);
+    assert_int_equal(planner->late, 0);
+    assert_in_range(3 * check->asked, result.edge.asked, result.edge.asked + 8);
+    assert_in_range(check->late, check->asked - 4, check->asked);
+    td_sim_result again = run(&config);
+    assert_int_equal(again.trace_hash, result.trace_hash);
+    td_sim_result_done(&again);
+    td_sim_result_done(&result);
+}
+
+// What is lost is asked for again at the next turn, and counts as late.
+static void a_component_whose_answers_are_lost_is_late(void **state)
+{
+    (void)state;
+    td_sim_config config = with_components();
+    config.faults.loss = 0.1;
+    td_sim_result result = run(&config);
+    const td_sim_component_counts *planner = &result.components[0];
+    assert_in_range(planner->asked, 4 * 115, 4 * 121);
+    assert_true(planner->answered < planner->asked);
+    assert_true(planner->late > 0);
+    assert_true(planner->late <= planner->asked - planner->answered);
+    td_sim_result_done(&result);
+}
+
 // It ends with the tick that executes the last of them.
 static void a_task_ends_with_its_last_step(void **state)
 {
@@ -190,6 +240,8 @@ int main(void)
         cmocka_unit_test(
             trimmed_by_time_a_longer_round_trip_stops_a_robot_for_ever),
         cmocka_unit_test(trimmed_by_time_a_robot_that_held_leaves_rows_out),
+        cmocka_unit_test(components_of_a_robot_go_at_their_own_rates),
+        cmocka_unit_test(a_component_whose_answers_are_lost_is_late),
         cmocka_unit_test(a_task_ends_with_its_last_step),
         cmocka_unit_test(nonsense_is_refused_by_name),
     };

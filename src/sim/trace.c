@@ -54,29 +54,3 @@ void td_sim_trace_floats(td_sim_trace *trace, const float *values,
         append(trace, text, 9);
     }
 }
-
-void td_sim_letters_init(td_sim_letters *letters)
-{
-    letters->first = NULL;
-    letters->last = &letters->first;
-}
-
-void td_sim_letters_add(void *user, const td_net_sample *sample)
-{
-    td_sim_letters *letters = user;
-    td_sim_letter *letter = calloc(1, sizeof *letter);
-    if (!letter || td_net_keep(sample, &letter->msg) != TD_OK) abort();
-    *letters->last = letter;
-    letters->last = &letter->next;
-}
-
-td_net_msg *td_sim_letters_take(td_sim_letters *letters)
-{
-    td_sim_letter *letter = letters->first;
-    if (!letter) return NULL;
-    letters->first = letter->next;
-    if (!letters->first) letters->last = &letters->first;
-    td_net_msg *msg = letter->msg;
-    free(letter);
-    return msg;
-}

@@ -32,6 +32,7 @@ typedef struct td_sim_letters {
 
 typedef struct td_sim_robot td_sim_robot;
 typedef struct td_sim_server td_sim_server;
+typedef struct td_sim_components td_sim_components;
 
 typedef struct td_sim_world {
     const td_sim_config *config;
@@ -51,11 +52,16 @@ void td_sim_trace_line(td_sim_trace *trace, int64_t now_ns, const char *fmt,
                        ...) TD_PRINTF(3, 4);
 void td_sim_trace_floats(td_sim_trace *trace, const float *values,
                          uint32_t count);
+
+// letters.c
 void td_sim_letters_init(td_sim_letters *letters);
 // A subscriber's callback; `user` is a td_sim_letters.
 void td_sim_letters_add(void *user, const td_net_sample *sample);
 // Takes the oldest; NULL if none. Owned by the caller.
 td_net_msg *td_sim_letters_take(td_sim_letters *letters);
+// Sends what was encoded.
+TD_NODISCARD td_err td_sim_letters_put(td_net_pub *pub,
+                                       const td_wire_encoder *encoder);
 
 // server.c
 TD_NODISCARD td_err td_sim_server_new(td_sim_world *world,
@@ -78,5 +84,25 @@ TD_NODISCARD td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
                                      int64_t *ret_due_ns, td_errinfo *info);
 uint64_t td_sim_robot_cursor(const td_sim_robot *robot);
 void td_sim_robot_counts(const td_sim_robot *robot, td_edge_counts *ret_counts);
+const td_sim_components *td_sim_robot_components(const td_sim_robot *robot);
+
+// components.c: borrows the robot's net, name and settings.
+TD_NODISCARD td_err td_sim_components_new(td_sim_world *world, td_net *net,
+                                          const char *robot,
+                                          const td_edge_settings *settings,
+                                          td_sim_components **ret_components,
+                                          td_errinfo *info);
+void td_sim_components_free(td_sim_components *own);
+TD_NODISCARD td_err td_sim_components_act(td_sim_components *own,
+                                          int64_t now_ns, int64_t *ret_due_ns,
+                                          td_errinfo *info);
+// Asks those that are due after a tick of the robot.
+TD_NODISCARD td_err td_sim_components_tick(td_sim_components *own,
+                                           bool policy_asked, bool connected,
+                                           const td_edge_outgoing *seen,
+                                           td_errinfo *info);
+// Adds to sums[component_count].
+void td_sim_components_count(const td_sim_components *own,
+                             td_sim_component_counts *sums);
 
 #endif
