@@ -1,111 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/queue.h"
 
+#define FIFO td_queue
+#include "base/fifo_fixture.h"
 #include "base/thread.h"
 
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 enum { PRODUCERS = 2, CONSUMERS = 2, EACH = 50000 };
-
-static td_queue *new_queue(size_t capacity)
-{
-    td_queue *queue = NULL;
-    assert_int_equal(td_queue_new(capacity, sizeof(uint32_t), &queue), TD_OK);
-    return queue;
-}
-
-static td_err push(td_queue *queue, uint32_t value)
-{
-    return td_queue_push(queue, &value);
-}
-
-static uint32_t pop(td_queue *queue)
-{
-    uint32_t value = 0;
-    assert_int_equal(td_queue_pop(queue, &value), TD_OK);
-    return value;
-}
-
-static const struct {
-    const char *name;
-    size_t capacity;
-    size_t value_bytes;
-    td_err err;
-} refusals[] = {
-    {"no capacity", 0, 4, TD_ERR_INVALID},
-    {"no value", 4, 0, TD_ERR_INVALID},
-    {"capacity overflows", SIZE_MAX, 1, TD_ERR_NOMEM},
-    {"value overflows", 1, SIZE_MAX, TD_ERR_NOMEM},
-    {"product overflows", SIZE_MAX / 4, 8, TD_ERR_NOMEM},
-};
-
-static void impossible_sizes_are_refused(void **state)
-{
-    (void)state;
-    for (size_t i = 0; i < TD_COUNT_OF(refusals); i++) {
-        td_queue *queue = NULL;
-        td_err err =
-            td_queue_new(refusals[i].capacity, refusals[i].value_bytes, &queue);
-        if (err != refusals[i].err || queue)
-            fail_msg("%s: %s", refusals[i].name, td_err_name(err));
-    }
-}
-
-static const struct {
-    const char *name;
-    uint32_t capacity;
-    uint32_t room;
-} capacities[] = {
-    {"one", 1, 1},
-    {"a power of two", 4, 4},
-    {"rounded up", 5, 8},
-};
 
 static void full_queue_refuses_at_once(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < TD_COUNT_OF(capacities); i++) {
-        TD_AUTO(td_queue) *queue = new_queue(capacities[i].capacity);
-        uint32_t room = 0;
-        while (push(queue, room) == TD_OK)
-            room++;
-        if (room != capacities[i].room)
-            fail_msg("%s: room for %u", capacities[i].name, room);
-        assert_int_equal(push(queue, 99), TD_ERR_FULL);
-        assert_int_equal(pop(queue), 0);
-        assert_int_equal(push(queue, room), TD_OK);
-        assert_int_equal(push(queue, 99), TD_ERR_FULL);
-    }
-}
-
-static void values_leave_in_order_lap_after_lap(void **state)
-{
-    (void)state;
-    for (uint32_t capacity = 1; capacity <= 4; capacity *= 2) {
-        TD_AUTO(td_queue) *queue = new_queue(capacity);
-        for (uint32_t i = 0; i < 20; i++) {
-            assert_int_equal(push(queue, i), TD_OK);
-            assert_int_equal(pop(queue), i);
-        }
-    }
-}
-
-static void empty_queue_leaves_the_output_alone(void **state)
-{
-    (void)state;
-    TD_AUTO(td_queue) *queue = new_queue(2);
-    uint32_t value = 7;
-    assert_int_equal(td_queue_pop(queue, &value), TD_ERR_EMPTY);
-    assert_int_equal(value, 7);
-    assert_int_equal(push(queue, 1), TD_OK);
-    assert_int_equal(pop(queue), 1);
-    assert_int_equal(td_queue_pop(queue, &value), TD_ERR_EMPTY);
+    refuses_at_once_when_full(1, 1);
+    refuses_at_once_when_full(4, 4);
+    refuses_at_once_when_full(5, 8); // rounded up to a power of two
 }
 
 // `check` follows from the others, so that a torn value shows.
@@ -203,7 +114,7 @@ int main(void)
         cmocka_unit_test(impossible_sizes_are_refused),
         cmocka_unit_test(full_queue_refuses_at_once),
         cmocka_unit_test(values_leave_in_order_lap_after_lap),
-        cmocka_unit_test(empty_queue_leaves_the_output_alone),
+        cmocka_unit_test(an_empty_one_leaves_the_output_alone),
         cmocka_unit_test(many_threads_pass_every_value_once_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
