@@ -12,9 +12,10 @@ static const td_net_qos reliable = {.priority = TD_NET_DATA, .reliable = true};
 static void on_query(void *user, td_net_request *request)
 {
     puppet *p = user;
-    if (td_queue_push(p->asked, &request) != TD_OK)
+    if (td_queue_push(p->asked, &request) == TD_OK)
+        td_event_signal(&p->world->wake);
+    else
         td_net_request_free(request);
-    td_event_signal(&p->world->wake);
 }
 
 // Transport's thread.
@@ -23,8 +24,10 @@ static void on_obs(void *user, const td_net_sample *sample)
     puppet *p = user;
     td_net_msg *msg = NULL;
     if (td_net_keep(sample, &msg) != TD_OK) return;
-    if (td_queue_push(p->heard, &msg) != TD_OK) td_net_msg_free(msg);
-    td_event_signal(&p->world->wake);
+    if (td_queue_push(p->heard, &msg) == TD_OK)
+        td_event_signal(&p->world->wake);
+    else
+        td_net_msg_free(msg);
 }
 
 static void leave(puppet *p, td_wire_status *status)
