@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "bench/netns.h"
 #include "bench/rig.h"
+#include "net/zenoh/zenoh.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +43,7 @@ typedef struct moment {
     td_edge_report report;
     td_hist age_ns, round_trip_ns;
     uint64_t sent_bytes;
+    uint64_t dropped; // messages, for want of room on the link
 } moment;
 
 typedef struct world {
@@ -126,6 +128,7 @@ static td_err look(const world *w, moment *ret_moment, td_errinfo *info)
     td_hist_merge(&ret_moment->age_ns, times.age_ns);
     td_hist_init(&ret_moment->round_trip_ns);
     td_hist_merge(&ret_moment->round_trip_ns, times.transport_ns);
+    ret_moment->dropped = td_net_zenoh_drops(w->net);
     return td_bench_netns_sent(&ret_moment->sent_bytes, info);
 }
 
@@ -194,6 +197,8 @@ static void print(const world *w, const char *of)
         w, of, "chunks", "1/s",
         per_second(w, merged[0][TD_EDGE_MERGED], merged[1][TD_EDGE_MERGED]),
         true);
+    print_row(w, of, "dropped", "1/s",
+              per_second(w, w->before.dropped, w->after.dropped), false);
     print_row(w, of, "sent", "kB/s",
               per_second(w, w->before.sent_bytes, w->after.sent_bytes) / 1000,
               false);

@@ -10,7 +10,8 @@ import pytest
 from outside_client import Client, array, tensor
 from outside_server import Server
 from scene import ROUTE, ROWS, STATUS, picture
-from tendon_process import wait_until
+from slow_link import SlowLink
+from tendon_process import free_endpoint, wait_until
 
 LARGE = {"cameras": {"front": {"height": 240, "width": 320}}}
 
@@ -75,6 +76,17 @@ def test_auto_is_jpeg_with_a_server_without_shared_memory(house):
     house.serve(engine=LARGE, shared_memory=False)
     robot = house.robot(image_codec="auto", robot=LARGE)
     robot.wait_line("images travel as jpeg: there is no shared memory")
+
+
+def test_raw_frames_cross_a_link_that_takes_long_for_one(house):
+    """6 MB, more than what the sockets hold, at 25 MB/s: it is waited for."""
+    size = {"height": 1080, "width": 1920}
+    endpoint = free_endpoint()
+    house.serve(endpoint, engine={"cameras": {"front": size}}, shared_memory=False)
+    link = house.keep(SlowLink(endpoint, 25e6))
+    robot = {"cameras": {"front": size | {"fps": 10}}}
+    house.robot(endpoint=link.endpoint, image_codec="raw", robot=robot)
+    house.watch(endpoint).wait_count("robot-1", "merged", 3)
 
 
 def test_what_is_similar_is_left_out(house, server):

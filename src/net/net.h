@@ -157,8 +157,9 @@ TD_AUTO_FREE(td_net_pub, td_net_unpublish)
 // Sends the parts as one message. Without `release` they are copied, once.
 // With it, large parts are borrowed where the transport can, until
 // release(user) is called, exactly once, even when the put fails. Any thread;
-// waits at most milliseconds for room. TD_OK says that it was handed over, not
-// that it arrived.
+// waits for room: at most milliseconds, or half a second for a message of
+// megabytes on a slow link. TD_OK says that it was handed over, not that it
+// arrived.
 TD_NODISCARD td_err td_net_put(td_net_pub *pub, const td_slice *parts,
                                size_t count, td_net_release release,
                                void *user);
