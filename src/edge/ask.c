@@ -36,41 +36,46 @@ static uint32_t rows_in(const td_edge_ask_settings *settings, int64_t time_ns,
     return td_edge_latency_steps(time_ns, settings->period_ns, chunk_rows);
 }
 
+static int64_t usual(const td_edge_ask_measured *measured)
+{
+    return td_edge_latency_quantile(measured->waits, 0.5);
+}
+
 // With m unanswered at most, a usual answer leaves the next ask n - usual / m
 // rows or fewer, and an ask at more than that takes from the one after it. When
 // answers take so long that the buffer always runs dry, asking at
 // n * m / (m + 1) makes a robot wait least.
-static uint32_t most_below(const td_edge_ask_settings *settings,
-                           uint32_t chunk_rows, const td_edge_latency *waits)
+static uint32_t most_below(const td_edge_ask_settings *settings, uint32_t m,
+                           const td_edge_ask_measured *measured)
 {
-    uint32_t m = settings->max_unanswered;
-    int64_t usual_ns = td_edge_latency_quantile(waits, 0.5);
-    uint32_t useful = chunk_rows - rows_in(settings, usual_ns / m, chunk_rows);
-    uint32_t dry = (uint32_t)((uint64_t)chunk_rows * m / (m + 1));
+    uint32_t n = measured->chunk_rows;
+    uint32_t useful = n - rows_in(settings, usual(measured) / m, n);
+    uint32_t dry = (uint32_t)((uint64_t)n * m / (m + 1));
     return useful > dry ? useful : dry;
 }
 
-static uint32_t auto_below(const td_edge_ask_settings *settings,
-                           uint32_t chunk_rows, const td_edge_latency *waits)
+static uint32_t auto_below(const td_edge_ask_settings *settings, uint32_t m,
+                           const td_edge_ask_measured *measured)
 {
-    if (waits->size == 0) return chunk_rows / 2;
-    int64_t chunk_ns = chunk_rows * settings->period_ns;
-    int64_t hopeless_ns = settings->max_unanswered * (chunk_ns - chunk_ns / 20);
-    if (td_edge_latency_mean(waits) >= hopeless_ns) return 0;
-    int64_t bound_ns =
-        td_edge_latency_bound(waits, settings->starve_target, chunk_ns);
-    uint32_t below = rows_in(settings, bound_ns, chunk_rows);
-    uint32_t most = most_below(settings, chunk_rows, waits);
+    uint32_t n = measured->chunk_rows;
+    if (measured->waits->size == 0) return n / 2;
+    int64_t chunk_ns = n * settings->period_ns;
+    int64_t hopeless_ns = m * (chunk_ns - chunk_ns / 20);
+    if (td_edge_latency_mean(measured->waits) >= hopeless_ns) return 0;
+    int64_t bound_ns = td_edge_latency_bound(measured->waits,
+                                             settings->starve_target, chunk_ns);
+    uint32_t below = rows_in(settings, bound_ns, n);
+    uint32_t most = most_below(settings, m, measured);
     return below < most ? below : most;
 }
 
-static uint32_t below_rows(const td_edge_ask_settings *settings,
-                           uint32_t chunk_rows, const td_edge_latency *waits)
+static uint32_t below_rows(const td_edge_ask_settings *settings, uint32_t m,
+                           const td_edge_ask_measured *measured)
 {
     if (settings->mode == TD_EDGE_ASK_AUTO)
-        return auto_below(settings, chunk_rows, waits);
+        return auto_below(settings, m, measured);
     if (settings->mode == TD_EDGE_ASK_THRESHOLD)
-        return (uint32_t)(settings->threshold * chunk_rows + 1e-9);
+        return (uint32_t)(settings->threshold * measured->chunk_rows + 1e-9);
     // left x period < buffer_time
     int64_t below = (settings->buffer_time_ns - 1) / settings->period_ns;
     return (uint32_t)clamp(below, 0, UINT32_MAX);
@@ -78,29 +83,35 @@ static uint32_t below_rows(const td_edge_ask_settings *settings,
 
 // An ask brings new rows as soon as the chunk of the one before would be played
 // down to below_rows.
-static int64_t apart(const td_edge_ask_settings *settings, uint32_t chunk_rows,
-                     uint32_t below, const td_edge_latency *waits)
+static int64_t apart(const td_edge_ask_settings *settings, uint32_t m,
+                     uint32_t below, const td_edge_ask_measured *measured)
 {
-    int64_t rows = below < chunk_rows ? chunk_rows - below : 0;
-    int64_t spread_ns =
-        td_edge_latency_quantile(waits, 0.5) / settings->max_unanswered;
+    uint32_t n = measured->chunk_rows;
+    int64_t rows = below < n ? n - below : 0;
+    int64_t spread_ns = usual(measured) / m;
     int64_t played_ns = rows * settings->period_ns;
     return played_ns > spread_ns ? played_ns : spread_ns;
 }
 
-td_edge_ask_advice td_edge_ask_advise(const td_edge_ask_settings *settings,
-                                      uint32_t chunk_rows,
-                                      const td_edge_latency *waits,
-                                      const td_edge_latency *trips)
+static int64_t resend_after(const td_edge_ask_settings *settings,
+                            const td_edge_latency *trips)
 {
-    uint32_t below = below_rows(settings, chunk_rows, waits);
+    int64_t late_ns = trips->size > 0 ? trips->late_ns : trips->cold_ns;
+    if (late_ns == 0) return settings->resend_max_ns;
+    return clamp(3 * late_ns, settings->resend_min_ns, settings->resend_max_ns);
+}
+
+td_edge_ask_advice td_edge_ask_advise(const td_edge_ask_settings *settings,
+                                      const td_edge_ask_measured *measured)
+{
+    bool serial = settings->mode == TD_EDGE_ASK_AUTO && measured->serial;
+    uint32_t most = serial ? 1 : settings->max_unanswered;
+    uint32_t below = below_rows(settings, most, measured);
     return (td_edge_ask_advice){
         .below_rows = below,
-        .apart_ns = apart(settings, chunk_rows, below, waits),
-        .resend_after_ns = trips->size == 0 ? settings->resend_max_ns
-                                            : clamp(3 * trips->late_ns,
-                                                    settings->resend_min_ns,
-                                                    settings->resend_max_ns),
+        .most = most,
+        .apart_ns = apart(settings, most, below, measured),
+        .resend_after_ns = resend_after(settings, measured->trips),
     };
 }
 
@@ -174,7 +185,7 @@ static bool is_time(td_edge_ask *ask, const td_edge_ask_seen *seen,
     const td_edge_ask_settings *settings = &ask->settings;
     if (ask->asked == ask->began) return true;
     uint32_t unanswered = count_unanswered(ask);
-    if (unanswered >= settings->max_unanswered ||
+    if (unanswered >= advice->most ||
         ask->asked - ask->settled >= TD_EDGE_ASK_MAX_UNANSWERED)
         return false;
     int64_t since_ns =

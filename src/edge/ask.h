@@ -12,12 +12,15 @@
 //                allowed: the latest, hence fewest, asks that keep it
 // `auto` starts as g = 0.5. Where no ask keeps the target it makes the robot
 // wait least; when answers take about max_unanswered chunks or more that is to
-// be sequential. Loss is in what it measures: see `waits` below.
+// be sequential. Loss is in what it measures: see `waits` below. It asks one at
+// a time of a server that runs its observations one after the other: the next
+// would only grow old there.
 //
 // An observation is unanswered until it or a newer one has ended, or until it
 // is given up: after three times the usual round trip, within resend_min and
-// resend_max, before the first round trip after the longer one. Then the newest
-// observation goes instead of it. While some are unanswered the next one waits
+// resend_max, before the first round trip after the longer one. (The first of a
+// connection counts here until there is another.) Then the newest observation
+// goes instead of it. While some are unanswered the next one waits
 // until it brings new rows, and so that max_unanswered of them are spread over
 // a round trip: two that leave together come back together, and help once.
 //
@@ -60,6 +63,7 @@ TD_NODISCARD td_err td_edge_ask_check(const td_edge_ask_settings *settings);
 // relaxed: they need not be of one moment.
 typedef struct td_edge_ask_advice {
     uint32_t below_rows;     // ask when no more are left
+    uint32_t most;           // unanswered at a time
     int64_t apart_ns;        // between asks while some are unanswered
     int64_t resend_after_ns; // then an observation is given up
 } td_edge_ask_advice;
@@ -70,11 +74,16 @@ typedef struct td_edge_ask_advice {
 // chunk installed, the time since the capture of the oldest observation that
 // was still on its way, newer than the last one merged and no newer than the
 // one that this chunk answers. That is capture -> installed where nothing was
-// lost, and has the resends in it where something was. Merge side.
+// lost, and has the resends in it where something was; but not the time behind
+// an observation of its own. `serial`: one has waited so. Merge side.
+typedef struct td_edge_ask_measured {
+    uint32_t chunk_rows;
+    const td_edge_latency *waits, *trips;
+    bool serial;
+} td_edge_ask_measured;
+
 td_edge_ask_advice td_edge_ask_advise(const td_edge_ask_settings *settings,
-                                      uint32_t chunk_rows,
-                                      const td_edge_latency *waits,
-                                      const td_edge_latency *trips);
+                                      const td_edge_ask_measured *measured);
 
 // The tick side's own.
 typedef struct td_edge_ask {

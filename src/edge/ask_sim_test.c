@@ -84,6 +84,12 @@ static int64_t waiting_since(const world *w, uint64_t seq)
     return w->flying[at % MAX_FLYING].captured_ns;
 }
 
+static void advise(world *w)
+{
+    const td_edge_ask_measured measured = {CHUNK, &w->waits, &w->trips, false};
+    w->advice = td_edge_ask_advise(&w->ask.settings, &measured);
+}
+
 static void install(world *w, flying *answer)
 {
     uint64_t end = answer->cursor + CHUNK;
@@ -97,8 +103,7 @@ static void install(world *w, flying *answer)
     }
     if (answer->seq > w->ended) w->ended = answer->seq;
     answer->seq = 0;
-    w->advice =
-        td_edge_ask_advise(&w->ask.settings, CHUNK, &w->waits, &w->trips);
+    advise(w);
 }
 
 static flying *first_back(world *w)
@@ -141,7 +146,7 @@ static void world_init(world *w, const td_edge_ask_settings *settings,
     *w = (world){.server = server, .next_back_ns = INT64_MAX};
     td_rand_init(&w->rand, 41);
     assert_int_equal(td_edge_ask_init(&w->ask, settings, 0), TD_OK);
-    w->advice = td_edge_ask_advise(settings, CHUNK, &w->waits, &w->trips);
+    advise(w);
 }
 
 static tally run(const td_edge_ask_settings *settings, profile server,

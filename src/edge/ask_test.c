@@ -36,7 +36,9 @@ typedef struct fixture {
 static fixture fixture_of(uint32_t max_unanswered)
 {
     fixture f = {
-        .advice = {.below_rows = 25, .resend_after_ns = 300 * TD_NS_PER_MS},
+        .advice = {.below_rows = 25,
+                   .most = max_unanswered,
+                   .resend_after_ns = 300 * TD_NS_PER_MS},
         .seen = {.connection = 1, .left = 25},
     };
     td_edge_ask_settings settings = usual_settings();
@@ -325,8 +327,8 @@ static void modes_come_down_to_rows(void **state)
         settings.mode = modes[i].mode;
         settings.threshold = modes[i].threshold;
         settings.buffer_time_ns = modes[i].buffer_ms * TD_NS_PER_MS;
-        td_edge_ask_advice advice =
-            td_edge_ask_advise(&settings, CHUNK, &none, &none);
+        const td_edge_ask_measured nothing = {CHUNK, &none, &none, false};
+        td_edge_ask_advice advice = td_edge_ask_advise(&settings, &nothing);
         if (advice.below_rows != modes[i].below)
             fail_msg("%s: %u", modes[i].name, advice.below_rows);
     }
@@ -335,20 +337,23 @@ static void modes_come_down_to_rows(void **state)
 static const struct {
     const char *name;
     uint32_t max_unanswered;
+    bool serial;
     int64_t took_ms; // each answer, at 20 ms a row
     uint32_t below;
     int64_t apart_ms;
 } autos[] = {
-    {"quick", 1, 15, 1, 980},
-    {"a row and a bit", 1, 21, 2, 960},
-    {"a third of a chunk", 1, 320, 16, 680},
-    {"half a chunk", 1, 500, 25, 500},
-    {"more than half: as early as helps", 1, 600, 25, 600},
-    {"more than a chunk: sequential", 1, 1100, 0, 1100},
-    {"more than half, in two", 2, 600, 30, 400},
-    {"too long for two", 2, 800, 33, 400},
-    {"longer than a chunk, in two", 2, 1100, 33, 550},
-    {"longer than two", 2, 2100, 0, 1050},
+    {"quick", 1, false, 15, 1, 980},
+    {"a row and a bit", 1, false, 21, 2, 960},
+    {"a third of a chunk", 1, false, 320, 16, 680},
+    {"half a chunk", 1, false, 500, 25, 500},
+    {"more than half: as early as helps", 1, false, 600, 25, 600},
+    {"more than a chunk: sequential", 1, false, 1100, 0, 1100},
+    {"more than half, in two", 2, false, 600, 30, 400},
+    {"more than half, one after the other", 2, true, 600, 25, 600},
+    {"too long for two", 2, false, 800, 33, 400},
+    {"longer than a chunk, in two", 2, false, 1100, 33, 550},
+    {"longer than a chunk, one after the other", 2, true, 1100, 0, 1100},
+    {"longer than two", 2, false, 2100, 0, 1050},
 };
 
 static void auto_asks_as_late_as_answers_allow(void **state)
@@ -362,8 +367,9 @@ static void auto_asks_as_late_as_answers_allow(void **state)
         td_edge_latency_init(&waits);
         for (int k = 0; k < 100; k++)
             td_edge_latency_add(&waits, autos[i].took_ms * TD_NS_PER_MS);
-        td_edge_ask_advice advice =
-            td_edge_ask_advise(&settings, CHUNK, &waits, &waits);
+        const td_edge_ask_measured measured = {CHUNK, &waits, &waits,
+                                               autos[i].serial};
+        td_edge_ask_advice advice = td_edge_ask_advise(&settings, &measured);
         if (advice.below_rows != autos[i].below ||
             advice.apart_ns != autos[i].apart_ms * TD_NS_PER_MS)
             fail_msg("%s: below %u, apart %lld ms", autos[i].name,
@@ -374,13 +380,15 @@ static void auto_asks_as_late_as_answers_allow(void **state)
 
 static const struct {
     const char *name;
-    int64_t trip_ms; // 0: none yet
+    int64_t trips_ms[2]; // 0: none yet
     int64_t after_ms;
 } resends[] = {
-    {"before the first round trip", 0, 1000},
-    {"quick", 5, 100},
-    {"usual", 70, 210},
-    {"slow", 900, 1000},
+    {"before the first round trip", {0}, 1000},
+    {"after a first that was quick", {80}, 240},
+    {"after a first that was slow", {900}, 1000},
+    {"quick", {900, 5}, 100},
+    {"usual", {900, 70}, 210},
+    {"slow", {5, 900}, 1000},
 };
 
 static void resends_after_three_usual_round_trips(void **state)
@@ -389,11 +397,11 @@ static void resends_after_three_usual_round_trips(void **state)
     static const td_edge_latency none;
     for (size_t i = 0; i < TD_COUNT_OF(resends); i++) {
         td_edge_ask_settings settings = usual_settings();
-        td_edge_latency trips = {.warm = true};
-        if (resends[i].trip_ms > 0)
-            td_edge_latency_add(&trips, resends[i].trip_ms * TD_NS_PER_MS);
-        td_edge_ask_advice advice =
-            td_edge_ask_advise(&settings, CHUNK, &none, &trips);
+        td_edge_latency trips = {0};
+        for (int k = 0; k < 2 && resends[i].trips_ms[k] > 0; k++)
+            td_edge_latency_add(&trips, resends[i].trips_ms[k] * TD_NS_PER_MS);
+        const td_edge_ask_measured measured = {CHUNK, &none, &trips, false};
+        td_edge_ask_advice advice = td_edge_ask_advise(&settings, &measured);
         if (advice.resend_after_ns != resends[i].after_ms * TD_NS_PER_MS)
             fail_msg("%s", resends[i].name);
     }

@@ -19,6 +19,7 @@ void td_edge_latency_init(td_edge_latency *latency)
 void td_edge_latency_reconnect(td_edge_latency *latency)
 {
     latency->warm = false;
+    latency->cold_ns = 0;
     latency->size = latency->next = 0;
     latency->late_ns = 0;
 }
@@ -58,6 +59,7 @@ bool td_edge_latency_add(td_edge_latency *latency, int64_t took_ns)
 {
     if (!latency->warm) {
         latency->warm = true;
+        latency->cold_ns = took_ns;
         return false;
     }
     if (took_ns < 0) took_ns = 0;

@@ -31,9 +31,10 @@
 #define TD_EDGE_LATENCY_WINDOW 1024
 
 typedef struct td_edge_latency {
-    bool warm;     // an answer came on this connection
-    uint32_t size; // samples in the window
-    uint32_t next; // where the next one goes
+    bool warm;       // an answer came on this connection
+    int64_t cold_ns; // what it took; 0: none came
+    uint32_t size;   // samples in the window
+    uint32_t next;   // where the next one goes
     int64_t samples[TD_EDGE_LATENCY_WINDOW]; // by arrival, a ring
     int64_t sorted[TD_EDGE_LATENCY_WINDOW];  // the same, smallest first
     int64_t late_ns; // the longest of late: falls by a sixteenth a sample

@@ -137,11 +137,13 @@ static void a_task_is_shorter_by_the_time_that_sequential_waits(void **state)
     }
 }
 
-static td_sim_config auto_of(double inference_ms, double deviation, int minutes)
+static td_sim_config auto_of(double inference_ms, double deviation,
+                             uint32_t max_unanswered, int minutes)
 {
     td_sim_config config = config_of(0, inference_ms);
     config.duration_ns = minutes * (60 * TD_NS_PER_S);
     config.edge.ask.mode = TD_EDGE_ASK_AUTO;
+    config.edge.ask.max_unanswered = max_unanswered;
     if (deviation > 0) {
         config.latency.kind = TD_ENGINE_LATENCY_LOGNORMAL;
         config.latency.std_ms = deviation * inference_ms;
@@ -149,14 +151,18 @@ static td_sim_config auto_of(double inference_ms, double deviation, int minutes)
     return config;
 }
 
+// The server runs a robot's observations one after the other: more of them at a
+// time are of no use, which costs a wait to find out.
 static const struct {
     double inference_ms, deviation;
+    uint32_t max_unanswered;
     int minutes;
     bool can; // some fixed g keeps the target
 } servers[] = {
-    {30, 0, 2, true},     {100, 0, 2, true},    {300, 0, 2, true},
-    {600, 0, 2, true},    {1000, 0, 2, false},  {2000, 0, 2, false},
-    {100, 0.3, 10, true}, {300, 0.3, 10, true},
+    {30, 0, 1, 2, true},     {100, 0, 1, 2, true},    {300, 0, 1, 2, true},
+    {600, 0, 1, 2, true},    {1000, 0, 1, 2, false},  {2000, 0, 1, 2, false},
+    {100, 0.3, 1, 10, true}, {300, 0.3, 1, 10, true}, {300, 0, 3, 2, true},
+    {600, 0, 3, 2, false},   {1000, 0, 3, 2, false},
 };
 
 static void auto_starves_no_more_than_it_may(void **state)
@@ -166,7 +172,7 @@ static void auto_starves_no_more_than_it_may(void **state)
         if (!servers[i].can) continue;
         td_sim_config config =
             auto_of(servers[i].inference_ms, servers[i].deviation,
-                    3 * servers[i].minutes);
+                    servers[i].max_unanswered, 3 * servers[i].minutes);
         td_sim_figures seen = measure(&config);
         double target = config.edge.ask.starve_target;
         if (seen.starve_share > target || seen.idle_share > target)
@@ -180,8 +186,9 @@ static void auto_asks_hardly_more_than_the_best_fixed_g(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TD_COUNT_OF(servers); i++) {
-        td_sim_config config = auto_of(
-            servers[i].inference_ms, servers[i].deviation, servers[i].minutes);
+        td_sim_config config =
+            auto_of(servers[i].inference_ms, servers[i].deviation,
+                    servers[i].max_unanswered, servers[i].minutes);
         td_sim_figures seen = measure(&config), best;
         td_errinfo info;
         td_err err =
@@ -195,6 +202,18 @@ static void auto_asks_hardly_more_than_the_best_fixed_g(void **state)
     }
 }
 
+static void several_at_a_time_do_not_make_auto_wait_longer(void **state)
+{
+    (void)state;
+    static const double inference_ms[] = {600, 1000, 2000};
+    for (size_t i = 0; i < TD_COUNT_OF(inference_ms); i++) {
+        td_sim_config one = auto_of(inference_ms[i], 0, 1, 5);
+        td_sim_config three = auto_of(inference_ms[i], 0, 3, 5);
+        assert_true(measure(&three).idle_share <
+                    measure(&one).idle_share + 0.002);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -205,6 +224,7 @@ int main(void)
         cmocka_unit_test(a_task_is_shorter_by_the_time_that_sequential_waits),
         cmocka_unit_test(auto_starves_no_more_than_it_may),
         cmocka_unit_test(auto_asks_hardly_more_than_the_best_fixed_g),
+        cmocka_unit_test(several_at_a_time_do_not_make_auto_wait_longer),
     };
     return cmocka_run_group_tests_name("sim/async", tests, NULL, NULL);
 }

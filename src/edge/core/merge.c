@@ -9,9 +9,13 @@
 void td_edge_core_advise(td_edge_core *core)
 {
     const td_edge_merge_side *merge = &core->merge;
-    td_edge_ask_advice advice = td_edge_ask_advise(
-        &core->settings.ask, merge->chunk_rows, &merge->waits, &merge->trips);
+    const td_edge_ask_measured measured = {merge->chunk_rows, &merge->waits,
+                                           &merge->trips, merge->serial};
+    td_edge_ask_advice advice =
+        td_edge_ask_advise(&core->settings.ask, &measured);
     atomic_store_explicit(&core->below_rows, advice.below_rows,
+                          memory_order_relaxed);
+    atomic_store_explicit(&core->most_unanswered, advice.most,
                           memory_order_relaxed);
     atomic_store_explicit(&core->apart_ns, advice.apart_ns,
                           memory_order_relaxed);
@@ -23,6 +27,7 @@ void td_edge_core_connected(td_edge_core *core)
 {
     td_edge_latency_reconnect(&core->merge.waits);
     td_edge_latency_reconnect(&core->merge.trips);
+    core->merge.serial = false;
     atomic_store_explicit(&core->refusals, 0, memory_order_relaxed);
     td_edge_core_advise(core);
 }
@@ -220,18 +225,34 @@ static bool is_useful(const td_edge_core *core, int64_t now_ns,
     return false;
 }
 
+// How long an observation waited at the server for one of its own: as long as
+// it waited there, and the answer before it had not come.
+static int64_t behind_its_own(td_edge_core *core, const td_wire_action *action,
+                              const td_edge_sent *sent)
+{
+    td_edge_merge_side *merge = &core->merge;
+    double queued_ns = 1e6 * (double)action->queue_time_ms;
+    double shared_ns = (double)(merge->answered_ns - sent->put_ns);
+    double behind_ns = fmin(queued_ns, shared_ns);
+    if (!(behind_ns >= (double)core->settings.period_ns)) return 0;
+    merge->serial = true;
+    return (int64_t)behind_ns;
+}
+
 // Every answer has a round trip; what `auto` guards against is the wait for a
 // chunk, resends included.
 static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
-                  const td_edge_answer *answer)
+                  const td_wire_action *action, const td_edge_answer *answer)
 {
     td_edge_merge_side *merge = &core->merge;
     const td_edge_sent *sent = &answer->sent;
+    int64_t behind_ns = behind_its_own(core, action, sent);
     (void)td_edge_latency_add(&merge->trips, now_ns - sent->put_ns);
+    merge->answered_ns = now_ns;
     if (answer->outcome == TD_EDGE_MERGED) {
         int64_t since_ns = td_edge_inflight_oldest(
             &merge->inflight, merged_before, sent->seq, sent->captured_ns);
-        (void)td_edge_latency_add(&merge->waits, now_ns - since_ns);
+        (void)td_edge_latency_add(&merge->waits, now_ns - since_ns - behind_ns);
         atomic_store_explicit(&core->refusals, 0, memory_order_relaxed);
     } else if (answer->outcome == TD_EDGE_REFUSED ||
                answer->outcome == TD_EDGE_MISSHAPEN ||
@@ -307,7 +328,7 @@ td_edge_answer td_edge_core_answer_end(td_edge_core *core,
                     &answering->answer);
         publish(core, TD_TAKE(answering->next));
     }
-    learn(core, answering->now_ns, merged_before, &answering->answer);
+    learn(core, answering->now_ns, merged_before, action, &answering->answer);
     td_edge_inflight_end(inflight, action->ident.seq,
                          answering->answer.outcome);
     for (uint32_t i = 0; i < action->superseded_count; i++)

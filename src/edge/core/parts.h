@@ -46,6 +46,8 @@ typedef struct td_edge_merge_side {
     uint64_t merged;
     uint32_t chunk_rows; // of the last chunk
     td_edge_latency waits, trips;
+    int64_t answered_ns; // when the last answer came
+    bool serial;         // the server runs one of ours at a time
     uint64_t blends_refused;
     uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t strays[TD_EDGE_STRAY_COUNT];
@@ -61,7 +63,7 @@ struct td_edge_core {
     _Atomic uint64_t ended_seq;   // the newest seq that has ended, however
     _Atomic uint64_t skipped_seq; // the newest that was never sent
     _Atomic uint32_t refusals;    // in a row
-    _Atomic uint32_t below_rows;
+    _Atomic uint32_t below_rows, most_unanswered;
     _Atomic int64_t apart_ns, resend_after_ns;
     _Atomic uint64_t episode;
 };

@@ -202,6 +202,8 @@ static void ask(td_edge_core *core, const td_edge_seen *seen,
     const td_edge_ask_advice advice = {
         .below_rows =
             atomic_load_explicit(&core->below_rows, memory_order_relaxed),
+        .most =
+            atomic_load_explicit(&core->most_unanswered, memory_order_relaxed),
         .apart_ns = atomic_load_explicit(&core->apart_ns, memory_order_relaxed),
         .resend_after_ns =
             atomic_load_explicit(&core->resend_after_ns, memory_order_relaxed),
