@@ -65,11 +65,28 @@ static void print_cameras(const td_bench_setup *setup, char *ret, size_t size)
     (void)snprintf(ret + used, size - used, "}");
 }
 
+// `tendon bench policy` for a worker.
+static void print_engine(const td_bench_setup *setup, char *ret, size_t size)
+{
+    char self[512];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    self[length > 0 ? length : 0] = '\0';
+    if (setup->worker)
+        (void)snprintf(ret, size,
+                       "    kind: worker\n"
+                       "    command: [\"%s\", bench, policy]\n",
+                       self);
+    else
+        (void)snprintf(ret, size, "    kind: synthetic\n");
+}
+
 static void print_manifest(const td_bench_setup *setup, const char *endpoint,
                            char ret[TEXT_BYTES])
 {
     char cameras[512];
+    char engine[640];
     print_cameras(setup, cameras, sizeof cameras);
+    print_engine(setup, engine, sizeof engine);
     (void)snprintf(ret, TEXT_BYTES,
                    "cluster_uuid: bench\n"
                    "experiment_tag: bench\n"
@@ -83,15 +100,14 @@ static void print_manifest(const td_bench_setup *setup, const char *endpoint,
                    "  shared_memory: %s\n"
                    "  accept_unknown: true\n"
                    "  engine:\n"
-                   "    kind: synthetic\n"
+                   "%s"
                    "    actions: %s\n"
                    "    cameras: %s\n"
                    "    chunk: %d\n"
-                   "    max_batch: 8\n"
-                   "    latency: {kind: none}\n",
+                   "    max_batch: 8\n",
                    (long long)setup->fps, endpoint,
-                   setup->link == TD_BENCH_SHM ? "true" : "false", joints,
-                   cameras, TD_BENCH_ROWS);
+                   setup->link == TD_BENCH_SHM ? "true" : "false", engine,
+                   joints, cameras, TD_BENCH_ROWS);
 }
 
 static void print_robot(const td_bench_setup *setup, char ret[TEXT_BYTES])

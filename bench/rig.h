@@ -25,6 +25,7 @@ typedef struct td_bench_setup {
     int jpeg_quality;   // 0: as in a robot's file
     int own_cpu;        // of the tick, plus 1; 0: any
     bool eager;         // asks again as soon as it was answered
+    bool worker;        // the model has a process of its own
     const char *listen; // the server's endpoint; NULL: one that is free
 } td_bench_setup;
 

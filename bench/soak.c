@@ -7,6 +7,8 @@
 #include "server/core.h"
 #include "wire/wire.h"
 
+#include <dirent.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,7 +19,7 @@
 #define DRAIN_NS (3 * TD_NS_PER_S)
 #define FLAT_LIMIT 1.05
 
-static const td_bench_setup setup = {
+static td_bench_setup setup = {
     .link = TD_BENCH_TCP,
     .fps = 30,
     .cameras = 1,
@@ -53,6 +55,7 @@ typedef struct world {
     server_counts counts;
     one_robot robots[MAX_ROBOTS];
     size_t robot_count;
+    uint64_t killed;
     rss memory;
 } world;
 
@@ -153,7 +156,33 @@ static double resident_mb(pid_t pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1e6;
 }
 
-static td_err watch_memory(world *w)
+// The server's only child, if it has one.
+static pid_t worker_of(pid_t server)
+{
+    DIR *all = opendir("/proc");
+    pid_t found = 0;
+    for (struct dirent *entry; all && !found && (entry = readdir(all));) {
+        char path[300];
+        int parent = 0;
+        (void)snprintf(path, sizeof path, "/proc/%s/stat", entry->d_name);
+        FILE *file = fopen(path, "re");
+        if (!file) continue;
+        if (fscanf(file, "%*d (%*[^)]) %*c %d", &parent) == 1 &&
+            parent == server)
+            found = (pid_t)strtol(entry->d_name, NULL, 10);
+        (void)fclose(file);
+    }
+    if (all) (void)closedir(all);
+    return found;
+}
+
+static void kill_worker(world *w)
+{
+    pid_t worker = worker_of(w->server.child.pid);
+    if (worker > 0 && kill(worker, SIGKILL) == 0) w->killed++;
+}
+
+static td_err watch_memory(world *w, size_t kill_s)
 {
     rss *memory = &w->memory;
     for (size_t i = 0; i < memory->capacity; i++) {
@@ -161,6 +190,7 @@ static td_err watch_memory(world *w)
         memory->server[i] = resident_mb(w->server.child.pid);
         memory->robots[i] = resident_mb(getpid());
         memory->count = i + 1;
+        if (kill_s > 0 && (i + 1) % kill_s == 0) kill_worker(w);
         if (i % SAMPLES_A_LINE == SAMPLES_A_LINE - 1)
             (void)fprintf(stderr,
                           "soak: %4zu s: server %.1f MB, robots %.1f MB\n",
@@ -243,13 +273,13 @@ static bool print_zero(const td_bench_options *options, const char *name,
 }
 
 static void print_count(const td_bench_options *options, const char *name,
-                        uint64_t value)
+                        uint64_t value, const char *unit)
 {
     const td_bench_row row = {
         .bench = "soak",
         .name = name,
         .value = (double)value,
-        .unit = "msgs",
+        .unit = unit,
         .more = true,
     };
     td_bench_print(options, &row);
@@ -261,10 +291,10 @@ static bool print_accounts(const td_bench_options *options, const world *w)
     const server_counts *server = &w->counts;
     for (size_t i = 0; i < w->robot_count; i++)
         add_robot(&w->robots[i], &sums);
-    print_count(options, "robots/asked", sums.asked);
-    print_count(options, "robots/sent", sums.sent);
-    print_count(options, "server/received", server->received);
-    print_count(options, "robots/answers", sums.answers);
+    print_count(options, "robots/asked", sums.asked, "msgs");
+    print_count(options, "robots/sent", sums.sent, "msgs");
+    print_count(options, "server/received", server->received, "msgs");
+    print_count(options, "robots/answers", sums.answers, "msgs");
     bool robots = print_zero(options, "robots/unaccounted",
                              apart(sums.asked, sums.sent + sums.never_sent) +
                                  apart(sums.sent, sums.ended));
@@ -281,8 +311,9 @@ static bool print_accounts(const td_bench_options *options, const world *w)
 td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
 {
     TD_AUTO(world) *w = NULL;
+    setup.worker = options->kill_s > 0;
     TD_TRY(world_new(options, &w, info));
-    TD_TRY(watch_memory(w));
+    TD_TRY(watch_memory(w, (size_t)options->kill_s));
     for (size_t i = 0; i < w->robot_count; i++)
         td_bench_edge_stop(w->robots[i].edge);
     TD_TRY(td_bench_sleep(DRAIN_NS)); // more than the metrics' period
@@ -291,6 +322,7 @@ td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
         print_memory(options, "server/resident", memory->server, memory->count);
     bool robots =
         print_memory(options, "robots/resident", memory->robots, memory->count);
+    if (setup.worker) print_count(options, "server/killed", w->killed, "times");
     bool accounts = print_accounts(options, w);
     if (server && robots && accounts) return TD_OK;
     return td_fail(info, TD_ERR_MISMATCH,

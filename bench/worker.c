@@ -221,6 +221,7 @@ td_err td_bench_worker(const td_bench_options *options, td_errinfo *info)
     find_paths(self, python);
     TD_TRY(write_policy(target, info));
     const char *in_c[] = {self, "bench", "policy", NULL};
+    const char *stops[] = {self, "bench", "policy", "stops", NULL};
     const char *in_python[] = {python, "-m", "tendon.worker", target, NULL};
     td_bench_progress("worker: a policy in Python");
     td_err err = measure(options, "python", in_python, info);
@@ -231,16 +232,46 @@ td_err td_bench_worker(const td_bench_options *options, td_errinfo *info)
         TD_TRY(err);
     td_bench_progress("worker: a policy in C");
     TD_TRY(measure(options, "c", in_c, info));
-    return measure_death(options, in_c, info);
+    return measure_death(options, stops, info);
 }
 
-// The other process: answers at once, and stands still where the state says so.
+static const float *state_of(const td_worker *worker,
+                             const td_worker_batch *batch, uint32_t member)
+{
+    const td_worker_tensor *state = &batch->items[member].state;
+    return td_worker_at(worker, state->offset, state->size);
+}
+
+static void hold(td_worker *worker, const float *state, uint32_t member)
+{
+    const td_worker_spec *spec = &td_worker_wanted(worker)->spec;
+    float *actions = td_worker_actions(worker, member);
+    for (uint32_t row = 0; row < spec->chunk_rows; row++)
+        memcpy(actions + (size_t)row * spec->action_count, state,
+               spec->action_count * sizeof(float));
+    td_worker_answer_member(worker, member, TD_OK, spec->chunk_rows, NULL);
+}
+
+static void serve(td_worker *worker, bool stops)
+{
+    const td_worker_batch *batch;
+    while (td_worker_next(worker, &batch) == TD_OK) {
+        uint32_t count = batch->count;
+        for (uint32_t i = 0; i < count; i++) {
+            const float *state = state_of(worker, batch, i);
+            while (stops && state[0] > 0)
+                (void)pause();
+            hold(worker, state, i);
+        }
+        td_worker_done(worker, 0);
+    }
+}
+
+// The other process: answers at once with the state in every row. As `policy
+// stops` it never answers a state that begins with more than 0.
 int td_bench_policy(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
     td_worker *worker = NULL;
-    const td_worker_batch *batch;
     td_errinfo info = {""};
     if (td_worker_open(&worker, &info) != TD_OK ||
         td_worker_say(worker, NULL, &info) != TD_OK) {
@@ -248,16 +279,7 @@ int td_bench_policy(int argc, char **argv)
         return 1;
     }
     td_worker_ready(worker, 0);
-    while (td_worker_next(worker, &batch) == TD_OK) {
-        const td_worker_tensor *state = &batch->items[0].state;
-        const float *at = td_worker_at(worker, state->offset, state->size);
-        while (at && state->size > 0 && at[0] > 0)
-            (void)pause();
-        memset(td_worker_actions(worker, 0), 0,
-               ROWS * CHANNELS * sizeof(float));
-        td_worker_answer_member(worker, 0, TD_OK, ROWS, NULL);
-        td_worker_done(worker, 0);
-    }
+    serve(worker, argc > 1 && strcmp(argv[1], "stops") == 0);
     td_worker_close(worker);
     return 0;
 }

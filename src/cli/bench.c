@@ -58,6 +58,8 @@ static void print_help(FILE *out)
              "  --plot DIR   async: also draw what it saw (SVG)\n"
              "  --minutes N  soak: how long (default 10)\n"
              "  --robots N   soak: how many (default 32)\n"
+             "  --kill-s N   soak: the model has a process of its own, and it "
+             "is killed\n               every N seconds\n"
              "\n"
              "examples:\n"
              "  tendon bench wire\n"
@@ -139,18 +141,23 @@ int td_cli_bench(int argc, char **argv)
     const char *name = NULL;
     const char *minutes = NULL;
     const char *robots = NULL;
+    const char *kill_s = NULL;
     td_bench_options options = {.minutes = 10, .robots = 32};
-    const td_cli_option table[] = {
-        {"json", NULL, &options.json}, {"quick", NULL, &options.quick},
-        {"minutes", &minutes, NULL},   {"robots", &robots, NULL},
-        {"plot", &options.plot, NULL}, {0}};
+    const td_cli_option table[] = {{"json", NULL, &options.json},
+                                   {"quick", NULL, &options.quick},
+                                   {"kill-s", &kill_s, NULL},
+                                   {"minutes", &minutes, NULL},
+                                   {"robots", &robots, NULL},
+                                   {"plot", &options.plot, NULL},
+                                   {0}};
     if (td_cli_wants_help(argc, argv)) {
         print_help(stdout);
         return 0;
     }
     if (!td_cli_parse(argc, argv, table, &name) ||
         !read_number("minutes", minutes, 1, 24 * 60, &options.minutes) ||
-        !read_number("robots", robots, 1, 256, &options.robots))
+        !read_number("robots", robots, 1, 256, &options.robots) ||
+        !read_number("kill-s", kill_s, 1, 3600, &options.kill_s))
         return 2;
     if (!name) {
         print_help(stderr);

@@ -73,9 +73,9 @@ static const td_config_field engine_rows[] = {
                   "worker: largest difference of an answer across batch sizes"),
     TD_ROW_INTEGER(td_config_engine, memory_mb, "0", 0, 16 << 20,
                    "worker: most private memory; 0: no limit"),
-    TD_ROW_NUMBER(td_config_engine, start_s, "120", 0.1, 86400,
+    TD_ROW_NUMBER(td_config_engine, start_s, "300", 0.1, 86400,
                   "worker: most time until it is ready"),
-    TD_ROW_NUMBER(td_config_engine, answer_s, "2", 0.01, 86400,
+    TD_ROW_NUMBER(td_config_engine, answer_s, "5", 0.01, 86400,
                   "worker: a batch that stands still for longer, and for "
                   "longer than ten times its p99, hangs"),
 };

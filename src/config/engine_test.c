@@ -42,7 +42,7 @@ static void a_worker_leaves_open_what_is_not_given(void **state)
     assert_int_equal(engine->chunk, 0);
     assert_int_equal(engine->max_batch, 0);
     assert_int_equal(engine->memory_mb, 0);
-    assert_true(engine->start_s == 120 && engine->answer_s == 2);
+    assert_true(engine->start_s == 300 && engine->answer_s == 5);
 }
 
 static void a_worker_takes_what_is_given(void **state)
