@@ -154,6 +154,24 @@ def running(watch):
     return lambda: watch.count("gpu-1", "running") == 1
 
 
+def test_a_model_that_loads_is_warming(house, client):
+    house.router()
+    path = house.write(
+        "slow.yaml", manifest(house.endpoint, mode="client", engine=slow(3000))
+    )
+    server = house.start("slow", "serve", path)
+    robot = house.robot()
+    one = client()
+    found = wait_until(one.status, "its status")
+    assert [s["state"] for s in found] == ["warming"]
+    with pytest.raises(PermissionError, match="server gpu-1 is warming"):
+        one.attach("gpu-1")
+    robot.wait_line("waiting: server gpu-1 is warming")
+    server.wait_line("serve: ready")
+    assert [s["state"] for s in one.status()] == ["ready"]
+    robot.wait_line("attached to server gpu-1")
+
+
 def test_sigterm_answers_what_waits_and_ends(house, client):
     house.router()
     server = house.serve(mode="client", engine=slow(1500))

@@ -96,7 +96,6 @@ static td_err open_engine(const td_config_server *config, td_cli_entry *entry,
 {
     td_errinfo why = {.text = ""};
     TD_TRY(td_server_engines_open(config, &entry->engine, info));
-    if (td_engine_health_of(entry->engine) != TD_ENGINE_READY) return TD_OK;
     td_err err = td_engine_warmup(entry->engine, &why);
     if (err == TD_OK) return TD_OK;
     return td_fail(info, err, "server %s: %s", config->server_id, why.text);
@@ -128,6 +127,7 @@ static td_err open_server(td_cli_house *house, size_t index,
                                    &server, &entry->clients));
     server.device = entry->device;
     server.events = house->events;
+    td_server_porch_close(TD_TAKE(entry->porch));
     TD_TRY(td_server_open(entry->net, entry->engine, &server, &entry->server,
                           info));
     td_cli_house_show(house, index, entry->server);
@@ -145,6 +145,19 @@ static td_err refuse_second(const td_cli_house *house, size_t index,
                                    config->server_id, SECOND_PATIENCE_NS, info);
 }
 
+static td_err open_porch(td_cli_house *house, size_t index, td_errinfo *info)
+{
+    const td_config_server *config = &house->manifest->server[index];
+    td_cli_entry *entry = &house->entries[index];
+    const td_server_porch_config porch = {
+        .route = td_server_settings_route(house->manifest, config),
+        .server_id = config->server_id,
+        .boot = house->boot,
+        .capacity = (uint32_t)config->capacity,
+    };
+    return td_server_porch_open(entry->net, &porch, &entry->porch, info);
+}
+
 // Nobody is taken before all of it may run.
 static td_err open_all(td_cli_house *house, const td_sched_policy *policy,
                        td_errinfo *info)
@@ -156,28 +169,13 @@ static td_err open_all(td_cli_house *house, const td_sched_policy *policy,
         TD_TRY(refuse_second(house, i, info));
     TD_TRY(td_cli_house_see(house, info));
     for (size_t i = 0; i < count; i++)
+        TD_TRY(open_porch(house, i, info));
+    for (size_t i = 0; i < count; i++) {
         TD_TRY(open_server(house, i, policy, info));
-    return TD_OK;
-}
-
-static td_err wait_for_engine(const td_config_server *config,
-                              const td_engine *engine, td_errinfo *info)
-{
-    for (;;) {
-        switch (td_engine_health_of(engine)) {
-        case TD_ENGINE_READY:
-            return TD_OK;
-        case TD_ENGINE_BROKEN:
-            return td_fail(info, TD_ERR_CLOSED,
-                           "server %s: its model cannot be started",
-                           config->server_id);
-        case TD_ENGINE_WARMING:
-            break;
-        }
-        int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + LOOK_NS;
-        if (td_cli_wait_signal(until_ns) == TD_CLI_STOP)
+        if (td_cli_wait_signal(0) == TD_CLI_STOP)
             return td_fail(info, TD_ERR_CANCELLED, "stopped while loading");
     }
+    return TD_OK;
 }
 
 td_err td_cli_house_open(td_cli_house *house, td_config_manifest *manifest,
@@ -190,11 +188,7 @@ td_err td_cli_house_open(td_cli_house *house, td_config_manifest *manifest,
     if (!house->entries) return TD_ERR_NOMEM;
     TD_TRY(td_server_settings_policy(&manifest->scheduling, &policy,
                                      &house->plugin, info));
-    TD_TRY(open_all(house, &policy, info));
-    for (size_t i = 0; i < manifest->server_count; i++)
-        TD_TRY(wait_for_engine(&manifest->server[i], house->entries[i].engine,
-                               info));
-    return TD_OK;
+    return open_all(house, &policy, info);
 }
 
 static bool is_drained(const td_cli_house *house)
@@ -215,6 +209,7 @@ void td_cli_house_drain(td_cli_house *house)
 static void close_server(const td_config_server *config, td_cli_entry *entry)
 {
     td_server_report report = {0};
+    if (entry->porch) td_server_porch_close(entry->porch);
     if (entry->server) {
         td_server_report_get(entry->server, &report);
         td_server_close(entry->server);

@@ -6,6 +6,7 @@
 // servers. One thread only.
 
 #include "server/admin.h"
+#include "server/porch.h"
 #include "server/settings.h"
 
 // One entry of the manifest at work.
@@ -15,6 +16,7 @@ typedef struct td_cli_entry {
     td_net_decl *links;
     td_server_device *device; // the first entry's with this name
     bool owns_device;
+    td_server_porch *porch; // while the engine is loaded
     td_engine *engine;
     td_server *server;
     td_server_client *clients;
@@ -32,10 +34,10 @@ typedef struct td_cli_house {
     td_server_about *about; // one for each entry
 } td_cli_house;
 
-// Opens all of it and waits until every model is ready; while it loads its
-// status says so. The manifest is consumed, on failure too. EXISTS if one of
-// the servers runs already; CANCELLED if a signal came first. Close it in any
-// case.
+// Loads every model, warms it up and opens its doors; until then its status
+// says that it is warming. The manifest is consumed, on failure too. EXISTS if
+// one of the servers runs already; CANCELLED if a signal came first. Close it
+// in any case.
 TD_NODISCARD td_err td_cli_house_open(td_cli_house *house,
                                       td_config_manifest *manifest,
                                       td_errinfo *info);

@@ -125,10 +125,11 @@ static td_err consider(td_edge_finder *finder, td_net_msg *msg, search *wish,
     TD_TRY(read_reply(finder, msg, why));
     td_edge_server server = server_of(finder);
     if (wish->only && !td_edge_finder_same(&server, wish->only)) return TD_OK;
-    TD_TRY(td_edge_check(&finder->edge->config.profile, status, why));
+    // One that is loading may not know itself yet.
     if (status->state == TD_WIRE_WARMING || status->state == TD_WIRE_DRAINING)
         return td_fail(why, TD_ERR_NOTFOUND, "server %s is %s", server.id,
                        td_wire_server_state_name(status->state));
+    TD_TRY(td_edge_check(&finder->edge->config.profile, status, why));
     if (is_better(wish, &server)) wish->best = server;
     wish->found = true;
     return TD_OK;
