@@ -9,6 +9,7 @@ demo: build/release/tendon ## a server and four robots on this machine, live
 	@build/release/tendon demo
 
 bench: build/release/tendon ## every figure beside its limit and its peers
+	@tools/setup --bench
 	@build/release/tendon bench all
 
 test: ## everything, sanitizers and fuzzers too; ends with a count

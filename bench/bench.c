@@ -44,6 +44,11 @@ static bool is_missed(const td_bench_row *row)
     return row->more ? !(got >= row->limit) : !(got <= row->limit);
 }
 
+static double other_of(const td_bench_row *row)
+{
+    return row->ratio > 0 ? row->value / row->ratio : row->other;
+}
+
 static void print_json(const td_bench_row *row)
 {
     (void)printf("{\"bench\":\"%s\",\"case\":\"%s\",\"value\":%.6g,"
@@ -53,7 +58,7 @@ static void print_json(const td_bench_row *row)
     if (row->against)
         (void)printf(",\"against\":\"%s\",\"against_value\":%.6g,"
                      "\"ratio\":%.6g",
-                     row->against, row->value / row->ratio, row->ratio);
+                     row->against, other_of(row), row->ratio);
     (void)printf("}\n");
 }
 
@@ -71,7 +76,7 @@ static void print_people(const td_bench_row *row)
     char ratio[16] = "";
     char limit[32] = "";
     if (row->against) {
-        print_number(other, row->value / row->ratio);
+        print_number(other, other_of(row));
         (void)snprintf(against, sizeof against, "%s %s", row->against, other);
         (void)snprintf(ratio, sizeof ratio, "%.2f", row->ratio);
     }

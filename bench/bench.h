@@ -43,6 +43,12 @@ TD_NODISCARD td_err td_bench_net(const td_bench_options *options,
                                  td_errinfo *info);
 TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,
                                   td_errinfo *info);
+TD_NODISCARD td_err td_bench_sched(const td_bench_options *options,
+                                   td_errinfo *info);
+TD_NODISCARD td_err td_bench_serve(const td_bench_options *options,
+                                   td_errinfo *info);
+TD_NODISCARD td_err td_bench_peers(const td_bench_options *options,
+                                   td_errinfo *info);
 
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
@@ -61,6 +67,7 @@ typedef struct td_bench_row {
     bool more;           // is better; else less
     const char *against; // what it is compared with; NULL: nothing
     double ratio;        // value / the other's value
+    double other;        // the other's value, where the ratio is 0
     enum { TD_BENCH_NO_LIMIT, TD_BENCH_RATIO, TD_BENCH_VALUE } limited;
     double limit; // of the ratio or of the value
 } td_bench_row;
@@ -138,5 +145,25 @@ TD_NODISCARD td_err td_bench_child_ready(const td_bench_child *child,
 // Asks it to end, insists after a while, and waits. Nothing to do for none.
 void td_bench_child_end(td_bench_child *child);
 void td_bench_child_kill(td_bench_child *child);
+
+// A program of somebody else's to compare with: a script of bench/peers, run by
+// the Python of the environment that `tools/setup --bench` makes.
+typedef struct td_bench_peer {
+    td_bench_child child;
+    size_t blocks; // so far
+} td_bench_peer;
+
+// Whether that environment is there; if not, says so in one line.
+bool td_bench_peer_there(const td_bench_options *options);
+
+// `args` begins with the script and ends with NULL. Waits until it is ready.
+// IO, NOTFOUND.
+TD_NODISCARD td_err td_bench_peer_start(const char *const *args,
+                                        td_bench_peer *ret_peer,
+                                        td_errinfo *info);
+
+// Has it run a block and waits for the numbers that it prints. IO.
+TD_NODISCARD td_err td_bench_peer_block(td_bench_peer *peer, double *ret_values,
+                                        size_t count, td_errinfo *info);
 
 #endif

@@ -2,7 +2,7 @@
 // The other processes of rt: both ends of a bare Zenoh ping, on the same
 // threads of Zenoh as ours (ZENOH_RUNTIME) and with nothing else of ours.
 #include "base/clock.h"
-#include "bench/bench.h"
+#include "bench/bare.h"
 #include "tendon_rust.h"
 
 #include <signal.h>
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #define KEY "bench/ping"
-#define WARM_SAMPLES 40
 
 // Signals are waited for, so that no thread is interrupted by one.
 static void block_signals(sigset_t *ret_signals)
@@ -66,12 +65,12 @@ static bool run_block(tdr_ping *ping, int64_t period_ns, size_t samples,
 {
     int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
     td_hist_init(ret_hist);
-    for (size_t i = 0; i < WARM_SAMPLES + samples; i++) {
+    for (size_t i = 0; i < TD_BENCH_BARE_WARM + samples; i++) {
         int64_t took_ns;
         due_ns += period_ns;
         td_clock_sleep_until(due_ns);
         if (tdr_ping_run(ping, 1, &took_ns) != TDR_OK) return false;
-        if (i >= WARM_SAMPLES) td_hist_record(ret_hist, took_ns);
+        if (i >= TD_BENCH_BARE_WARM) td_hist_record(ret_hist, took_ns);
     }
     return true;
 }

@@ -77,7 +77,10 @@ static void print_engine(const td_bench_setup *setup, char *ret, size_t size)
                        "    command: [\"%s\", bench, policy]\n",
                        self);
     else
-        (void)snprintf(ret, size, "    kind: synthetic\n");
+        (void)snprintf(ret, size,
+                       "    kind: synthetic\n"
+                       "    latency: {kind: fixed, ms: %g, per_batch_ms: %g}\n",
+                       setup->batch_ms, setup->member_ms);
 }
 
 static void print_manifest(const td_bench_setup *setup, const char *endpoint,
@@ -99,15 +102,19 @@ static void print_manifest(const td_bench_setup *setup, const char *endpoint,
                    "  endpoint: %s\n"
                    "  shared_memory: %s\n"
                    "  accept_unknown: true\n"
+                   "  capacity: %lld\n"
                    "  engine:\n"
                    "%s"
                    "    actions: %s\n"
                    "    cameras: %s\n"
                    "    chunk: %d\n"
-                   "    max_batch: 8\n",
-                   (long long)setup->fps, endpoint,
-                   setup->link == TD_BENCH_SHM ? "true" : "false", engine,
-                   joints, cameras, TD_BENCH_ROWS);
+                   "    max_batch: %lld
+                   ",
+                   (long long)setup->fps,
+                   endpoint, setup->link == TD_BENCH_SHM ? "true" : "false",
+                   (long long)(setup->capacity ? setup->capacity : 256), engine,
+                   joints, cameras, TD_BENCH_ROWS,
+                   (long long)(setup->max_batch ? setup->max_batch : 8));
 }
 
 static void print_robot(const td_bench_setup *setup, char ret[TEXT_BYTES])

@@ -3,7 +3,8 @@
 #define TD_BENCH_RIG_H
 
 // A real server in a process of its own, and real robots in this one: what rt,
-// tick and soak measure. The model costs nothing and answers with 50 x 14.
+// tick and soak measure. The model costs nothing, unless the setup says what,
+// and answers with 50 x 14.
 
 #include "bench/bench.h"
 #include "edge/edge.h"
@@ -27,6 +28,10 @@ typedef struct td_bench_setup {
     bool eager;         // asks again as soon as it was answered
     bool worker;        // the model has a process of its own
     const char *listen; // the server's endpoint; NULL: one that is free
+    int64_t capacity;   // of the server; 0: 256
+    int64_t max_batch;  // 0: 8
+    double batch_ms;    // that a batch of one takes
+    double member_ms;   // more for each further one
 } td_bench_setup;
 
 // "tcp/127.0.0.1:PORT" or a socket in the folder, free at the moment.

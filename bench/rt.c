@@ -4,12 +4,8 @@
 // that both meet processors that have gone to sleep; while one has its block
 // the other is silent.
 #include "base/clock.h"
-#include "bench/rig.h"
-#include "edge/observe.h"
-#include "server/answer.h"
-#include "wire/wire.h"
+#include "bench/bare.h"
 
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -38,7 +34,7 @@ static const struct {
 #define LINKS TD_COUNT_OF(links)
 
 enum { PUT_CALLBACK, CAPTURE_INSTALLED, SPANS };
-enum { P50, P99, QUANTILES };
+enum { P50, P99, QUANTILES = TD_BENCH_BARE_QUANTILES };
 
 static const double quantiles[] = {[P50] = 0.5, [P99] = 0.99};
 
@@ -54,8 +50,7 @@ static const struct {
 typedef struct world {
     td_bench_setup setup;
     td_bench_server server;
-    td_bench_child echo, ping;
-    size_t ping_blocks;
+    td_bench_bare bare;
     size_t samples; // of a block
     td_robot *robot;
     td_net *net;
@@ -69,74 +64,11 @@ static void world_free(world *w)
 {
     if (w->net) td_net_close(w->net);
     if (w->robot) td_robot_close(w->robot);
-    td_bench_child_end(&w->ping);
-    td_bench_child_end(&w->echo);
+    td_bench_bare_end(&w->bare);
     td_bench_child_end(&w->server.child);
     free(w);
 }
 TD_AUTO_FREE(world, world_free)
-
-static void add_frames(const td_bench_setup *setup, td_wire_obs *obs)
-{
-    static const char frame[480 * 640 * 3];
-    static const char *const names[] = {"cam0", "cam1"};
-    for (uint32_t i = 0; i < TD_COUNT_OF(names) && i < setup->cameras; i++)
-        obs->images[obs->image_count++] = (td_wire_image){
-            .name = td_wire_text_of(names[i]),
-            .codec = TD_WIRE_RAW,
-            .shape = {setup->height, setup->width, 3},
-            .data = frame,
-            .size = (size_t)setup->height * setup->width * 3,
-        };
-}
-
-// What the edge would send and the server answer, encoded.
-static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
-                              size_t *ret_action, td_errinfo *info)
-{
-    static const td_edge_outgoing outgoing = {.asking = {.seq = 1000}};
-    static const td_server_timing timing = {12345, 12345};
-    const td_edge_settings settings = {
-        .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1};
-    float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS] = {0};
-    td_wire_obs obs;
-    td_wire_action action;
-    td_edge_observe(&settings, "robot-1", "", &outgoing, &obs);
-    add_frames(setup, &obs);
-    const td_engine_item item = {
-        .obs = &obs, .actions = rows, .rows = TD_BENCH_ROWS};
-    td_server_answer("bench", &item, TD_BENCH_JOINTS, &timing, 1000, &action);
-
-    TD_AUTO(td_wire_encoder) *encoder = NULL;
-    TD_TRY(td_wire_encoder_new(&encoder));
-    TD_TRY(td_wire_obs_encode(encoder, &obs, info));
-    *ret_obs = td_wire_encoder_size(encoder);
-    TD_TRY(td_wire_action_encode(encoder, &action, info));
-    *ret_action = td_wire_encoder_size(encoder);
-    return TD_OK;
-}
-
-static td_err open_ping(world *w, td_errinfo *info)
-{
-    char endpoint[TD_BENCH_ENDPOINT_BYTES];
-    char numbers[4][24];
-    size_t obs_bytes, action_bytes;
-    const char *link = w->setup.link == TD_BENCH_SHM ? "shm" : "plain";
-    TD_TRY(measure_lengths(&w->setup, &obs_bytes, &action_bytes, info));
-    TD_TRY(td_bench_endpoint(w->setup.link, endpoint, info));
-    (void)snprintf(numbers[0], sizeof numbers[0], "%zu", action_bytes);
-    (void)snprintf(numbers[1], sizeof numbers[1], "%zu", obs_bytes);
-    (void)snprintf(numbers[2], sizeof numbers[2], "%lld",
-                   (long long)w->setup.fps);
-    (void)snprintf(numbers[3], sizeof numbers[3], "%zu", w->samples);
-    const char *echo[] = {"bench", "echo", endpoint, link, numbers[0], NULL};
-    const char *ping[] = {"bench",    "ping",     endpoint,   link,
-                          numbers[1], numbers[2], numbers[3], NULL};
-    TD_TRY(td_bench_child_start(echo, &w->echo, info));
-    TD_TRY(td_bench_child_ready(&w->echo, info));
-    TD_TRY(td_bench_child_start(ping, &w->ping, info));
-    return td_bench_child_ready(&w->ping, info);
-}
 
 static td_err world_open(td_bench_link link, const size_case *size,
                          size_t samples, world **ret_world, td_errinfo *info)
@@ -153,7 +85,7 @@ static td_err world_open(td_bench_link link, const size_case *size,
                                 .eager = true};
     TD_TRY(td_bench_still_open(&w->setup, &w->robot));
     TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
-    TD_TRY(open_ping(w, info));
+    TD_TRY(td_bench_bare_start(&w->setup, w->samples, &w->bare, info));
     TD_TRY(td_bench_net_open(&w->setup, &w->server, NULL, &w->net, info));
     *ret_world = TD_TAKE(w);
     return TD_OK;
@@ -199,22 +131,12 @@ static td_err run_ours(world *w, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err run_theirs(world *w, td_errinfo *info)
-{
-    char line[TD_BENCH_LINE_BYTES];
-    (void)kill(w->ping.pid, SIGUSR1);
-    TD_TRY(td_bench_child_line(&w->ping, ++w->ping_blocks, line, info));
-    if (sscanf(line, "%lf %lf", &w->theirs_us[P50], &w->theirs_us[P99]) == 2)
-        return TD_OK;
-    return td_fail(info, TD_ERR_IO, "the bare ping: %s", line);
-}
-
 // Who goes first alternates.
 static td_err run_pair(world *w, bool ours_first, td_errinfo *info)
 {
-    if (!ours_first) TD_TRY(run_theirs(w, info));
+    if (!ours_first) TD_TRY(td_bench_bare_block(&w->bare, w->theirs_us, info));
     TD_TRY(run_ours(w, info));
-    if (ours_first) TD_TRY(run_theirs(w, info));
+    if (ours_first) TD_TRY(td_bench_bare_block(&w->bare, w->theirs_us, info));
     for (int span = 0; span < SPANS; span++)
         for (int q = 0; q < QUANTILES; q++)
             td_bench_pairs_add(

@@ -19,10 +19,11 @@
 
 // Between fork and exec: only what is safe there. A terminal's Ctrl-C reaches
 // the whole group, so the child leaves it and is told by its parent.
-static void become(const char *const *argv, int log_fd, pid_t parent)
+static void become(const char *program, const char *name,
+                   const char *const *argv, int log_fd, pid_t parent)
 {
     char *args[MAX_ARGS + 2];
-    args[0] = (char[]){"tendon"};
+    args[0] = (char *)(uintptr_t)name;
     int count = 1;
     for (; argv[count - 1] && count < MAX_ARGS; count++)
         args[count] = (char *)(uintptr_t)argv[count - 1];
@@ -34,12 +35,13 @@ static void become(const char *const *argv, int log_fd, pid_t parent)
     (void)dup2(log_fd, STDERR_FILENO);
     (void)signal(SIGINT, SIG_DFL);
     (void)signal(SIGTERM, SIG_DFL);
-    (void)execv("/proc/self/exe", args);
+    (void)execv(program, args);
     _exit(127);
 }
 
-td_err td_cli_child_start(const char *const *argv, const char *log_path,
-                          pid_t *ret_pid, td_errinfo *info)
+static td_err start(const char *program, const char *name,
+                    const char *const *argv, const char *log_path,
+                    pid_t *ret_pid, td_errinfo *info)
 {
     const char *path = log_path ? log_path : "/dev/null";
     int log_fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
@@ -47,14 +49,27 @@ td_err td_cli_child_start(const char *const *argv, const char *log_path,
         return td_fail(info, TD_ERR_IO, "%s: %s", path, strerror(errno));
     pid_t parent = getpid();
     pid_t pid = fork();
-    if (pid == 0) become(argv, log_fd, parent);
+    if (pid == 0) become(program, name, argv, log_fd, parent);
     int why = errno;
     (void)close(log_fd);
     if (pid < 0)
-        return td_fail(info, TD_ERR_IO, "cannot start tendon %s: %s", argv[0],
+        return td_fail(info, TD_ERR_IO, "cannot start %s %s: %s", name, argv[0],
                        strerror(why));
     *ret_pid = pid;
     return TD_OK;
+}
+
+td_err td_cli_child_start(const char *const *argv, const char *log_path,
+                          pid_t *ret_pid, td_errinfo *info)
+{
+    return start("/proc/self/exe", "tendon", argv, log_path, ret_pid, info);
+}
+
+td_err td_cli_child_start_other(const char *program, const char *const *argv,
+                                const char *log_path, pid_t *ret_pid,
+                                td_errinfo *info)
+{
+    return start(program, program, argv, log_path, ret_pid, info);
 }
 
 int td_cli_child_ended(pid_t pid)

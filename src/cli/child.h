@@ -2,8 +2,8 @@
 #ifndef TD_CLI_CHILD_H
 #define TD_CLI_CHILD_H
 
-// This program as a child process, and a folder for what children need. A child
-// dies with its parent, however that ends.
+// This program, or another, as a child process, and a folder for what children
+// need. A child dies with its parent, however that ends.
 
 #include "base/err.h"
 
@@ -14,6 +14,12 @@
 TD_NODISCARD td_err td_cli_child_start(const char *const *argv,
                                        const char *log_path, pid_t *ret_pid,
                                        td_errinfo *info);
+
+// The same with another program than this one. IO.
+TD_NODISCARD td_err td_cli_child_start_other(const char *program,
+                                             const char *const *argv,
+                                             const char *log_path,
+                                             pid_t *ret_pid, td_errinfo *info);
 
 // Asks it to stop (SIGINT), and kills it after `patience_ns`. Blocks. Returns
 // its exit code, or 128 + the signal that ended it.

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "bench/bench.h"
+#include "cli/child.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MAX_ARGS 14
+#define PYTHON "../venv-bench/bin/python" // beside the build of this program
+#define SCRIPTS "../../bench/peers"       // of the sources around that build
+
+// A path as seen from the folder that this program is in. False: not there.
+static bool find(const char *relative, const char *name,
+                 char ret_path[TD_BENCH_LINE_BYTES])
+{
+    char here[TD_BENCH_LINE_BYTES / 2];
+    ssize_t size = readlink("/proc/self/exe", here, sizeof here - 1);
+    if (size <= 0 || size == sizeof here - 1) return false;
+    here[size] = 0;
+    char *slash = strrchr(here, '/');
+    if (slash) *slash = 0;
+    (void)snprintf(ret_path, TD_BENCH_LINE_BYTES, "%s/%s%s%s", here, relative,
+                   *name ? "/" : "", name);
+    return access(ret_path, R_OK) == 0;
+}
+
+bool td_bench_peer_there(const td_bench_options *options)
+{
+    char path[TD_BENCH_LINE_BYTES];
+    bool there = find(PYTHON, "", path) && find(SCRIPTS, "", path);
+    if (!there)
+        td_bench_say(options, "Inferential is not installed (tools/setup "
+                              "--bench): our own figures alone");
+    return there;
+}
+
+static td_err start(const char *const *args, td_bench_peer *peer,
+                    td_errinfo *info)
+{
+    char python[TD_BENCH_LINE_BYTES];
+    char script[TD_BENCH_LINE_BYTES];
+    const char *all[MAX_ARGS + 1] = {script};
+    if (!find(PYTHON, "", python) || !find(SCRIPTS, args[0], script))
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "%s cannot run here: tools/setup --bench", args[0]);
+    for (size_t i = 1; i < MAX_ARGS && args[i]; i++)
+        all[i] = args[i];
+    TD_TRY(td_bench_file("log", peer->child.log, info));
+    return td_cli_child_start_other(python, all, peer->child.log,
+                                    &peer->child.pid, info);
+}
+
+td_err td_bench_peer_start(const char *const *args, td_bench_peer *ret_peer,
+                           td_errinfo *info)
+{
+    td_bench_peer peer = {0};
+    td_err err = start(args, &peer, info);
+    if (err == TD_OK) err = td_bench_child_ready(&peer.child, info);
+    if (err != TD_OK) {
+        td_bench_child_end(&peer.child);
+        return err;
+    }
+    *ret_peer = peer;
+    return TD_OK;
+}
+
+td_err td_bench_peer_block(td_bench_peer *peer, double *ret_values,
+                           size_t count, td_errinfo *info)
+{
+    char line[TD_BENCH_LINE_BYTES];
+    (void)kill(peer->child.pid, SIGUSR1);
+    TD_TRY(td_bench_child_line(&peer->child, ++peer->blocks, line, info));
+    char *at = line;
+    for (size_t i = 0; i < count; i++) {
+        char *end;
+        ret_values[i] = strtod(at, &end);
+        if (end == at) return td_fail(info, TD_ERR_IO, "the peer: %s", line);
+        at = end;
+    }
+    return TD_OK;
+}

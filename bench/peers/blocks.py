@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a peer takes part: it says when it is ready, then runs a block and prints
+its numbers for each SIGUSR1, until it is told to end."""
+
+import signal
+
+ENDS = {signal.SIGINT, signal.SIGTERM}
+
+
+def hold_signals():
+    """To be called before any thread starts: signals are waited for."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, ENDS | {signal.SIGUSR1})
+
+
+def run_blocks(block):
+    print("ready", flush=True)
+    while signal.sigwait(ENDS | {signal.SIGUSR1}) == signal.SIGUSR1:
+        print(*(f"{number:.9g}" for number in block()), flush=True)
+
+
+def quantile(values, fraction):
+    """Of sorted values."""
+    return values[min(len(values) - 1, int(fraction * len(values)))]
