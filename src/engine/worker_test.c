@@ -21,7 +21,7 @@
 #define MOST 8
 
 // What tests/worker/echo.c does for the first value of a state.
-enum { DIES = 1001, HANGS, FAILS, GARBAGE, NO_ROWS, NOT_FINITE, PRINTS };
+enum { DIES = 1001, HANGS, FAILS, GARBAGE, NO_ROWS, NOT_FINITE, PRINTS, LIES };
 
 static const char *command[3] = {TD_WORKER_ECHO};
 static td_engine_worker_settings settings = {
@@ -83,6 +83,13 @@ static int setup_together(void **state)
     (void)state;
     td_event_init(&done_event);
     return open_engine("together", 60 * TD_NS_PER_S);
+}
+
+static int setup_lies(void **state)
+{
+    (void)state;
+    td_event_init(&done_event);
+    return open_engine("lies", 60 * TD_NS_PER_S);
 }
 
 static int setup_impatient(void **state)
@@ -309,6 +316,15 @@ static void garbage_in_the_results_ends_it(void **state)
     assert_int_equal(run_one(&one, 1), TD_OK);
 }
 
+static void it_cannot_have_taken_longer_than_it_took(void **state)
+{
+    (void)state;
+    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    assert_int_equal(run_one(&one, LIES), TD_OK);
+    int64_t passed_ns = td_clock_now_ns(&td_clock_monotonic) - start_ns;
+    assert_true(one.batch.service_ns <= passed_ns);
+}
+
 static void a_member_that_fails_fails_alone(void **state)
 {
     (void)state;
@@ -423,6 +439,7 @@ int main(void)
         TEST_WITH(those_who_shared_a_batch_are_cleared_one_by_one,
                   setup_together),
         TEST(garbage_in_the_results_ends_it),
+        TEST_WITH(it_cannot_have_taken_longer_than_it_took, setup_lies),
         TEST(a_member_that_fails_fails_alone),
         cmocka_unit_test_teardown(a_start_that_fails_says_why, teardown),
         cmocka_unit_test_teardown(what_the_manifest_leaves_open_the_worker_says,

@@ -9,9 +9,10 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { DIES = 1001, HANGS, FAILS, GARBAGE, NO_ROWS, NOT_FINITE, PRINTS };
+enum { DIES = 1001, HANGS, FAILS, GARBAGE, NO_ROWS, NOT_FINITE, PRINTS, LIES };
 
-static int together; // does not say which member it is at
+static int64_t service_ns; // what it says it took
+static int together;       // does not say which member it is at
 
 static void answer_state(td_worker *worker, uint32_t member, const float *state)
 {
@@ -63,6 +64,9 @@ static void misbehave(td_worker *worker, uint32_t member, int how)
         (void)printf("one line\nand another\n");
         (void)fflush(stdout);
         break;
+    case LIES:
+        service_ns = INT64_MAX;
+        break;
     default:
         break;
     }
@@ -100,7 +104,7 @@ static int begin(td_worker *worker, const char *how)
     if (strcmp(how, "garbage") == 0) memset(&spec, 0xff, sizeof spec);
     if (strcmp(how, "other") == 0) spec.chunk_rows++;
     if (td_worker_say(worker, &spec, &info) != TD_OK) return 0;
-    td_worker_ready(worker, 0);
+    td_worker_ready(worker, strcmp(how, "lies") == 0 ? INT64_MAX : 0);
     return 1;
 }
 
@@ -123,7 +127,7 @@ int main(int argc, char **argv)
         uint32_t count = batch->count;
         for (uint32_t i = 0; i < count; i++)
             answer(worker, batch, i);
-        td_worker_done(worker, 0);
+        td_worker_done(worker, service_ns);
     }
     td_worker_close(worker);
     return 0;

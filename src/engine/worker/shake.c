@@ -26,18 +26,18 @@ static td_err make_ring(td_engine_worker_self *self,
 static void come_up(td_engine_worker_self *self, int64_t warm_ns)
 {
     pthread_mutex_lock(&self->lock);
-    double took_s =
-        (double)(td_clock_now_ns(&td_clock_monotonic) - self->watch.since_ns) /
-        (double)TD_NS_PER_S;
-    td_engine_worker_watch_came_up(
-        &self->watch, td_clock_now_ns(&td_clock_monotonic), warm_ns);
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t took_ns = now_ns - self->watch.since_ns;
+    if (warm_ns > took_ns) warm_ns = took_ns; // it cannot be
+    td_engine_worker_watch_came_up(&self->watch, now_ns, warm_ns);
     td_engine_worker_set_health(self);
     for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
         atomic_store(&self->slots[i].lost, false);
     self->opened = true;
     pthread_cond_broadcast(&self->known);
     pthread_mutex_unlock(&self->lock);
-    td_log_text(TD_LOG_INFO, "%s: ready after %.1f s", self->name, took_s);
+    td_log_text(TD_LOG_INFO, "%s: ready after %.1f s", self->name,
+                (double)took_ns / (double)TD_NS_PER_S);
 }
 
 td_err td_engine_worker_shake(td_engine_worker_self *self, td_errinfo *info)

@@ -185,8 +185,10 @@ static void take_answer(td_engine_worker_self *self,
         give_up(self, TD_ERR_FORMAT, "answered with nonsense");
         return;
     }
+    int64_t passed_ns = seen_ns - slot->rung_ns;
+    if (service_ns > passed_ns) service_ns = passed_ns; // it cannot be
     if (slot->found_idle)
-        td_hist_record(&self->beyond_ns, seen_ns - slot->rung_ns - service_ns);
+        td_hist_record(&self->beyond_ns, passed_ns - service_ns);
     slot->batch->service_ns += service_ns;
     pthread_mutex_lock(&self->lock);
     td_engine_worker_watch_answered(&self->watch, seen_ns, service_ns);
