@@ -108,10 +108,9 @@ static void print_manifest(const td_bench_setup *setup, const char *endpoint,
                    "    actions: %s\n"
                    "    cameras: %s\n"
                    "    chunk: %d\n"
-                   "    max_batch: %lld
-                   ",
-                   (long long)setup->fps,
-                   endpoint, setup->link == TD_BENCH_SHM ? "true" : "false",
+                   "    max_batch: %lld\n",
+                   (long long)setup->fps, endpoint,
+                   setup->link == TD_BENCH_SHM ? "true" : "false",
                    (long long)(setup->capacity ? setup->capacity : 256), engine,
                    joints, cameras, TD_BENCH_ROWS,
                    (long long)(setup->max_batch ? setup->max_batch : 8));
