@@ -35,10 +35,29 @@ static td_err gate_submit(td_engine *engine, td_engine_batch *batch,
     return TD_OK;
 }
 
+static td_engine_health gate_health(const td_engine *engine)
+{
+    const gate *g = (const gate *)engine;
+    return (td_engine_health)atomic_load(&g->health);
+}
+
+static void gate_warm(td_engine *engine)
+{
+    gate *g = (gate *)engine;
+    atomic_fetch_add(&g->warmed, 1);
+    td_event_signal(g->wake);
+}
+
 static const td_engine_ops gate_ops = {
     .name = "gate", .spec = gate_spec, .submit = gate_submit};
+static const td_engine_ops telling_gate_ops = {.name = "gate",
+                                               .spec = gate_spec,
+                                               .submit = gate_submit,
+                                               .health = gate_health,
+                                               .warm = gate_warm};
 
-void gate_finish(gate *g, td_err status)
+// NULL: all clients.
+static void finish(gate *g, const char *client, td_err status)
 {
     td_engine_batch *batch = atomic_exchange(&g->batch, NULL);
     td_engine_done done = g->done;
@@ -47,9 +66,33 @@ void gate_finish(gate *g, td_err status)
         td_engine_item *item = batch->items[i];
         memset(item->actions, 0, ROWS * ACTIONS * sizeof(float));
         item->rows = ROWS;
-        item->status = status;
+        bool meant = !client || td_wire_text_is(item->obs->client, client);
+        item->status = meant ? status : TD_OK;
     }
     done(g->user, batch);
+}
+
+void gate_finish(gate *g, td_err status)
+{
+    finish(g, NULL, status);
+}
+
+void gate_finish_one(gate *g, const char *client, td_err status)
+{
+    finish(g, client, status);
+}
+
+uint32_t gate_batch_size(gate *g)
+{
+    const td_engine_batch *batch = atomic_load(&g->batch);
+    return batch ? batch->count : 0;
+}
+
+void gate_open(world *w, gate *g)
+{
+    g->base.ops = g->tells ? &telling_gate_ops : &gate_ops;
+    g->spec = td_engine_synthetic_model_spec(w->model);
+    g->wake = &w->wake;
 }
 
 static void fill_model(td_engine_synthetic_settings *settings)
@@ -163,9 +206,7 @@ void world_open(world *w)
 void world_open_gated(world *w)
 {
     make_model(w);
-    w->gate.base.ops = &gate_ops;
-    w->gate.spec = td_engine_synthetic_model_spec(w->model);
-    w->gate.wake = &w->wake;
+    gate_open(w, &w->gate);
     open_with(w, &w->gate.base);
 }
 

@@ -46,7 +46,10 @@ typedef struct gate {
     td_engine base;
     const td_engine_spec *spec;
     td_event *wake;
+    bool tells;           // its health, and takes hints
     _Atomic bool refuses; // BUSY, whatever comes
+    _Atomic int health;
+    _Atomic uint32_t warmed; // hints that it was given
     _Atomic(td_engine_batch *) batch;
     td_engine_done done;
     void *user;
@@ -97,6 +100,10 @@ td_server_counts world_counts(world *w);
 
 // Runs the gate's batch to its end. All its members end with `status`.
 void gate_finish(gate *g, td_err status);
+// Only the member of this client does, the others with OK.
+void gate_finish_one(gate *g, const char *client, td_err status);
+uint32_t gate_batch_size(gate *g); // 0: none runs
+void gate_open(world *w, gate *g);
 
 // A client with its token, not attached.
 client *client_open(world *w, size_t index, const char *id, uint64_t boot);

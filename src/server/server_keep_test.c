@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// What is kept for whom, and for how long: clients that fall silent, answers
+// that were missed.
+#include "server/server_fixture.h"
+
+#include <stdatomic.h>
+
+static client *attached(world *w, const char *id)
+{
+    client *c = client_open(w, 0, id, 1);
+    assert_true(client_attach(c, "gpu-1"));
+    return c;
+}
+
+// Opens with a device that takes 20 ms of silence for an absence.
+static td_server_device *open_impatient(world *w)
+{
+    td_server_device_settings settings = td_server_device_defaults;
+    td_server_device *device = NULL;
+    settings.clients = MAX_CLIENTS;
+    settings.cadence.gone_ns = 20 * TD_NS_PER_MS;
+    settings.cadence.wake_ahead_ns = 0;
+    settings.cadence.wake_samples = 1;
+    assert_int_equal(td_server_device_open(&settings, &device, NULL), TD_OK);
+    w->config.device = device;
+    return device;
+}
+
+static bool one_is_gone(world *w)
+{
+    return w->report.counts.gone == 1 && w->report.clients == 0;
+}
+
+static void a_silent_client_that_lives_comes_back_by_sending(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    assert_int_equal(client_hear(c)->ident.seq, 1);
+    world_until(w, one_is_gone);
+    assert_true(client_matched(c)); // the server still listens
+    client_send_seq(c, 2);
+    assert_int_equal(client_hear(c)->ident.seq, 2);
+    assert_int_equal(c->answer.error_code.size, 0);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.attached, 2);
+    assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 2);
+    world_close(w);
+    td_server_device_close(device);
+}
+
+static void a_silent_client_comes_back_by_attaching(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    world_until(w, one_is_gone);
+    assert_true(client_attach(c, "gpu-1"));
+    client_send_seq(c, 1);
+    assert_int_equal(client_hear(c)->ident.seq, 1);
+    world_close(w);
+    td_server_device_close(device);
+}
+
+static void a_place_that_was_given_away_is_refused_by_reason(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    w->config.settings.capacity = 1;
+    world_open_gated(w);
+    client *c = attached(w, "arm-0");
+    world_until(w, one_is_gone);
+    client *quick = client_open(w, 1, "arm-1", 1);
+    assert_true(client_attach(quick, "gpu-1"));
+    client_send_seq(quick, 1); // one that runs is not silent
+    world_until(w, is_running_one);
+    client_send_seq(c, 1);
+    assert_true(td_wire_text_is(client_hear(c)->error_code, "DENIED"));
+    assert_int_equal(c->answer.ident.seq, 1);
+    gate_finish(&w->gate, TD_OK);
+    (void)client_hear(quick);
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_REFUSED], 1);
+    world_close(w);
+    td_server_device_close(device);
+}
+
+static bool is_unmatched(world *w)
+{
+    return !client_matched(&w->clients[1]);
+}
+
+static void a_silent_client_that_dies_is_forgotten(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    client *witness = client_open(w, 1, "arm-0", 2);
+    world_until(w, one_is_gone);
+    assert_true(client_matched(witness));
+    client_close(c);
+    world_until(w, is_unmatched);
+    world_close(w);
+    td_server_device_close(device);
+}
+
+static bool was_warmed(world *w)
+{
+    return atomic_load(&w->gate.warmed) > 0;
+}
+
+static void an_engine_is_warmed_for_who_is_expected(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    w->gate.tells = true;
+    world_open_gated(w);
+    client *c = attached(w, "arm-0");
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        client_send_seq(c, seq);
+        world_until(w, is_running_one);
+        gate_finish(&w->gate, TD_OK);
+        (void)client_hear(c);
+    }
+    world_until(w, was_warmed);
+    assert_false(is_running_one(w)); // and nothing runs that is not there
+    assert_true(world_counts(w).expected > 0);
+    world_close(w);
+    td_server_device_close(device);
+}
+
+static bool nobody_is_here(world *w)
+{
+    return w->report.clients == 0;
+}
+
+static void who_is_no_longer_allowed_is_let_go(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    td_server_settings settings = w->config.settings;
+    settings.accept_unknown = false;
+    assert_int_equal(td_server_use(w->server, &settings, &w->config.model),
+                     TD_OK);
+    world_until(w, nobody_is_here);
+    assert_false(client_attach(c, "gpu-1"));
+    assert_int_equal(
+        td_server_use(w->server, &w->config.settings, &w->config.model), TD_OK);
+    assert_true(client_attach(c, "gpu-1"));
+}
+
+static td_wire_obs asking(client *c, uint64_t seq, uint64_t missed)
+{
+    td_wire_obs obs = client_obs(c, seq);
+    obs.state = (td_wire_tensor){0};
+    obs.image_count = 0;
+    obs.has_again = true;
+    obs.again = missed;
+    return obs;
+}
+
+static void assert_is_the_models_answer(client *c, uint64_t seq)
+{
+    float expected[ROWS * ACTIONS];
+    const td_wire_obs obs = client_obs(c, seq);
+    const td_wire_action *answer = client_hear(c);
+    td_engine_synthetic_model_answer(c->world->model, c->state, obs.cursor,
+                                     expected);
+    assert_int_equal(answer->error_code.size, 0);
+    assert_int_equal(answer->ident.seq, seq);
+    assert_int_equal(answer->actions.size, sizeof expected);
+    assert_memory_equal(answer->actions.data, expected, sizeof expected);
+}
+
+static void a_missed_chunk_is_sent_again(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    assert_is_the_models_answer(c, 1);
+    uint64_t chunk_id = c->answer.chunk_id;
+    for (uint64_t seq = 2; seq <= 3; seq++) {
+        td_wire_obs obs = asking(c, seq, 1);
+        client_send(c, &obs);
+        assert_is_the_models_answer(c, 1);
+        assert_int_equal(c->answer.chunk_id, chunk_id);
+        assert_int_equal(c->answer.superseded_count, 1);
+        assert_int_equal(c->answer.superseded[0], seq);
+    }
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.kept_chunk_hits, 2);
+    assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 3);
+}
+
+// The chunk was missed and a newer episode has begun.
+static void a_missed_chunk_is_gone_with_its_episode(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    assert_is_the_models_answer(c, 1);
+    td_wire_obs obs = asking(c, 2, 1);
+    obs.ident.episode = 2;
+    client_send(c, &obs);
+    assert_true(td_wire_text_is(client_hear(c)->error_code, "NOTFOUND"));
+    assert_int_equal(world_counts(w).again_misses, 1);
+}
+
+static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
+{
+    world *w = *state;
+    w->settings.rtc = true;
+    w->config.model.prefix_bytes = 1 << 20;
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    assert_is_the_models_answer(c, 1);
+    const float promised[ACTIONS] = {0};
+    td_wire_obs obs = asking(c, 2, 1);
+    obs.has_rtc = true; // what it continues has changed
+    obs.rtc_prefix = (td_wire_tensor){.dtype = TD_WIRE_F32,
+                                      .rank = 2,
+                                      .shape = {1, ACTIONS},
+                                      .data = promised,
+                                      .size = sizeof promised};
+    client_send(c, &obs);
+    assert_is_the_models_answer(c, 1);
+    world_until(w, is_idle);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.prefix_hits, 1);
+    assert_int_equal(counts.prefixes.kept, 1);
+    assert_int_equal(counts.prefixes.present, 1);
+    client_send_seq(c, 3);
+    assert_is_the_models_answer(c, 3);
+    world_until(w, is_idle);
+    assert_int_equal(world_counts(w).prefixes.kept, 2);
+}
+
+static bool one_waits(world *w)
+{
+    return w->report.counts.outcomes[TD_SERVER_WAITING] == 1;
+}
+
+static void without_precompute_nothing_runs_until_asked(void **state)
+{
+    world *w = *state;
+    w->config.model.precompute = false;
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    world_until(w, one_waits);
+    td_wire_obs obs = asking(c, 2, 1);
+    client_send(c, &obs);
+    assert_is_the_models_answer(c, 1);
+    world_until(w, is_idle);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 1);
+    assert_int_equal(counts.outcomes[TD_SERVER_SUPERSEDED], 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        WORLD_TEST(a_silent_client_that_lives_comes_back_by_sending),
+        WORLD_TEST(a_silent_client_comes_back_by_attaching),
+        WORLD_TEST(a_place_that_was_given_away_is_refused_by_reason),
+        WORLD_TEST(a_silent_client_that_dies_is_forgotten),
+        WORLD_TEST(an_engine_is_warmed_for_who_is_expected),
+        WORLD_TEST(who_is_no_longer_allowed_is_let_go),
+        WORLD_TEST(a_missed_chunk_is_sent_again),
+        WORLD_TEST(a_missed_chunk_is_gone_with_its_episode),
+        WORLD_TEST(a_kept_prefix_is_decoded_without_being_made_again),
+        WORLD_TEST(without_precompute_nothing_runs_until_asked),
+    };
+    return cmocka_run_group_tests_name("server/server_keep", tests, NULL, NULL);
+}
