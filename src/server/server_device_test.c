@@ -3,6 +3,8 @@
 // and the passing of time.
 #include "server/server_fixture.h"
 
+#include "sched/share.h"
+
 #include <stdatomic.h>
 #include <string.h>
 
@@ -161,7 +163,7 @@ static client *attached_to_second(world *w, size_t index, const char *id)
 {
     const char *model = w->config.route.model;
     w->config.route.model = "smolvla";
-    client *c = client_open(w, index, id, 1);
+    client *c = client_open(w, index, id, 2);
     assert_true(client_attach(c, "gpu-2"));
     w->config.route.model = model;
     return c;

@@ -57,7 +57,7 @@ static const td_engine_ops telling_gate_ops = {.name = "gate",
                                                .warm = gate_warm};
 
 // NULL: all clients.
-static void finish(gate *g, const char *client, td_err status)
+static void finish(gate *g, const char *id, td_err status)
 {
     td_engine_batch *batch = atomic_exchange(&g->batch, NULL);
     td_engine_done done = g->done;
@@ -66,7 +66,7 @@ static void finish(gate *g, const char *client, td_err status)
         td_engine_item *item = batch->items[i];
         memset(item->actions, 0, ROWS * ACTIONS * sizeof(float));
         item->rows = ROWS;
-        bool meant = !client || td_wire_text_is(item->obs->client, client);
+        bool meant = !id || td_wire_text_is(item->obs->client, id);
         item->status = meant ? status : TD_OK;
     }
     done(g->user, batch);
@@ -77,9 +77,9 @@ void gate_finish(gate *g, td_err status)
     finish(g, NULL, status);
 }
 
-void gate_finish_one(gate *g, const char *client, td_err status)
+void gate_finish_one(gate *g, const char *id, td_err status)
 {
-    finish(g, client, status);
+    finish(g, id, status);
 }
 
 uint32_t gate_batch_size(gate *g)
@@ -178,7 +178,7 @@ static td_engine_config engine_config(const world *w)
                               .settings = &w->settings};
 }
 
-static void open_with(world *w, td_engine *engine)
+void world_open_with(world *w, td_engine *engine)
 {
     td_errinfo info = {.text = ""};
     if (td_server_open(w->net, engine, &w->config, &w->server, &info) != TD_OK)
@@ -200,14 +200,14 @@ void world_open(world *w)
     if (!w->engine)
         assert_int_equal(td_engine_open("synthetic", &config, &w->engine, NULL),
                          TD_OK);
-    open_with(w, w->engine);
+    world_open_with(w, w->engine);
 }
 
 void world_open_gated(world *w)
 {
     make_model(w);
     gate_open(w, &w->gate);
-    open_with(w, &w->gate.base);
+    world_open_with(w, &w->gate.base);
 }
 
 void world_close(world *w)

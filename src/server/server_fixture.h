@@ -86,6 +86,8 @@ int world_teardown(void **state);
 // Opens the server with world.config, over the synthetic engine or the gate.
 void world_open(world *w);
 void world_open_gated(world *w);
+// Over this engine, which is borrowed until it is closed.
+void world_open_with(world *w, td_engine *engine);
 void world_close(world *w);
 
 // Waits until `is_so`, at most 30 s.
@@ -101,7 +103,7 @@ td_server_counts world_counts(world *w);
 // Runs the gate's batch to its end. All its members end with `status`.
 void gate_finish(gate *g, td_err status);
 // Only the member of this client does, the others with OK.
-void gate_finish_one(gate *g, const char *client, td_err status);
+void gate_finish_one(gate *g, const char *id, td_err status);
 uint32_t gate_batch_size(gate *g); // 0: none runs
 void gate_open(world *w, gate *g);
 

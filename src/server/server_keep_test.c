@@ -212,12 +212,76 @@ static void a_missed_chunk_is_gone_with_its_episode(void **state)
     assert_int_equal(world_counts(w).again_misses, 1);
 }
 
+// The synthetic engine, which says that it can do real-time chunking, and
+// counts the halves that it runs.
+typedef struct halves {
+    td_engine base;
+    td_engine *inner;
+    td_engine_spec spec;
+    _Atomic uint32_t wholes, prefixes, decodes, drops;
+} halves;
+
+static const td_engine_spec *halves_spec(const td_engine *engine)
+{
+    return &((const halves *)engine)->spec;
+}
+
+static td_err halves_submit(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    halves *h = (halves *)engine;
+    atomic_fetch_add(&h->wholes, 1);
+    return h->inner->ops->submit(h->inner, batch, done, user);
+}
+
+static td_err halves_prefix(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    halves *h = (halves *)engine;
+    atomic_fetch_add(&h->prefixes, 1);
+    return h->inner->ops->prefix(h->inner, batch, done, user);
+}
+
+static td_err halves_decode(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    halves *h = (halves *)engine;
+    atomic_fetch_add(&h->decodes, 1);
+    return h->inner->ops->decode(h->inner, batch, done, user);
+}
+
+static void halves_drop(td_engine *engine, td_engine_prefix *prefix)
+{
+    halves *h = (halves *)engine;
+    atomic_fetch_add(&h->drops, 1);
+    h->inner->ops->drop(h->inner, prefix);
+}
+
+static const td_engine_ops halves_ops = {.name = "halves",
+                                         .spec = halves_spec,
+                                         .submit = halves_submit,
+                                         .prefix = halves_prefix,
+                                         .decode = halves_decode,
+                                         .drop = halves_drop};
+
+static halves *open_halves(world *w)
+{
+    static halves h;
+    world_open(w); // makes the engine and the model
+    world_close(w);
+    h = (halves){.base = {&halves_ops},
+                 .inner = w->engine,
+                 .spec = *w->engine->ops->spec(w->engine)};
+    h.spec.rtc = true;
+    world_open_with(w, &h.base);
+    return &h;
+}
+
 static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
 {
     world *w = *state;
-    w->settings.rtc = true;
     w->config.model.prefix_bytes = 1 << 20;
-    world_open(w);
+    halves *h = open_halves(w);
     client *c = attached(w, "arm-0");
     client_send_seq(c, 1);
     assert_is_the_models_answer(c, 1);
@@ -240,6 +304,11 @@ static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
     assert_is_the_models_answer(c, 3);
     world_until(w, is_idle);
     assert_int_equal(world_counts(w).prefixes.kept, 2);
+    assert_int_equal(atomic_load(&h->wholes), 0);
+    assert_int_equal(atomic_load(&h->prefixes), 2);
+    assert_int_equal(atomic_load(&h->decodes), 3);
+    world_close(w);
+    assert_int_equal(atomic_load(&h->drops), 2); // each once
 }
 
 static bool one_waits(world *w)

@@ -61,26 +61,24 @@ static void a_device_has_room_for_the_servers_that_share_it(void **state)
 {
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = parsed(
-        HEAD
-        "scheduling:\n"
-        "  queue: {size: 7, ttl_ms: 2.5, overflow: reject_newest, "
-        "retries: 2, backoff_ms: 1}\n"
-        "  cadence: {gone_s: 3, wake_ahead_ms: 4}\n"
-        "  flush: {most: 3, wait_ms: 6}\n"
-        "server:\n" ENTRY(
-            "x",
-            "cuda:0") ", accept_unknown: true, "
-                      "capacity: 10}\n" ENTRY("y", "cpu") ", accept_unknown: "
-                                                          "true}\n" ENTRY(
-                                                              "z",
-                                                              "cuda:0") ", "
-                                                                        "accept"
-                                                                        "_unkno"
-                                                                        "wn: "
-                                                                        "true, "
-                                                                        "capaci"
-                                                                        "ty: "
-                                                                        "5}\n");
+        HEAD "scheduling:\n"
+             "  queue: {size: 7, ttl_ms: 2.5, overflow: reject_newest, "
+             "retries: 2, backoff_ms: 1}\n"
+             "  cadence: {gone_s: 3, wake_ahead_ms: 4}\n"
+             "  flush: {most: 3, wait_ms: 6}\n"
+             "server:\n" ENTRY(
+                 "x", "cuda:0") ", accept_unknown: true, "
+                                "capacity: 10}\n" ENTRY(
+                                    "y", "cpu") ", accept_unknown: "
+                                                "true}\n" ENTRY(
+                                                    "z", "cuda:0") ", "
+                                                                   "accept"
+                                                                   "_unkno"
+                                                                   "wn: "
+                                                                   "true, "
+                                                                   "capaci"
+                                                                   "ty: "
+                                                                   "5}\n");
     td_sched_policy policy;
     td_server_plugin *plugin = NULL;
     assert_int_equal(td_server_settings_policy(&manifest->scheduling, &policy,
