@@ -175,10 +175,17 @@ static void what_is_on_its_way_is_not_made_twice(void **state)
     assert_int_equal(house_run_next(h), 0);
 }
 
+static void only_when_asked(house *h)
+{
+    td_server_model_settings how = td_server_model_defaults;
+    how.precompute = false;
+    td_server_core_use(h->core, &h->settings, &how);
+}
+
 static void without_computing_ahead_nothing_runs_until_asked(void **state)
 {
     house *h = *state;
-    td_server_core_use(h->core, &h->settings, false);
+    only_when_asked(h);
     uint32_t client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     assert_int_equal(house_taken(h, client, 1, 0, 2), 1); // the newest alone
@@ -198,7 +205,7 @@ static void without_computing_ahead_nothing_runs_until_asked(void **state)
 static void what_was_never_asked_for_goes_with_its_client(void **state)
 {
     house *h = *state;
-    td_server_core_use(h->core, &h->settings, false);
+    only_when_asked(h);
     uint32_t client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     uint32_t number;

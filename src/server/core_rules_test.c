@@ -164,7 +164,7 @@ static void a_client_does_not_take_over_by_shouting(void **state)
     house *h = *state;
     h->settings.clients = allowed;
     h->settings.client_count = TD_COUNT_OF(allowed);
-    td_server_core_use(h->core, &h->settings, true);
+    td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
     one_by_one(h);
     uint32_t loud = house_attached(h, "arm-0", 1);
     uint32_t entitled = house_attached(h, "arm-1", 1);
@@ -190,7 +190,7 @@ static void what_a_client_is_allowed_can_be_changed(void **state)
     uint32_t quiet = house_attached(h, "arm-1", 1);
     h->settings.clients = allowed;
     h->settings.client_count = TD_COUNT_OF(allowed);
-    td_server_core_use(h->core, &h->settings, true);
+    td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
     assert_true(td_server_core_allows(h->core, loud));
     td_wire_obs obs = of_seq(1);
     obs.urgency = 1;
@@ -200,7 +200,7 @@ static void what_a_client_is_allowed_can_be_changed(void **state)
     send(h, quiet, &obs);
     assert_next(h, 2);
     h->settings.client_count = 1;
-    td_server_core_use(h->core, &h->settings, true);
+    td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
     assert_false(td_server_core_allows(h->core, quiet));
 }
 
