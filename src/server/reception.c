@@ -20,6 +20,7 @@ static void reply_status(td_server *server, td_net_request *query,
     td_wire_status *status = malloc(sizeof *status);
     if (!status) return;
     pthread_mutex_lock(&server->device->lock);
+    (void)td_server_run_health_locked(server);
     td_server_core_status(server->core, status);
     pthread_mutex_unlock(&server->device->lock);
     status->has_attach = is_attach;
@@ -160,6 +161,7 @@ static td_err attach_core(td_server *server, const td_wire_attach *attach,
 {
     td_server_dropped dropped;
     pthread_mutex_lock(&server->device->lock);
+    (void)td_server_run_health_locked(server);
     td_err err = td_server_core_attach(server->core,
                                        td_clock_now_ns(&td_clock_monotonic),
                                        attach, ret_number, &dropped, info);

@@ -16,6 +16,24 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
+td_wire_server_state td_server_run_state(td_engine_health health)
+{
+    static const td_wire_server_state states[] = {
+        [TD_ENGINE_READY] = TD_WIRE_READY,
+        [TD_ENGINE_WARMING] = TD_WIRE_WARMING,
+        [TD_ENGINE_BROKEN] = TD_WIRE_DEGRADED,
+    };
+    return states[health];
+}
+
+td_engine_health td_server_run_health_locked(td_server *server)
+{
+    td_engine_health health = td_engine_health_of(server->engine);
+    if (!atomic_load(&server->draining) && !server->stopping)
+        td_server_core_set_state(server->core, td_server_run_state(health));
+    return health;
+}
+
 static const char *health_text(td_engine_health health)
 {
     return health == TD_ENGINE_BROKEN

@@ -106,25 +106,19 @@ static void say_health(td_server *server, td_engine_health health,
 // What the engine's health makes of the server, and of what waits.
 static void look_at_engine(td_server *server)
 {
-    static const td_wire_server_state states[] = {
-        [TD_ENGINE_READY] = TD_WIRE_READY,
-        [TD_ENGINE_WARMING] = TD_WIRE_WARMING,
-        [TD_ENGINE_BROKEN] = TD_WIRE_DEGRADED,
-    };
-    td_engine_health health = td_engine_health_of(server->engine);
     pthread_mutex_lock(&server->device->lock);
-    if (!atomic_load(&server->draining))
-        td_server_core_set_state(server->core, states[health]);
+    td_engine_health health = td_server_run_health_locked(server);
     td_server_run_give_up_locked(server);
     pthread_mutex_unlock(&server->device->lock);
+    td_wire_server_state state = td_server_run_state(health);
     bool changed = health != server->health;
-    if (changed) say_health(server, health, states[health]);
+    if (changed) say_health(server, health, state);
     server->was_ready |= health == TD_ENGINE_READY;
     server->health = health;
     if (!changed) return;
     td_log_text(health == TD_ENGINE_READY ? TD_LOG_INFO : TD_LOG_WARN,
                 "server: %s is %s", server->id,
-                td_wire_server_state_name(states[health]));
+                td_wire_server_state_name(state));
 }
 
 static void put_metrics(td_server *server, int64_t now_ns)

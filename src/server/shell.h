@@ -202,6 +202,10 @@ td_server_run *td_server_run_form_locked(td_server_device *device);
 void td_server_run_start(td_server_run *runs);
 // Starts what time has made due. Loop's thread.
 void td_server_run_look(td_server_device *device);
+// What an engine's health makes of its server.
+td_wire_server_state td_server_run_state(td_engine_health health);
+// The engine's health, which the core's state follows unless it drains.
+td_engine_health td_server_run_health_locked(td_server *server);
 // CLOSED, with why, while the engine is not there or the server drains. Any
 // thread.
 TD_NODISCARD td_err td_server_run_ready(const td_server *server,
