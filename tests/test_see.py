@@ -2,18 +2,22 @@
 """What a server shows of itself over HTTP, read as others read it."""
 
 import json
+import os
 import pathlib
 import re
 import signal
 import socket
+import sys
 import threading
 import types
 import urllib.error
 import urllib.request
 
+import numpy as np
 import pytest
+from outside_client import Client, tensor
 from prometheus_client.parser import text_string_to_metric_families
-from scene import manifest
+from scene import IMAGES, JOINTS, ROUTE, manifest
 from tendon_process import wait_until
 
 ROOT = pathlib.Path(__file__).parents[1]
@@ -84,6 +88,9 @@ def start(house, name="server", admin=None, **changes):
     port = free_port()
     content = manifest(house.endpoint, **changes)
     content["admin"] = {"port": port} | (admin or {})
+    engine = content["server"][0]["engine"]
+    if engine["kind"] == "worker":
+        del engine["latency"]  # the synthetic one's
     return house.start(name, "serve", house.write(f"{name}.yaml", content)), port
 
 
@@ -323,6 +330,38 @@ def test_readiness_goes_from_warming_to_draining(house):
     server.process.send_signal(signal.SIGTERM)
     wait_until(lambda: state() == "draining", "it drains")
     assert server.ended() == 0
+
+
+def test_an_engine_that_dies_is_seen(house, monkeypatch):
+    """Twice by the same observation, which then runs no more."""
+    own = pathlib.Path(sys.executable).parent  # its python3 has numpy
+    monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
+    house.write("policy.py", (ROOT / "tests/worker/policy.py").read_text())
+    worker = {"kind": "worker", "python": "policy.py:infer_or_not"}
+    server, port = start(house, engine=worker)
+    server.wait_line("serve: ready")
+    client = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+    client.attach("gpu-1")
+    state = tensor(np.arange(len(JOINTS), dtype=np.float32))
+
+    def kinds():
+        return [event["event"] for event in events(port)]
+
+    for deaths, code in enumerate(("CLOSED", "CLOSED", "DENIED")):
+        wait_until(
+            lambda deaths=deaths: kinds().count("engine_restarted") == deaths,
+            "the engine is there",
+        )
+        client.send(state=state, images=IMAGES, task="die")
+        assert client.receive()["error"]["code"] == code
+    life = ["engine_died", "engine_restarted"]
+    assert [kind for kind in kinds() if kind in life] == 2 * life
+    assert kinds()[-1] == "quarantined"
+    (model,) = stats(port)["models"]
+    assert model["errors"] == {"CLOSED": 2, "DENIED": 1}
+    assert model["outcomes"]["failed"] == model["counters"]["dispatch_errors"] == 3
+    family = families(port)["tendon_server_dispatch_errors"]
+    assert {s.labels["error"]: s.value for s in family.samples} == model["errors"]
 
 
 def test_a_taken_port_is_named(house):

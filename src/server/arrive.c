@@ -272,7 +272,7 @@ static td_server_request *take_mail(td_server *server, td_server_peer *peer,
     td_server_request *request = td_server_request_new(server);
     if (!request) {
         td_net_msg_free(ret_mail->msg);
-        td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+        td_server_telemetry_dropped(server);
         return NULL;
     }
     request->msg = ret_mail->msg;

@@ -17,6 +17,7 @@ void td_server_drain(td_server *server)
     (void)err;
     if (device->keeper) td_event_signal(&device->keeper->wake);
     pthread_mutex_unlock(&device->lock);
+    td_server_telemetry_event(server, TD_SERVER_EVENT_STATE, NULL, "draining");
 }
 
 bool td_server_drained(td_server *server)

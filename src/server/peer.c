@@ -57,7 +57,7 @@ static void on_obs(void *user, const td_net_sample *sample)
     int64_t arrived_ns = td_clock_now_ns(&td_clock_monotonic);
     td_net_msg *msg = NULL;
     if (td_net_keep(sample, &msg) != TD_OK) {
-        td_server_telemetry_count(peer->server, TD_SERVER_COUNT_EVENTS_DROPPED);
+        td_server_telemetry_dropped(peer->server);
         return;
     }
     bool quick = sample->whole || sample->size <= JOIN_BYTES;
@@ -72,7 +72,7 @@ static void on_reset(void *user, const td_net_sample *sample)
     td_server_peer *peer = user;
     td_net_msg *msg = NULL;
     if (td_net_keep(sample, &msg) != TD_OK) {
-        td_server_telemetry_count(peer->server, TD_SERVER_COUNT_EVENTS_DROPPED);
+        td_server_telemetry_dropped(peer->server);
         return;
     }
     pthread_mutex_lock(&peer->inbox.lock);

@@ -72,7 +72,7 @@ static void show(td_server *server, uint32_t number, const char *id)
 {
     if (td_server_stats_enter(server->stats, number, id,
                               td_clock_now_ns(&td_clock_monotonic)) != TD_OK)
-        td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+        td_server_telemetry_dropped(server);
 }
 
 // Back into its place, under the number that the core has given it.
@@ -271,7 +271,7 @@ static void take_sighting(td_server *server, const td_server_sighting *seen)
     const td_server_token *token = &seen->token;
     if (seen->alive) {
         if (td_server_tokens_add(&server->tokens, token) != TD_OK)
-            td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+            td_server_telemetry_dropped(server);
         return;
     }
     td_server_tokens_remove(&server->tokens, token);

@@ -26,7 +26,7 @@ static void on_query(void *user, td_net_request *request)
         td_event_signal(&server->wake);
         return;
     }
-    td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+    td_server_telemetry_dropped(server);
     td_net_request_free(request);
 }
 
@@ -38,7 +38,7 @@ static void on_alive(void *user, const char *key, bool alive)
     if (td_server_token_parse(key, &sighting.token) != TD_OK)
         td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_TOKENS);
     else if (td_queue_push(server->sightings, &sighting) != TD_OK)
-        td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+        td_server_telemetry_dropped(server);
     else
         td_event_signal(&server->wake);
 }
@@ -75,7 +75,7 @@ static void shut_down(td_server *server)
     pthread_mutex_lock(&server->device->lock);
     td_server_core_set_state(server->core, TD_WIRE_DRAINING);
     pthread_mutex_unlock(&server->device->lock);
-    say_state(server, TD_WIRE_DRAINING);
+    if (!server->draining) say_state(server, TD_WIRE_DRAINING);
     td_server_device_stop(server->device, server);
     (void)td_net_undeclare(server->status);
     (void)td_net_undeclare(server->watch);

@@ -266,6 +266,8 @@ void td_server_reception_close(td_server *server);
 
 // telemetry.c
 void td_server_telemetry_count(td_server *server, td_server_counter_id counter);
+// There was no room for something that came. Any thread.
+void td_server_telemetry_dropped(td_server *server);
 // printf style. Any thread; the loop tells whoever listens.
 void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
                                const char *client, const char *fmt, ...)

@@ -9,9 +9,25 @@
 
 #define WINDOW_NS (60 * TD_NS_PER_S)
 
+_Static_assert(1 + TD_SERVER_OUTCOME_COUNT + TD_SERVER_COUNTER_COUNT <=
+                   TD_WIRE_MAX_METRICS,
+               "one message holds them all");
+
 void td_server_telemetry_count(td_server *server, td_server_counter_id counter)
 {
     td_server_stats_count(server->stats, counter, TD_SERVER_NOBODY, 1);
+}
+
+void td_server_telemetry_dropped(td_server *server)
+{
+    td_server_stats *stats = server->stats;
+    td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+    uint64_t count =
+        td_server_stats_counter(stats, TD_SERVER_COUNT_EVENTS_DROPPED);
+    if ((count & (count - 1)) == 0) // so that a flood does not fill the ring
+        td_server_telemetry_event(server, TD_SERVER_EVENT_OVERFLOW, NULL,
+                                  "no room for %llu messages so far",
+                                  (unsigned long long)count);
 }
 
 void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
