@@ -154,6 +154,14 @@ def running(watch):
     return lambda: watch.count("gpu-1", "running") == 1
 
 
+def test_when_a_silent_robot_is_gone_can_change(house, client):
+    server = house.serve()
+    client().attach("gpu-1")
+    rewrite(house, server, scheduled(house.endpoint, cadence={"gone_s": 1}))
+    server.wait_line("serve: scheduling.cadence.gone_s: 1, was 10")
+    server.wait_line("server: client-1 is gone: silent for 1 s")
+
+
 def test_a_model_that_loads_is_warming(house, client):
     house.router()
     path = house.write(

@@ -111,18 +111,24 @@ static void use_entry(td_cli_entry *entry, const td_server_config *config,
     *clients = before;
 }
 
+static void use_device(td_server_device *device, const char *name,
+                       const asked *next)
+{
+    td_server_device_settings settings;
+    td_server_settings_device(next->manifest, name, &next->policy, &settings);
+    td_err err = td_server_device_use(device, &settings);
+    if (err != TD_OK)
+        td_log_text(TD_LOG_ERROR, "serve: %s: %s", name, td_err_text(err));
+}
+
 // From here on nothing can fail that was checked before.
 static void use_next(td_cli_house *house, asked *next)
 {
     size_t count = house->manifest->server_count;
     for (size_t i = 0; i < count; i++) {
         td_cli_entry *entry = &house->entries[i];
-        td_err err = TD_OK;
         if (entry->owns_device)
-            err = td_server_device_use(entry->device, &next->policy);
-        if (err != TD_OK)
-            td_log_text(TD_LOG_ERROR, "serve: %s: %s",
-                        house->manifest->server[i].device, td_err_text(err));
+            use_device(entry->device, house->manifest->server[i].device, next);
         if (next->clients[i])
             use_entry(entry, &next->configs[i], &next->clients[i]);
     }

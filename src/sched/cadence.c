@@ -26,13 +26,16 @@ struct td_sched_cadence {
     client clients[];
 };
 
+static bool makes_sense(const td_sched_cadence_settings *s)
+{
+    return s->alpha > 0 && s->alpha <= 1 && s->overdue >= 1 && s->gone_ns > 0 &&
+           s->wake_ahead_ns >= 0;
+}
+
 td_err td_sched_cadence_new(const td_sched_cadence_settings *settings,
                             uint32_t capacity, td_sched_cadence **ret_cadence)
 {
-    const td_sched_cadence_settings *s = settings;
-    if (capacity == 0 || !(s->alpha > 0 && s->alpha <= 1) ||
-        !(s->overdue >= 1) || s->gone_ns <= 0 || s->wake_ahead_ns < 0)
-        return TD_ERR_INVALID;
+    if (capacity == 0 || !makes_sense(settings)) return TD_ERR_INVALID;
     TD_AUTO(td_sched_cadence) *cadence =
         calloc(1, sizeof *cadence + capacity * sizeof cadence->clients[0]);
     if (!cadence) return TD_ERR_NOMEM;
@@ -70,6 +73,16 @@ static void plan(td_sched_cadence *cadence, uint32_t number)
         if (wake_ns < at_ns) at_ns = wake_ns;
     }
     td_sched_heap_put(&cadence->events, number, at_ns);
+}
+
+td_err td_sched_cadence_use(td_sched_cadence *cadence,
+                            const td_sched_cadence_settings *settings)
+{
+    if (!makes_sense(settings)) return TD_ERR_INVALID;
+    cadence->settings = *settings;
+    for (uint32_t i = 0; i < cadence->capacity; i++)
+        if (cadence->clients[i].here) plan(cadence, i);
+    return TD_OK;
 }
 
 void td_sched_cadence_arrived(td_sched_cadence *cadence, uint32_t number,

@@ -49,6 +49,10 @@ td_sched_cadence_new(const td_sched_cadence_settings *settings,
 void td_sched_cadence_free(td_sched_cadence *cadence);
 TD_AUTO_FREE(td_sched_cadence, td_sched_cadence_free)
 
+// Other settings from now on; what is known of the clients stays. INVALID.
+TD_NODISCARD td_err td_sched_cadence_use(
+    td_sched_cadence *cadence, const td_sched_cadence_settings *settings);
+
 void td_sched_cadence_arrived(td_sched_cadence *cadence, uint32_t number,
                               int64_t now_ns);
 

@@ -118,6 +118,24 @@ static void who_left_in_good_order_is_no_event(void **state)
     assert_int_equal(td_sched_cadence_wake_ns(cadence), TD_SCHED_NEVER_NS);
 }
 
+static void other_settings_hold_for_those_who_are_here(void **state)
+{
+    (void)state;
+    TD_AUTO(td_sched_cadence) *cadence = cadence_new();
+    td_sched_cadence_settings sooner = td_sched_cadence_defaults;
+    td_sched_cadence_event event;
+    sooner.gone_ns = 500 * MS;
+    come(cadence, 2, 3); // the last at 200 ms
+    assert_int_equal(td_sched_cadence_wake_ns(cadence), 10200 * MS);
+    assert_int_equal(td_sched_cadence_use(cadence, &sooner), TD_OK);
+    assert_int_equal(td_sched_cadence_wake_ns(cadence), 700 * MS);
+    assert_int_equal(td_sched_cadence_expected_ns(cadence, 2), 300 * MS);
+    assert_true(td_sched_cadence_next(cadence, 700 * MS, &event));
+    assert_int_equal(event.kind, TD_SCHED_CADENCE_GONE);
+    sooner.gone_ns = 0;
+    assert_int_equal(td_sched_cadence_use(cadence, &sooner), TD_ERR_INVALID);
+}
+
 static void settings_without_sense_are_refused(void **state)
 {
     (void)state;
@@ -142,6 +160,7 @@ int main(void)
         cmocka_unit_test(a_wake_up_comes_once_five_ms_before_the_next),
         cmocka_unit_test(silent_for_ten_seconds_is_gone_and_forgotten),
         cmocka_unit_test(who_left_in_good_order_is_no_event),
+        cmocka_unit_test(other_settings_hold_for_those_who_are_here),
         cmocka_unit_test(settings_without_sense_are_refused),
     };
     return cmocka_run_group_tests_name("sched/cadence", tests, NULL, NULL);

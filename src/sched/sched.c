@@ -303,6 +303,19 @@ td_err td_sched_use(td_sched *s, int64_t now_ns, const td_sched_policy *policy)
     return TD_OK;
 }
 
+td_err td_sched_rules(td_sched *s, int64_t now_ns,
+                      const td_sched_queue_settings *queue,
+                      const td_sched_batch_rule *flush)
+{
+    td_sched_settings settings = s->settings;
+    settings.queue = *queue;
+    settings.queue.size = s->settings.queue.size;
+    settings.flush = *flush;
+    TD_TRY(check(&settings, NULL));
+    s->settings = settings;
+    return td_sched_use(s, now_ns, &s->policy); // the times of those that wait
+}
+
 td_err td_sched_batching(td_sched *s, uint32_t model,
                          const td_sched_batch_rule *rule)
 {

@@ -181,6 +181,12 @@ const td_sched_batch_times *td_sched_times(const td_sched *sched,
 TD_NODISCARD td_err td_sched_use(td_sched *sched, int64_t now_ns,
                                  const td_sched_policy *policy);
 
+// Changes how requests queue, all but how many, and when BATCH_OPTIMIZED starts
+// a batch. For those that wait, too. INVALID.
+TD_NODISCARD td_err td_sched_rules(td_sched *sched, int64_t now_ns,
+                                   const td_sched_queue_settings *queue,
+                                   const td_sched_batch_rule *flush);
+
 // Changes the model's batches. INVALID.
 TD_NODISCARD td_err td_sched_batching(td_sched *sched, uint32_t model,
                                       const td_sched_batch_rule *rule);

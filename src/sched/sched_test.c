@@ -103,6 +103,31 @@ static void a_client_keeps_its_turn_when_its_oldest_is_dropped(void **state)
     assert_int_equal(run_one(sched, 0, ALL), 3);
 }
 
+static void other_rules_hold_for_those_that_wait(void **state)
+{
+    (void)state;
+    td_sched_settings settings = settings_of(TD_SCHED_MODEL_DEADLINE);
+    TD_AUTO(td_sched) *sched = sched_new(&settings);
+    uint32_t member = join(sched, 0, 0, true);
+    (void)submit_seq(sched, 0, member, 1);
+    assert_int_equal(td_sched_wake_ns(sched), 5000 * MS);
+    td_sched_queue_settings queue = settings.queue;
+    queue.ttl_ns = 20 * MS;
+    queue.size = 1; // stays as it was
+    assert_int_equal(td_sched_rules(sched, 0, &queue, &settings.flush), TD_OK);
+    (void)submit_seq(sched, 0, member, 2);
+    assert_int_equal(count_of(sched, TD_SCHED_WAITING), 2);
+    td_sched_ended ended;
+    assert_false(td_sched_drop(sched, 19 * MS, &ended));
+    assert_true(td_sched_drop(sched, 20 * MS, &ended));
+    assert_int_equal(ended.outcome, TD_SCHED_EXPIRED);
+    queue.ttl_ns = 0;
+    assert_int_equal(td_sched_rules(sched, 20 * MS, &queue, &settings.flush),
+                     TD_ERR_INVALID);
+    assert_true(td_sched_drop(sched, 20 * MS, &ended));
+    assert_int_equal(count_of(sched, TD_SCHED_EXPIRED), 2);
+}
+
 static void a_full_queue_refuses_the_newest_if_told(void **state)
 {
     (void)state;
@@ -313,6 +338,7 @@ int main(void)
         cmocka_unit_test(a_queue_runs_several_of_one_client),
         cmocka_unit_test(a_full_queue_drops_the_oldest_of_the_lowest_tier),
         cmocka_unit_test(a_client_keeps_its_turn_when_its_oldest_is_dropped),
+        cmocka_unit_test(other_rules_hold_for_those_that_wait),
         cmocka_unit_test(a_full_queue_refuses_the_newest_if_told),
         cmocka_unit_test(what_waits_too_long_expires),
         cmocka_unit_test(only_what_is_of_no_use_is_dropped),

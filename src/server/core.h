@@ -122,6 +122,10 @@ void td_server_core_use(td_server_core *core,
                         const td_server_settings *settings,
                         const td_server_model_settings *model);
 
+// What its clients' cadence means from now on. INVALID.
+TD_NODISCARD td_err td_server_core_pace(
+    td_server_core *core, const td_sched_cadence_settings *cadence);
+
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state);
 td_wire_server_state td_server_core_state(const td_server_core *core);
 

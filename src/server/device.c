@@ -31,16 +31,52 @@ void td_server_device_close(td_server_device *device)
     free(device);
 }
 
+// Nothing is woken for an engine that cannot be warmed.
+static td_sched_cadence_settings cadence_for(const td_server_device *device,
+                                             const td_engine *engine)
+{
+    td_sched_cadence_settings cadence = device->cadence;
+    if (!engine->ops->warm) cadence.wake_samples = UINT32_MAX;
+    return cadence;
+}
+
+static td_err use_locked(td_server_device *device,
+                         const td_server_device_settings *settings)
+{
+    td_sched *sched = td_server_turns_sched(device->turns);
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    TD_TRY(td_sched_use(sched, now_ns, &settings->policy));
+    TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
+    device->cadence = settings->cadence;
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++) {
+        const td_server *server = device->servers[i];
+        if (!server || !server->core) continue;
+        const td_sched_cadence_settings cadence =
+            cadence_for(device, server->engine);
+        TD_TRY(td_server_core_pace(server->core, &cadence));
+    }
+    return TD_OK;
+}
+
 td_err td_server_device_use(td_server_device *device,
-                            const td_sched_policy *policy)
+                            const td_server_device_settings *settings)
 {
     pthread_mutex_lock(&device->lock);
-    td_err err = td_sched_use(td_server_turns_sched(device->turns),
-                              td_clock_now_ns(&td_clock_monotonic), policy);
+    td_err err = use_locked(device, settings);
     // What waited may run now, or by another time.
-    if (device->keeper) td_event_signal(&device->keeper->wake);
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++)
+        if (device->servers[i]) td_event_signal(&device->servers[i]->wake);
     pthread_mutex_unlock(&device->lock);
     return err;
+}
+
+td_sched_cadence_settings td_server_device_cadence(td_server_device *device,
+                                                   const td_engine *engine)
+{
+    pthread_mutex_lock(&device->lock);
+    td_sched_cadence_settings cadence = cadence_for(device, engine);
+    pthread_mutex_unlock(&device->lock);
+    return cadence;
 }
 
 void td_server_device_counts(td_server_device *device,

@@ -50,10 +50,12 @@ td_server_device_open(const td_server_device_settings *settings,
 void td_server_device_close(td_server_device *device);
 TD_AUTO_FREE(td_server_device, td_server_device_close)
 
-// Changes how it decides, from now on; nothing that waits is lost. INVALID for
-// more tiers than it was opened with, or none. Any thread.
-TD_NODISCARD td_err td_server_device_use(td_server_device *device,
-                                         const td_sched_policy *policy);
+// Changes how it decides, from now on; nothing that waits is lost. Its room and
+// the size of its queues stay. INVALID for more tiers than it was opened with,
+// or what makes no sense; then nothing, or only a part, was changed. Any
+// thread.
+TD_NODISCARD td_err td_server_device_use(
+    td_server_device *device, const td_server_device_settings *settings);
 
 // What became of the requests of all its models. Any thread.
 void td_server_device_counts(td_server_device *device,

@@ -329,11 +329,13 @@ static void let_go(td_server *server, td_server_peer *peer)
 static void put_to_sleep(td_server *server, uint32_t number)
 {
     td_server_peer *peer = server->peers[number];
+    int64_t gone_ns =
+        td_server_device_cadence(server->device, server->engine).gone_ns;
+    double gone_s = (double)gone_ns / TD_NS_PER_S;
     td_log_text(TD_LOG_INFO, "server: %s is gone: silent for %.0f s", peer->id,
-                (double)server->device->cadence.gone_ns / TD_NS_PER_S);
-    td_server_telemetry_event(
-        server, TD_SERVER_EVENT_GONE, peer->id, "silent for %.0f s",
-        (double)server->device->cadence.gone_ns / TD_NS_PER_S);
+                gone_s);
+    td_server_telemetry_event(server, TD_SERVER_EVENT_GONE, peer->id,
+                              "silent for %.0f s", gone_s);
     if (!is_alive(server, peer) || !detach(server, peer, true)) {
         peer->leaving = true;
         return;

@@ -197,13 +197,11 @@ static td_err make_core(td_server *server, const td_server_config *config,
         .spec = server->spec,
         .turns = server->device->turns,
         .number = server->model,
-        .cadence = server->device->cadence,
+        .cadence = td_server_device_cadence(server->device, server->engine),
         .precompute = config->model.precompute,
         .prefix_age_ns = config->model.prefix_age_ns,
         .inputs = config->model.inputs,
     };
-    // Nothing is woken for an engine that cannot be warmed.
-    if (!server->engine->ops->warm) model.cadence.wake_samples = UINT32_MAX;
     if (td_engine_splits(server->engine))
         model.prefix_bytes = config->model.prefix_bytes;
     TD_TRY(td_server_core_new(&config->settings, &model, &server->core));

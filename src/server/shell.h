@@ -111,8 +111,8 @@ typedef struct td_server_line {
 } td_server_line;
 
 struct td_server_device {
-    td_sched_cadence_settings cadence;
     pthread_mutex_t lock; // guards everything below
+    td_sched_cadence_settings cadence;
     td_server_turns *turns;
     td_server *servers[TD_SCHED_MAX_MODELS]; // by their number in the turns
     td_server_line alone;                    // members of batches that failed
@@ -247,6 +247,9 @@ TD_NODISCARD td_err td_server_device_add(td_server_device *device,
                                          td_server *server,
                                          const td_server_model_settings *how,
                                          td_errinfo *info);
+// What holds for the clients of a model on this engine.
+td_sched_cadence_settings td_server_device_cadence(td_server_device *device,
+                                                   const td_engine *engine);
 // No further batch of the server's model is formed.
 void td_server_device_stop(td_server_device *device, td_server *server);
 // Nothing of it waits or runs any more.

@@ -47,6 +47,12 @@ void td_server_core_free(td_server_core *core)
     free(core);
 }
 
+td_err td_server_core_pace(td_server_core *core,
+                           const td_sched_cadence_settings *cadence)
+{
+    return td_sched_cadence_use(core->cadence, cadence);
+}
+
 void td_server_core_set_state(td_server_core *core, td_wire_server_state state)
 {
     core->state = state;
