@@ -10,6 +10,7 @@
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -105,6 +106,7 @@ static char *make_text(const td_http *http, const td_http_route *route,
     char *text = NULL;
     td_http_reply reply = {open_memstream(&text, ret_size), MHD_HTTP_OK, PLAIN};
     if (!reply.out) return NULL;
+    __fsetlocking(reply.out, FSETLOCKING_BYCALLER); // nobody else has it
     route->handle(&reply, query, http->config.user);
     bool failed = ferror(reply.out);
     if (fclose(reply.out) != 0 || failed) {

@@ -59,13 +59,15 @@ static void clean_name(const char *name, bool colon,
 // `also` is escaped beside backslash and line feed; '\0': nothing is.
 static void print_escaped(FILE *out, const char *text, char also)
 {
-    for (; *text != '\0'; text++) {
-        if (*text == '\n') {
-            fputs("\\n", out);
-            continue;
-        }
-        if (*text == '\\' || *text == also) fputc('\\', out);
-        fputc(*text, out);
+    const char special[] = {'\n', '\\', also, '\0'};
+    for (;;) {
+        size_t plain = strcspn(text, special);
+        fwrite(text, 1, plain, out);
+        text += plain;
+        if (*text == '\0') return;
+        fputc('\\', out);
+        fputc(*text == '\n' ? 'n' : *text, out);
+        text++;
     }
 }
 
@@ -90,7 +92,9 @@ static void print_label(FILE *out, char before, const char *name,
 {
     char clean[TD_PROM_MAX_NAME + 1];
     clean_name(name, false, clean);
-    fprintf(out, "%c%s=\"", before, clean);
+    fputc(before, out);
+    fputs(clean, out);
+    fputs("=\"", out);
     print_escaped(out, value, '"');
     fputc('"', out);
 }
@@ -99,7 +103,8 @@ static void print_label(FILE *out, char before, const char *name,
 static void begin_sample(td_prom *prom, const char *suffix,
                          const td_prom_label *labels, const char *le)
 {
-    fprintf(prom->out, "%s%s", prom->family, suffix);
+    fputs(prom->family, prom->out);
+    fputs(suffix, prom->out);
     char before = '{';
     for (; labels && labels->name; labels++) {
         print_label(prom->out, before, labels->name, labels->value);
