@@ -115,10 +115,24 @@ td_err td_server_peer_open(td_server *server, uint32_t number,
     return TD_OK;
 }
 
+// What came after the loop's last look goes with the client.
+static void count_unread(const td_server_peer *peer)
+{
+    const td_server_mail *mail = &peer->inbox.mail;
+    uint64_t unread = (mail->msg ? 1 : 0) + mail->skipped_count +
+                      mail->skipped_untold + mail->skipped_unnamed;
+    pthread_mutex_lock(&peer->server->device->lock);
+    for (; unread > 0; unread--)
+        td_server_core_ended(peer->server->core, peer->number,
+                             TD_SERVER_DEPARTED, 0);
+    pthread_mutex_unlock(&peer->server->device->lock);
+}
+
 void td_server_peer_close(td_server_peer *peer)
 {
     if (peer->obs) (void)td_net_undeclare(peer->obs);
     if (peer->reset) (void)td_net_undeclare(peer->reset);
+    count_unread(peer);
     if (peer->action) td_net_unpublish(peer->action);
     if (peer->inbox.mail.msg) td_net_msg_free(peer->inbox.mail.msg);
     if (peer->inbox.mail.reset) td_net_msg_free(peer->inbox.mail.reset);

@@ -41,10 +41,27 @@ typedef struct stand {
     world *world;
     td_server_device device; // as much of them as a peer uses
     td_server server;
+    td_server_turns *turns;
     client *client;
 } stand;
 
 static stand at;
+
+static void make_core(void)
+{
+    static const td_server_settings settings = {.server_id = "gpu-1",
+                                                .capacity = 1};
+    assert_int_equal(
+        td_server_turns_new(&td_server_device_defaults, &at.turns, NULL),
+        TD_OK);
+    const td_server_core_model model = {
+        .spec = &spec,
+        .turns = at.turns,
+        .cadence = TD_SCHED_CADENCE_DEFAULTS,
+    };
+    assert_int_equal(td_server_core_new(&settings, &model, &at.server.core),
+                     TD_OK);
+}
 
 static int stand_setup(void **state)
 {
@@ -55,6 +72,7 @@ static int stand_setup(void **state)
     at.server.spec = &spec;
     td_event_init(&at.server.wake);
     at.server.device = &at.device;
+    make_core();
     pthread_mutex_init(&at.device.lock, NULL);
     pthread_mutex_init(&at.server.arrival_lock, NULL);
     if (td_wire_decoder_new(&at.server.arrival_reader.decoder) != TD_OK)
@@ -68,7 +86,9 @@ static int stand_setup(void **state)
 
 static int stand_teardown(void **state)
 {
-    td_server_peer_close(peer);
+    if (peer) td_server_peer_close(TD_TAKE(peer));
+    td_server_core_free(at.server.core);
+    td_server_turns_free(at.turns);
     td_wire_decoder_free(at.server.arrival_reader.decoder);
     free(at.server.free_requests); // one, used again and again
     return world_teardown(state);
@@ -121,6 +141,21 @@ static void what_has_no_number_is_only_counted(void **state)
     assert_int_equal(seen.skipped_unnamed, 2);
 }
 
+static void what_nobody_has_read_departs_with_the_client(void **state)
+{
+    (void)state;
+    goal = 3;
+    client_send_bytes(at.client->obs, "\xc1", 1);
+    send_bad(at.client, 1);
+    send_bad(at.client, 2);
+    world_until(at.world, has_taken_all);
+    td_server_peer_close(TD_TAKE(peer));
+    td_server_counts counts;
+    td_server_core_counts(at.server.core, &counts);
+    assert_int_equal(counts.received, 3);
+    assert_int_equal(counts.outcomes[TD_SERVER_DEPARTED], 3);
+}
+
 #define STAND_TEST(test)                                                       \
     cmocka_unit_test_setup_teardown(test, stand_setup, stand_teardown)
 
@@ -130,6 +165,7 @@ int main(void)
         STAND_TEST(the_newest_stays_and_the_others_are_named),
         STAND_TEST(of_more_than_can_be_named_the_newest_are),
         STAND_TEST(what_has_no_number_is_only_counted),
+        STAND_TEST(what_nobody_has_read_departs_with_the_client),
     };
     return cmocka_run_group_tests_name("server/peer", tests, NULL, NULL);
 }
