@@ -35,8 +35,8 @@ static const td_config_table unknown_table = {
     unknown_rows, TD_COUNT_OF(unknown_rows), sizeof(td_config_client), NULL};
 
 static const td_config_field prefixes_rows[] = {
-    TD_ROW_INTEGER(td_config_prefixes, mb, "1024", 1, 1 << 20,
-                   "of device memory for all of them"),
+    TD_ROW_INTEGER(td_config_prefixes, mb, "1024", 0, 1 << 20,
+                   "of device memory for all of them; 0: none is kept"),
     TD_ROW_NUMBER(td_config_prefixes, age_s, "60", 0.1, 86400,
                   "one that was not used for so long may go"),
 };
