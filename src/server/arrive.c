@@ -189,7 +189,7 @@ static td_err read_loop(td_server_request *request, uint64_t seq,
     *ret_outcome = TD_SERVER_STALE;
     TD_TRY(check_fresh(server, &request->obs, info));
     *ret_outcome = TD_SERVER_UNREADY;
-    return td_server_run_ready(server, info);
+    return td_server_health_check(server, info);
 }
 
 static void admit(td_server_request *request, uint64_t seq)
@@ -314,7 +314,7 @@ static td_err read_arrival(td_server *server, td_server_request *request)
     td_err err = decode(reader, request, NULL);
     if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
     pthread_mutex_unlock(&server->arrival_lock);
-    return err == TD_OK ? td_server_run_ready(server, NULL) : err;
+    return err == TD_OK ? td_server_health_check(server, NULL) : err;
 }
 
 // False: the loop's, to wake a peer that is dormant or refuse what is stale.

@@ -16,55 +16,6 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
-td_wire_server_state td_server_run_state(td_engine_health health)
-{
-    static const td_wire_server_state states[] = {
-        [TD_ENGINE_READY] = TD_WIRE_READY,
-        [TD_ENGINE_WARMING] = TD_WIRE_WARMING,
-        [TD_ENGINE_BROKEN] = TD_WIRE_DEGRADED,
-    };
-    return states[health];
-}
-
-td_engine_health td_server_run_health_locked(td_server *server)
-{
-    td_engine_health health = td_engine_health_of(server->engine);
-    if (!atomic_load(&server->draining) && !server->stopping)
-        td_server_core_set_state(server->core, td_server_run_state(health));
-    return health;
-}
-
-static const char *health_text(td_engine_health health)
-{
-    return health == TD_ENGINE_BROKEN
-               ? "the model has failed too often and is not started again"
-               : "the model is being started again";
-}
-
-td_err td_server_run_ready(const td_server *server, td_errinfo *info)
-{
-    td_engine_health health = td_engine_health_of(server->engine);
-    if (atomic_load(&server->draining))
-        return td_fail(info, TD_ERR_CLOSED, "server %s is draining",
-                       server->id);
-    if (health == TD_ENGINE_READY) return TD_OK;
-    return td_fail(info, TD_ERR_CLOSED, "%s", health_text(health));
-}
-
-void td_server_run_give_up_locked(td_server *server)
-{
-    td_engine_health health = td_engine_health_of(server->engine);
-    uint32_t client;
-    td_sched_request waiting;
-    if (health == TD_ENGINE_READY) return;
-    while (td_server_core_give_up(server->core, &client, &waiting))
-        td_server_request_told_locked(server, waiting.payload, TD_ERR_CLOSED,
-                                      health_text(health));
-    td_engine_prefix *prefix; // the model has lost what was kept there
-    while ((prefix = td_server_core_forget(server->core)))
-        server->engine->ops->drop(server->engine, prefix);
-}
-
 static void prepare(td_server *server, td_server_request *request,
                     int64_t now_ns)
 {
@@ -347,7 +298,7 @@ static td_server_run *end(td_server_run *run, bool was_split)
     if (!was_split) server->busy -= run->members;
     run->next = server->free_runs;
     server->free_runs = run;
-    td_server_run_give_up_locked(server);
+    td_server_health_give_up_locked(server);
     if (server->awaited || server->stopping) td_event_signal(&server->wake);
     server->awaited = false;
     td_server_run *next = td_server_run_form_locked(device);

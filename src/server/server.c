@@ -56,12 +56,6 @@ static void wait_turn(td_server *server, int64_t due_ns)
     (void)td_event_wait_until(&server->wake, earlier(due_ns, now_ns + TURN_NS));
 }
 
-static void say_state(td_server *server, td_wire_server_state state)
-{
-    td_server_telemetry_event(server, TD_SERVER_EVENT_STATE, NULL, "%s",
-                              td_wire_server_state_name(state));
-}
-
 static bool is_busy(td_server *server)
 {
     pthread_mutex_lock(&server->device->lock);
@@ -75,7 +69,7 @@ static void shut_down(td_server *server)
     pthread_mutex_lock(&server->device->lock);
     td_server_core_set_state(server->core, TD_WIRE_DRAINING);
     pthread_mutex_unlock(&server->device->lock);
-    if (!server->draining) say_state(server, TD_WIRE_DRAINING);
+    if (!server->draining) td_server_health_say(server, TD_WIRE_DRAINING);
     td_server_device_stop(server->device, server);
     (void)td_net_undeclare(server->status);
     (void)td_net_undeclare(server->watch);
@@ -89,38 +83,6 @@ static void shut_down(td_server *server)
     if (server->metrics) td_net_unpublish(server->metrics);
 }
 
-// Of an engine that was there before, that it died or was started again.
-static void say_health(td_server *server, td_engine_health health,
-                       td_wire_server_state state)
-{
-    say_state(server, state);
-    if (server->was_ready && health != TD_ENGINE_READY &&
-        server->health == TD_ENGINE_READY)
-        td_server_telemetry_event(server, TD_SERVER_EVENT_ENGINE_DIED, NULL,
-                                  "%s", server->engine->ops->name);
-    if (server->was_ready && health == TD_ENGINE_READY)
-        td_server_telemetry_event(server, TD_SERVER_EVENT_ENGINE_RESTARTED,
-                                  NULL, "%s", server->engine->ops->name);
-}
-
-// What the engine's health makes of the server, and of what waits.
-static void look_at_engine(td_server *server)
-{
-    pthread_mutex_lock(&server->device->lock);
-    td_engine_health health = td_server_run_health_locked(server);
-    td_server_run_give_up_locked(server);
-    pthread_mutex_unlock(&server->device->lock);
-    td_wire_server_state state = td_server_run_state(health);
-    bool changed = health != server->health;
-    if (changed) say_health(server, health, state);
-    server->was_ready |= health == TD_ENGINE_READY;
-    server->health = health;
-    if (!changed) return;
-    td_log_text(health == TD_ENGINE_READY ? TD_LOG_INFO : TD_LOG_WARN,
-                "server: %s is %s", server->id,
-                td_wire_server_state_name(state));
-}
-
 static void put_metrics(td_server *server, int64_t now_ns)
 {
     if (now_ns < server->next_metrics_ns) return;
@@ -131,7 +93,7 @@ static void put_metrics(td_server *server, int64_t now_ns)
 // Everything that there is to do. Returns when there is more, if nothing comes.
 static int64_t look(td_server *server)
 {
-    look_at_engine(server);
+    td_server_health_look(server);
     td_server_reception_events(server);
     td_server_reception_look(server);
     td_server_run_look(server->device);
@@ -151,7 +113,8 @@ static void loop(void *user)
     td_server *server = user;
     int64_t due_ns = 0;
     if (td_engine_health_of(server->engine) == TD_ENGINE_READY)
-        say_state(server, TD_WIRE_READY); // else the first look says what it is
+        td_server_health_say(
+            server, TD_WIRE_READY); // else the first look says what it is
     while (!atomic_load(&server->stop)) {
         wait_turn(server, due_ns);
         due_ns = look(server);

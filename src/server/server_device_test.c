@@ -266,12 +266,11 @@ static void strategies_change_and_nothing_waiting_is_lost(void **state)
     world_until(w, two_wait);
     for (int i = 0; i < TD_SCHED_STRATEGY_COUNT; i++) {
         settings.policy.strategy = (td_sched_strategy)i;
-        assert_int_equal(td_server_device_use(device, &settings.policy), TD_OK);
+        assert_int_equal(td_server_device_use(device, &settings), TD_OK);
         assert_int_equal(world_counts(w).outcomes[TD_SERVER_WAITING], 2);
     }
     settings.policy.tiers = TD_SCHED_MAX_TIERS;
-    assert_int_equal(td_server_device_use(device, &settings.policy),
-                     TD_ERR_INVALID);
+    assert_int_equal(td_server_device_use(device, &settings), TD_ERR_INVALID);
     gate_finish(&w->gate, TD_OK);
     world_until(w, is_running_one);
     assert_int_equal(gate_batch_size(&w->gate), 2);

@@ -114,6 +114,20 @@ static void a_silent_client_that_dies_is_forgotten(void **state)
     td_server_device_close(device);
 }
 
+static void a_silent_client_that_leaves_is_no_longer_listened_to(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    (void)client_open(w, 1, "arm-0", 2);
+    world_until(w, one_is_gone);
+    assert_true(client_leave(c, "gpu-1")); // it has another server
+    world_until(w, is_unmatched);
+    world_close(w);
+    td_server_device_close(device);
+}
+
 static bool was_warmed(world *w)
 {
     return atomic_load(&w->gate.warmed) > 0;
@@ -350,6 +364,7 @@ int main(void)
         WORLD_TEST(a_silent_client_comes_back_by_attaching),
         WORLD_TEST(a_place_that_was_given_away_is_refused_by_reason),
         WORLD_TEST(a_silent_client_that_dies_is_forgotten),
+        WORLD_TEST(a_silent_client_that_leaves_is_no_longer_listened_to),
         WORLD_TEST(an_engine_is_warmed_for_who_is_expected),
         WORLD_TEST(who_is_no_longer_allowed_is_let_go),
         WORLD_TEST(a_missed_chunk_is_sent_again),

@@ -202,16 +202,22 @@ td_server_run *td_server_run_form_locked(td_server_device *device);
 void td_server_run_start(td_server_run *runs);
 // Starts what time has made due. Loop's thread.
 void td_server_run_look(td_server_device *device);
-// What an engine's health makes of its server.
-td_wire_server_state td_server_run_state(td_engine_health health);
+
+// health.c
+
 // The engine's health, which the core's state follows unless it drains.
-td_engine_health td_server_run_health_locked(td_server *server);
+td_engine_health td_server_health_locked(td_server *server);
 // CLOSED, with why, while the engine is not there or the server drains. Any
 // thread.
-TD_NODISCARD td_err td_server_run_ready(const td_server *server,
-                                        td_errinfo *info);
-// Ends what waits if the engine is not there. Loop's or engine's thread.
-void td_server_run_give_up_locked(td_server *server);
+TD_NODISCARD td_err td_server_health_check(const td_server *server,
+                                           td_errinfo *info);
+// Ends what waits, and what the engine keeps, if it is not there.
+void td_server_health_give_up_locked(td_server *server);
+// The state is an event.
+void td_server_health_say(td_server *server, td_wire_server_state state);
+// What the engine's health makes of the server, and of what waits. Loop's
+// thread.
+void td_server_health_look(td_server *server);
 
 // request.c
 
@@ -257,7 +263,26 @@ void td_server_device_remove(td_server_device *device, td_server *server);
 // When this server's loop has to look after the device; INT64_MAX.
 int64_t td_server_device_plan_ns(td_server_device *device, td_server *server);
 
+// query.c: what is asked on the status key. Loop's thread only.
+
+void td_server_query_take(td_server *server, td_net_request *query);
+// Asks the core; it may deny it.
+TD_NODISCARD td_err td_server_query_attach(td_server *server,
+                                           const td_wire_attach *attach,
+                                           uint32_t *ret_number,
+                                           td_errinfo *info);
+
 // reception.c: who is here. Loop's thread only.
+
+// A client's numbers start.
+void td_server_reception_show(td_server *server, uint32_t number,
+                              const char *id);
+// One that is dormant has its place back, under this number. False: nobody is.
+bool td_server_reception_wake(td_server *server, td_wire_text id,
+                              uint32_t number);
+// That start of the client leaves.
+void td_server_reception_leave(td_server *server, td_wire_text id,
+                               uint64_t boot);
 
 // Who came, asked or went.
 void td_server_reception_events(td_server *server);
