@@ -3,11 +3,12 @@
 
 import json
 import signal
+import subprocess
 
 import pytest
 from outside_client import Client, tensor
 from scene import IMAGES, JOINTS, ROUTE, manifest
-from tendon_process import run, wait_until
+from tendon_process import ROOT, run, wait_until
 
 STATE = tensor([0.0] * len(JOINTS))
 
@@ -57,6 +58,24 @@ def test_strategies_change_while_robots_run_and_nothing_is_lost(house):
         assert watch.count("gpu-1", lost) == 0
     assert all(robot.stop() == 0 for robot in robots)
     assert server.stop(signal.SIGTERM) == 0
+
+
+def test_a_plugin_can_score(house):
+    plugin = house.folder / "my_score.so"
+    source = ROOT / "examples/my_score.c"
+    command = ["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, source]
+    subprocess.run(command, check=True)
+    server = house.serve()
+    house.robot()
+    watch = house.watch()
+    watch.wait_moving("robot-1")
+    rewrite(house, server, scheduled(house.endpoint, plugin="my_score.so"))
+    server.wait_line(f"serve: scheduling.plugin: {plugin}, was")
+    watch.wait_moving("robot-1")
+    rewrite(house, server, manifest(house.endpoint))
+    server.wait_line('serve: scheduling.plugin: "", was')
+    watch.wait_moving("robot-1")
+    assert server.stop() == 0
 
 
 BROKEN = {

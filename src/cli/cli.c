@@ -158,12 +158,11 @@ void td_cli_on_stop(void (*stop)(void *user), void *user)
 }
 
 static td_event signalled; // static: a late signal may still reach it
-static _Atomic bool wants_stop, wants_reload;
+static _Atomic bool wants_reload;
 
-static void note_stop(void *user)
+static void wake_up(void *user)
 {
     (void)user;
-    atomic_store(&wants_stop, true);
     td_event_signal(&signalled);
 }
 
@@ -181,12 +180,17 @@ void td_cli_keep_reload(void)
     (void)sigaction(SIGHUP, &action, NULL);
 }
 
-td_cli_signal td_cli_wait_signal(int64_t until_ns)
+bool td_cli_is_stopping(void)
 {
-    td_cli_on_stop(note_stop, NULL);
-    do {
-        if (atomic_load(&wants_stop)) return TD_CLI_STOP;
+    return atomic_load(&on_stop.signals) > 0;
+}
+
+td_cli_signal td_cli_wait_signal(void)
+{
+    td_cli_on_stop(wake_up, NULL);
+    for (;;) {
+        if (td_cli_is_stopping()) return TD_CLI_STOP;
         if (atomic_exchange(&wants_reload, false)) return TD_CLI_RELOAD;
-    } while (td_event_wait_until(&signalled, until_ns));
-    return TD_CLI_NO_SIGNAL;
+        (void)td_event_wait_until(&signalled, INT64_MAX);
+    }
 }

@@ -78,13 +78,14 @@ void td_cli_on_stop(void (*stop)(void *user), void *user);
 void td_cli_keep_reload(void);
 
 typedef enum td_cli_signal {
-    TD_CLI_NO_SIGNAL, // until_ns came first
-    TD_CLI_STOP,      // Ctrl-C or SIGTERM; told again each time
-    TD_CLI_RELOAD,    // SIGHUP; however many came, told once
+    TD_CLI_STOP,   // Ctrl-C or SIGTERM; told again each time
+    TD_CLI_RELOAD, // SIGHUP; however many came, told once
 } td_cli_signal;
 
-// Waits for a signal until CLOCK_MONOTONIC reads `until_ns` (INT64_MAX: no
-// limit). Blocks.
-td_cli_signal td_cli_wait_signal(int64_t until_ns);
+// Waits for a signal. Blocks.
+td_cli_signal td_cli_wait_signal(void);
+
+// Whether Ctrl-C or SIGTERM came. Never blocks.
+bool td_cli_is_stopping(void);
 
 #endif

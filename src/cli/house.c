@@ -172,7 +172,7 @@ static td_err open_all(td_cli_house *house, const td_sched_policy *policy,
         TD_TRY(open_porch(house, i, info));
     for (size_t i = 0; i < count; i++) {
         TD_TRY(open_server(house, i, policy, info));
-        if (td_cli_wait_signal(0) == TD_CLI_STOP)
+        if (td_cli_is_stopping())
             return td_fail(info, TD_ERR_CANCELLED, "stopped while loading");
     }
     return TD_OK;

@@ -32,7 +32,7 @@ static int run(const td_net_zenoh_config *config, const char *level)
     if (err != TD_OK) return td_cli_fail("router", err, &info);
     td_log_text(TD_LOG_INFO, "router: %s listens at %s; Ctrl-C stops",
                 td_net_id(net), config->listen[0]);
-    (void)td_cli_wait_signal(INT64_MAX);
+    (void)td_cli_wait_signal();
     (void)td_net_undeclare(links);
     td_log_stop();
     return 0;

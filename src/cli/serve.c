@@ -34,7 +34,7 @@ static const char help[] =
 static void serve(td_cli_house *house, const char *path)
 {
     td_log_text(TD_LOG_INFO, "serve: ready; Ctrl-C stops");
-    while (td_cli_wait_signal(INT64_MAX) == TD_CLI_RELOAD)
+    while (td_cli_wait_signal() == TD_CLI_RELOAD)
         td_cli_house_reload(house, path);
     td_log_text(TD_LOG_INFO, "serve: draining");
     td_cli_house_drain(house);

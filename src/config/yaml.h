@@ -14,7 +14,7 @@
 
 #define TD_CONFIG_YAML_MAX_BYTES (1u << 20)
 #define TD_CONFIG_YAML_MAX_DEPTH 16
-#define TD_CONFIG_YAML_MAX_NODES 16384
+#define TD_CONFIG_YAML_MAX_NODES 32768
 
 typedef enum td_config_node_kind {
     TD_CONFIG_SCALAR,
