@@ -4,6 +4,8 @@
 Position limits hold exactly, the float32 commands keep V + 2u and A + 4u.
 """
 
+import math
+
 import numpy as np
 
 EPSILON = float(np.finfo(np.float32).eps)
@@ -21,6 +23,26 @@ def rotation_between(start, to):
     sine = np.linalg.norm(turn, axis=1, keepdims=True)
     angle = 2 * np.arctan2(sine, np.abs(cosine))
     return turn * np.divide(angle, sine, out=np.full_like(sine, 2), where=sine > 0)
+
+
+def same_angle(limits, place, last):
+    """The turn on which an angle is found again, by the last command."""
+    off = place - last
+    if abs(off) <= math.pi:
+        return place
+    same = last + math.remainder(off, 2 * math.pi)
+    if math.isinf(limits["min"]) and math.isinf(limits["max"]):
+        return same
+    inside = limits["min"] <= same <= limits["max"]
+    return same if inside and abs(same - last) <= math.pi / 2 else place
+
+
+def found_again(channels, place, last):
+    """Where commands start over after a driver was away."""
+    return [
+        same_angle(limits, float(at), float(was)) if limits["kind"] == "angle" else at
+        for limits, at, was in zip(channels, place, last, strict=True)
+    ]
 
 
 def outside(limits, at):

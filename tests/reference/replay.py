@@ -269,9 +269,13 @@ class Replay:
     def check_limits(self):
         commands = np.array([what != "nothing" for what in self.what])
         ends = [tick for tick, _ in self.places] + [self.tick]
+        last = None
         for (tick, place), end in zip(self.places, ends[1:], strict=True):
             here = commands[tick - self.first_tick : end - self.first_tick]
             rows = self.log.commands[tick:end][here]
+            if last is not None:
+                place = limits.found_again(self.head["channels"], place, last)
             broken = limits.broken(self.head["channels"], place, rows)
             if broken:
                 self.fail(broken)
+            last = rows[-1] if len(rows) else place
