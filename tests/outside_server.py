@@ -41,7 +41,8 @@ class Server:
         reply = dict(self.status)
         if query.payload:
             attach = msgpack.unpackb(bytes(query.payload))
-            if attach["server_id"] != self.server_id:
+            asked = attach["server_id"], attach.get("server_boot", 0)
+            if asked not in ((self.server_id, self.boot), (self.server_id, 0)):
                 return
             self.subscribe(attach["client_uuid"])
             reply["attach"] = {"accepted": True}

@@ -68,7 +68,7 @@ MANIFESTS = {
     ),
     "an unknown engine": (
         changed(MANIFEST, "kind: synthetic", "kind: magic"),
-        ":10: server[0].engine.kind: must be synthetic, got magic",
+        ":10: server[0].engine.kind: must be synthetic, worker, got magic",
     ),
 }
 ROBOTS = {

@@ -197,22 +197,24 @@ def test_chunk_that_is_not_finite_is_refused_whole(world):
 
 
 def test_one_of_two_servers_of_one_name_takes_a_robot(house):
-    """The same manifest twice, behind one router."""
+    """Two that could not see each other when they were started."""
     house.router()
     watch = house.watch()
-    servers = [house.serve(mode="client") for _ in range(2)]
+    ours = house.serve(mode="client")
+    namesake = STATUS | {"server_id": "gpu-1"}
+    theirs = house.keep(Server(house.endpoint, ROUTE, namesake, hold_still))
     robot = house.robot()
     watch.wait_moving("robot-1")
-    attached = [server for server in servers if server.lines("robot-1 attached")]
-    assert len(attached) == 1
+    took = [bool(ours.lines("robot-1 attached")), "robot-1" in theirs.clients]
+    assert took.count(True) == 1
     assert watch.count("robot-1", "unknown_seq") == 0
 
     # The other one is no reason to worry while it is there, nor when it goes.
-    (other,) = set(servers) - set(attached)
-    other.kill()
+    ends = [ours.kill, theirs.session.close]
+    ends[took.index(False)]()
     watch.wait_moving("robot-1")
     assert watch.count("robot-1", "entered_reconnecting") == 0
-    attached[0].kill()
+    ends[took.index(True)]()
     robot.wait_line("server gpu-1 is gone: holding, looking for one")
     house.serve(mode="client")
     watch.wait_moving("robot-1")
@@ -222,7 +224,7 @@ def test_port_in_use_is_named(world):
     endpoint = free_endpoint()
     first = world.house.serve(endpoint, name="first")
     done = run("serve", world.house.folder / "first.yaml")
-    assert done.returncode == 1
+    assert done.returncode == 3
     assert endpoint in done.stderr.splitlines()[-1]
     done = run("router", endpoint)
     assert done.returncode == 1
