@@ -283,6 +283,12 @@ def test_two_models_share_a_device(house):
     assert server.stop() == 0
 
 
+def test_a_robot_gets_on_without_computing_ahead(house):
+    house.serve(precompute=False)
+    house.robot("robot-1")
+    house.watch().wait_moving("robot-1")
+
+
 def test_check_says_what_would_be_served(house):
     content = scheduled(house.endpoint, strategy="tiered_deadline", score="urgency")
     content["server"] = [

@@ -57,15 +57,23 @@ static int run(td_config_manifest *manifest, const td_cli_file *file)
     return err == TD_ERR_EXISTS ? 3 : code;
 }
 
+static void print_batches(const td_config_server *server)
+{
+    int64_t most = server->batch.most;
+    if (most == 0) most = server->engine.max_batch;
+    if (most == 0)
+        (void)printf("batches as its worker takes them");
+    else
+        (void)printf("batches of up to %lld", (long long)most);
+}
+
 static void print_server(const td_config_server *server)
 {
-    (void)printf("  %s: %s/%s for %s at %s, batches of up to %lld; %zu robots "
-                 "listed%s\n",
-                 server->server_id, server->model_id, server->model_version,
-                 server->application_tag, server->endpoint,
-                 (long long)(server->batch.most ? server->batch.most
-                                                : server->engine.max_batch),
-                 server->client_count,
+    (void)printf("  %s: %s/%s for %s at %s, ", server->server_id,
+                 server->model_id, server->model_version,
+                 server->application_tag, server->endpoint);
+    print_batches(server);
+    (void)printf("; %zu robots listed%s\n", server->client_count,
                  server->accept_unknown ? ", others are taken too" : "");
 }
 

@@ -45,6 +45,17 @@ static void a_worker_leaves_open_what_is_not_given(void **state)
     assert_true(engine->start_s == 300 && engine->answer_s == 5);
 }
 
+static void
+batches_of_a_worker_may_be_bounded_before_it_says_its_size(void **state)
+{
+    (void)state;
+    TD_AUTO(td_config_manifest) *manifest = NULL;
+    assert_int_equal(
+        parse("{kind: worker, python: p:f}, batch: {most: 4}", &manifest),
+        TD_OK);
+    assert_int_equal(manifest->server[0].batch.most, 4);
+}
+
 static void a_worker_takes_what_is_given(void **state)
 {
     (void)state;
@@ -123,6 +134,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_worker_leaves_open_what_is_not_given),
+        cmocka_unit_test(
+            batches_of_a_worker_may_be_bounded_before_it_says_its_size),
         cmocka_unit_test(a_worker_takes_what_is_given),
         cmocka_unit_test(a_policy_in_a_file_is_beside_the_manifest),
         cmocka_unit_test(each_kind_has_its_own_fields),

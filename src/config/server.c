@@ -89,7 +89,8 @@ static const td_config_field server_rows[] = {
                   td_config_batch_table, "how batches are formed",
                   .live = true),
     TD_ROW_BOOL(td_config_server, precompute, "true",
-                "compute when an observation arrives; false: when asked",
+                "compute when an observation arrives; false: only for a robot "
+                "that has nothing left to play, or asks again",
                 .live = true),
     TD_ROW_STRUCT(td_config_server, prefixes, td_config_prefixes, "{}",
                   prefixes_table,
@@ -130,7 +131,8 @@ static td_err check_batch(const td_config_place *place,
                           const td_config_node *node,
                           const td_config_server *server)
 {
-    if (server->batch.most <= server->engine.max_batch) return TD_OK;
+    bool open = server->engine.max_batch == 0; // its worker says it
+    if (open || server->batch.most <= server->engine.max_batch) return TD_OK;
     return td_config_bad(place, td_config_node_get(node, "most"), "batch.most",
                          "must be at most the engine's max_batch, %lld, got "
                          "%lld",

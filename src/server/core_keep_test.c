@@ -202,6 +202,44 @@ static void without_computing_ahead_nothing_runs_until_asked(void **state)
     assert_int_equal(house_count(h, TD_SERVER_WAITING), 0);
 }
 
+static void take_must_go(house *h, uint32_t client, uint64_t seq)
+{
+    td_server_dropped dropped;
+    const td_wire_obs obs = {.ident = {.boot = 1, .seq = seq}, .must_go = true};
+    payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
+    held->client = client;
+    assert_int_equal(td_server_core_observe(h->core, client, h->now_ns, &obs,
+                                            held, &dropped),
+                     TD_SERVER_WAITING);
+    assert_int_equal(dropped.count, 1);
+}
+
+static void a_robot_with_nothing_left_is_asking(void **state)
+{
+    house *h = *state;
+    only_when_asked(h);
+    uint32_t client = house_attached(h, "arm-0", 1);
+    house_taken(h, client, 1, 0, 1);
+    take_must_go(h, client, 2);
+    assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), 1);
+    assert_int_equal(house_run_next(h), 2);
+    house_done(h, TD_SERVER_ANSWERED);
+    assert_int_equal(house_count(h, TD_SERVER_WAITING), 0);
+}
+
+static void computing_ahead_again_leaves_nothing_unasked(void **state)
+{
+    house *h = *state;
+    only_when_asked(h);
+    uint32_t client = house_attached(h, "arm-0", 1);
+    house_taken(h, client, 1, 0, 1);
+    td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
+    assert_int_equal(house_taken(h, client, 1, 0, 2), 1);
+    assert_int_equal(house_run_next(h), 2);
+    house_done(h, TD_SERVER_ANSWERED);
+    assert_int_equal(house_count(h, TD_SERVER_WAITING), 0);
+}
+
 static void what_was_never_asked_for_goes_with_its_client(void **state)
 {
     house *h = *state;
@@ -324,6 +362,8 @@ int main(void)
         TEST(an_older_chunk_does_not_replace_a_newer_one),
         TEST(what_is_on_its_way_is_not_made_twice),
         TEST(without_computing_ahead_nothing_runs_until_asked),
+        TEST(a_robot_with_nothing_left_is_asking),
+        TEST(computing_ahead_again_leaves_nothing_unasked),
         TEST(what_was_never_asked_for_goes_with_its_client),
         TEST(a_new_chunk_is_made_from_the_kept_prefix),
         TEST(a_chunk_that_continues_another_is_made_from_the_prefix),

@@ -155,17 +155,35 @@ td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
     return TD_SERVER_WAITING;
 }
 
-// Kept until it is asked for; the newest alone.
-static td_server_outcome put_aside(td_server_core *core, client *c,
-                                   int64_t now_ns,
-                                   const td_server_core_item *item,
-                                   td_server_dropped *dropped)
+// One that nobody has asked for, and a newer one is here.
+static void end_unasked(td_server_core *core, client *c,
+                        td_server_dropped *dropped)
 {
-    if (c->unasked.payload) {
-        td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
-        td_server_core_remember(c, c->unasked.seq);
-        td_server_core_drop(dropped, c->unasked);
-    }
+    if (!c->unasked.payload) return;
+    td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
+    td_server_core_remember(c, c->unasked.seq);
+    td_server_core_drop(dropped, c->unasked);
+    c->unasked = (td_sched_request){0};
+}
+
+// Without computing ahead: a robot that has nothing left to play is asking.
+static bool is_asking(const td_server_core *core, const td_wire_obs *obs)
+{
+    return core->model.precompute || obs->must_go;
+}
+
+// To run, or kept until it is asked for.
+static td_server_outcome take(td_server_core *core, uint32_t number,
+                              int64_t now_ns, const td_server_core_item *item,
+                              td_server_dropped *dropped)
+{
+    client *c = &core->clients[number];
+    if (is_asking(core, item->obs) &&
+        td_server_core_submit(core, number, now_ns, item, dropped) !=
+            TD_SERVER_WAITING)
+        return TD_SERVER_REFUSED;
+    end_unasked(core, c, dropped);
+    if (is_asking(core, item->obs)) return TD_SERVER_WAITING;
     c->unasked = (td_sched_request){item->payload, item->seq, now_ns, now_ns};
     c->unasked_mix = item->mix;
     return TD_SERVER_WAITING;
@@ -222,11 +240,7 @@ td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
     td_server_outcome outcome =
         td_server_core_come(core, number, now_ns, &obs->ident, ret_dropped);
     if (outcome == TD_SERVER_WAITING)
-        outcome = core->model.precompute
-                      ? td_server_core_submit(core, number, now_ns, &item,
-                                              ret_dropped)
-                      : put_aside(core, &core->clients[number], now_ns, &item,
-                                  ret_dropped);
+        outcome = take(core, number, now_ns, &item, ret_dropped);
     core->counts.received++;
     core->counts.outcomes[outcome]++;
     core->counts.misaligned +=
