@@ -33,7 +33,7 @@ static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
     float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS] = {0};
     td_wire_obs obs;
     td_wire_action action;
-    td_edge_observe(&settings, "robot-1", "", &outgoing, &obs);
+    td_edge_observe(&settings, "robot-1", "", &outgoing, 0, &obs);
     add_frames(setup, &obs);
     const td_engine_item item = {
         .obs = &obs, .actions = rows, .rows = TD_BENCH_ROWS};

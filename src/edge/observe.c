@@ -5,7 +5,7 @@
 
 void td_edge_observe(const td_edge_settings *settings, const char *client,
                      const char *task, const td_edge_outgoing *outgoing,
-                     td_wire_obs *ret_obs)
+                     int64_t now_ns, td_wire_obs *ret_obs)
 {
     const td_edge_asking *asking = &outgoing->asking;
     *ret_obs = (td_wire_obs){
@@ -19,6 +19,8 @@ void td_edge_observe(const td_edge_settings *settings, const char *client,
                 .shape = {settings->channels},
                 .data = outgoing->state,
                 .size = settings->channels * sizeof(float),
+                .has_age = true,
+                .age_us = (now_ns - outgoing->captured_ns) / TD_NS_PER_US,
             },
         .task = td_wire_text_of(task),
         .cursor = outgoing->cursor,

@@ -22,9 +22,10 @@ typedef struct td_edge_outgoing {
     float state[TD_WIRE_MAX_CHANNELS];
 } td_edge_outgoing;
 
-// Borrows `client`, `task` and the state.
+// As of `now_ns`, when the message is made. Borrows `client`, `task` and the
+// state.
 void td_edge_observe(const td_edge_settings *settings, const char *client,
                      const char *task, const td_edge_outgoing *outgoing,
-                     td_wire_obs *ret_obs);
+                     int64_t now_ns, td_wire_obs *ret_obs);
 
 #endif

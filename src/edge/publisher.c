@@ -187,7 +187,7 @@ static td_err write_obs(td_edge_publisher *publisher,
 {
     const td_edge_config *config = &publisher->edge->config;
     td_edge_observe(&config->core, config->client, publisher->task, outgoing,
-                    &publisher->obs);
+                    now(), &publisher->obs);
     TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
     if (!publisher->raw || publisher->obs.image_count == 0) return TD_OK;
     if (borrow(publisher) || config->codec == TD_EDGE_CODEC_RAW) return TD_OK;

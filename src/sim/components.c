@@ -137,7 +137,8 @@ static td_err ask(td_sim_components *own, uint32_t index,
     td_wire_obs obs;
     outgoing->asking.seq = ++c->seq;
     c->counts.asked++;
-    td_edge_observe(own->settings, own->robot, "", outgoing, &obs);
+    td_edge_observe(own->settings, own->robot, "", outgoing,
+                    outgoing->captured_ns, &obs);
     TD_TRY(td_wire_obs_encode(own->world->encoder, &obs, info));
     td_sim_trace_line(&own->world->trace, outgoing->captured_ns,
                       "%s asks component %u", own->robot, index + 1);

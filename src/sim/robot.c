@@ -120,7 +120,7 @@ static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
     const td_edge_asking *asking = &outgoing->asking;
     int64_t now_ns = outgoing->captured_ns;
     td_wire_obs obs;
-    td_edge_observe(&robot->settings, robot->id, "", outgoing, &obs);
+    td_edge_observe(&robot->settings, robot->id, "", outgoing, now_ns, &obs);
     TD_TRY(td_wire_obs_encode(world->encoder, &obs, info));
     const td_edge_sent sent = {asking->seq, outgoing->episode, outgoing->cursor,
                                now_ns, now_ns};

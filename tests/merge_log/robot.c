@@ -127,7 +127,8 @@ static void put(lab_robot *robot, const td_edge_outgoing *outgoing)
     td_errinfo info = {.text = ""};
     td_wire_obs obs;
     size_t count;
-    td_edge_observe(&robot->settings, "robot", "", outgoing, &obs);
+    td_edge_observe(&robot->settings, "robot", "", outgoing,
+                    outgoing->captured_ns, &obs);
     lab_check(td_wire_obs_encode(robot->encoder, &obs, &info), &info);
     const td_slice *parts = td_wire_encoder_parts(robot->encoder, &count);
     lab_check(td_net_put(robot->obs, parts, count, NULL, NULL), NULL);
