@@ -6,11 +6,10 @@
 static void settle(td_sched *s, uint32_t number, int64_t device_ns)
 {
     const td_sched_entry *e = &s->entries[number];
-    uint32_t tier = td_sched_ready_tier(s, number);
-    uint32_t client = td_sched_ready_client(s, number);
     td_sched_share_measured(&s->share, device_ns);
-    td_sched_share_charge(&s->share, tier, client, device_ns - e->charged_ns);
-    td_sched_ready_tagged(s, tier, client);
+    td_sched_share_charge(&s->share, e->tier, e->client,
+                          device_ns - e->charged_ns);
+    td_sched_ready_tagged(s, e->tier, e->client);
 }
 
 // A newer one in the slot's waiting place is worth more than a retry.

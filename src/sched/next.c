@@ -49,8 +49,8 @@ static void unpark(td_sched *s)
 
 static int64_t tag_ns(const td_sched *s, uint32_t number)
 {
-    return td_sched_share_tag_ns(&s->share, td_sched_ready_tier(s, number),
-                                 td_sched_ready_client(s, number));
+    const td_sched_entry *e = &s->entries[number];
+    return td_sched_share_tag_ns(&s->share, e->tier, e->client);
 }
 
 // The best of a lane whose client is not ahead of its share.
@@ -61,7 +61,7 @@ static uint32_t best_fair(td_sched *s, uint32_t lane)
         if (number == TD_SCHED_NOBODY ||
             s->policy.strategy == TD_SCHED_ROUND_ROBIN)
             return number;
-        uint32_t tier = lane % s->tiers;
+        uint32_t tier = s->entries[number].tier;
         if (tag_ns(s, number) <= td_sched_share_limit_ns(&s->share, tier))
             return number;
         td_sched_ready_park(s, number);
@@ -90,32 +90,28 @@ static uint32_t least_ahead(const td_sched *s, uint32_t lane)
     return least;
 }
 
-static void stand_of(const td_sched *s, uint32_t number, td_sched_stand *stand)
-{
-    td_sched_strategy_stand(&s->policy, &s->facts[number],
-                            s->lanes[s->entries[number].lane].order.run_ns,
-                            s->now_ns, stand);
-}
+// The best of a lane.
+typedef struct candidate {
+    uint32_t number; // NOBODY: none
+    uint32_t lane;
+    td_sched_stand stand;
+} candidate;
 
 // Between the best of two lanes.
-static bool goes_before(const td_sched *s, uint32_t a, uint32_t b)
+static bool goes_before(const td_sched *s, const candidate *a,
+                        const candidate *b)
 {
-    uint32_t a_tier = td_sched_ready_tier(s, a);
-    uint32_t b_tier = td_sched_ready_tier(s, b);
+    uint32_t a_tier = s->entries[a->number].tier;
+    uint32_t b_tier = s->entries[b->number].tier;
     if (a_tier != b_tier) return a_tier < b_tier;
-    td_sched_stand a_stand, b_stand;
-    stand_of(s, a, &a_stand);
-    stand_of(s, b, &b_stand);
-    const td_sched_model *a_model =
-        &s->models[s->lanes[s->entries[a].lane].model];
-    const td_sched_model *b_model =
-        &s->models[s->lanes[s->entries[b].lane].model];
+    const td_sched_model *a_model = &s->models[s->lanes[a->lane].model];
+    const td_sched_model *b_model = &s->models[s->lanes[b->lane].model];
     if (s->policy.strategy == TD_SCHED_MODEL_DEADLINE && a_model != b_model &&
-        a_stand.band == TD_SCHED_BAND_SCORED &&
-        b_stand.band == TD_SCHED_BAND_SCORED)
+        a->stand.band == TD_SCHED_BAND_SCORED &&
+        b->stand.band == TD_SCHED_BAND_SCORED)
         return a_model->turn < b_model->turn;
     int64_t until_ns;
-    return td_sched_strategy_before(&a_stand, &b_stand, s->now_ns, &until_ns);
+    return td_sched_strategy_before(&a->stand, &b->stand, s->now_ns, &until_ns);
 }
 
 // Of two that are ahead, or nobody, who is so by less.
@@ -129,18 +125,21 @@ static uint32_t lesser(const td_sched *s, uint32_t a, uint32_t b)
 // The lane of the best request that may run; NOBODY if there is none.
 static uint32_t choose(td_sched *s, uint64_t lanes)
 {
-    uint32_t best = TD_SCHED_NOBODY, spare = TD_SCHED_NOBODY;
+    candidate best = {.number = TD_SCHED_NOBODY};
+    uint32_t spare = TD_SCHED_NOBODY;
     for (; lanes; lanes &= lanes - 1) {
         uint32_t lane = (uint32_t)__builtin_ctzll(lanes);
-        uint32_t number = best_fair(s, lane);
-        if (number == TD_SCHED_NOBODY) {
+        candidate next = {.number = best_fair(s, lane), .lane = lane};
+        if (next.number == TD_SCHED_NOBODY) {
             spare = lesser(s, spare, least_ahead(s, lane));
-        } else if (best == TD_SCHED_NOBODY || goes_before(s, number, best)) {
-            best = number;
+            continue;
         }
+        next.stand = td_sched_order_stand(&s->lanes[lane].order);
+        if (best.number == TD_SCHED_NOBODY || goes_before(s, &next, &best))
+            best = next;
     }
-    if (best == TD_SCHED_NOBODY) best = spare;
-    return best == TD_SCHED_NOBODY ? best : s->entries[best].lane;
+    if (best.number != TD_SCHED_NOBODY) return best.lane;
+    return spare == TD_SCHED_NOBODY ? spare : s->entries[spare].lane;
 }
 
 static uint64_t lanes_of(const td_sched *s, uint64_t models)
@@ -153,13 +152,19 @@ static uint64_t lanes_of(const td_sched *s, uint64_t models)
     return lanes;
 }
 
+static bool can_be_met(const td_sched *s, uint32_t number)
+{
+    td_sched_stand stand;
+    td_sched_strategy_stand(&s->policy, &s->facts[number],
+                            s->lanes[s->entries[number].lane].order.run_ns,
+                            s->now_ns, &stand);
+    return stand.band == TD_SCHED_BAND_MET;
+}
+
 static void add(td_sched *s, batch *b, uint32_t number)
 {
     const td_sched_facts *f = &s->facts[number];
-    td_sched_stand stand;
-    stand_of(s, number, &stand);
-    if (stand.band == TD_SCHED_BAND_MET && f->due_ns < b->due_ns)
-        b->due_ns = f->due_ns;
+    if (f->due_ns < b->due_ns && can_be_met(s, number)) b->due_ns = f->due_ns;
     if (f->since_ns < b->oldest_ns) b->oldest_ns = f->since_ns;
     td_sched_ready_pick(s, number);
     b->numbers[b->count++] = number;
@@ -170,7 +175,8 @@ static void fill(td_sched *s, uint32_t lane, const td_sched_batch_rule *rule,
 {
     const td_sched_batch_times *times = &s->models[s->lanes[lane].model].times;
     batch *b = ret_batch;
-    *b = (batch){.oldest_ns = TD_SCHED_NEVER_NS, .due_ns = TD_SCHED_NEVER_NS};
+    b->count = 0;
+    b->oldest_ns = b->due_ns = TD_SCHED_NEVER_NS;
     bool any = rule->wait == TD_SCHED_WAIT_FULL; // whoever gets late by it
     while (
         b->count < rule->most &&
@@ -219,12 +225,10 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
 static void start(td_sched *s, uint32_t number, td_sched_pick *ret_pick)
 {
     td_sched_entry *e = &s->entries[number];
-    uint32_t tier = td_sched_ready_tier(s, number);
-    uint32_t client = td_sched_ready_client(s, number);
-    td_sched_share_leaves(&s->share, tier, client);
+    td_sched_share_leaves(&s->share, e->tier, e->client);
     e->charged_ns = s->share.mean_run_ns;
-    td_sched_share_charge(&s->share, tier, client, e->charged_ns);
-    td_sched_ready_tagged(s, tier, client);
+    td_sched_share_charge(&s->share, e->tier, e->client, e->charged_ns);
+    td_sched_ready_tagged(s, e->tier, e->client);
     td_sched_ready_unwait(s, number);
     e->place = TD_SCHED_STARTED;
     s->facts[number].round = 0;

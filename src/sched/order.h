@@ -7,19 +7,21 @@
 // A kinetic tournament: each match remembers until when its result holds, and
 // as time passes only those that may have turned are played again. So a
 // score that grows with age and cadence costs a decision a logarithm, not a
-// walk over everybody.
+// walk over everybody. Where arrival alone decides, a heap is enough.
 //
-// Pure; room is made once. The time must not go back.
+// Pure; room is made once. The time must not go back, and the policy's strategy
+// must not change while anybody is in.
 
+#include "sched/heap.h"
 #include "sched/strategy.h"
 
 #define TD_SCHED_NOBODY UINT32_MAX
 
-// A leaf is one request as it stands; a match is the better of the two below.
+// A leaf is one request; a match is the better of the two below.
 typedef struct td_sched_order_match {
-    td_sched_stand stand; // the winner's
-    int64_t until_ns;     // nothing below can turn before
-    uint32_t winner;      // number, or NOBODY
+    int64_t until_ns; // nothing below can turn before
+    uint32_t winner;  // number, or NOBODY
+    uint32_t seat;    // the winner's
 } td_sched_order_match;
 
 typedef struct td_sched_order {
@@ -32,7 +34,9 @@ typedef struct td_sched_order {
     uint32_t seats_used; // leaves that were ever given out
     uint32_t free_count;
     td_sched_order_match *matches; // [2 * capacity]: root at 1, leaves at width
+    td_sched_stand *stands;        // [capacity], by seat
     uint32_t *free_seats;          // [capacity]
+    td_sched_heap arrivals;        // where arrival alone decides
 } td_sched_order;
 
 // For at most `capacity` numbers. NOMEM.
@@ -54,6 +58,9 @@ void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns);
 
 // The best number at this moment; NOBODY if empty.
 uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns);
+
+// Where that one stands; after td_sched_order_best(), which found somebody.
+td_sched_stand td_sched_order_stand(const td_sched_order *order);
 
 // Plays everything again: policy, run_ns or many facts have changed.
 void td_sched_order_again(td_sched_order *order, int64_t now_ns);

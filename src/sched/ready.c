@@ -9,16 +9,6 @@ int64_t td_sched_ready_now(td_sched *s, int64_t now_ns)
     return s->now_ns;
 }
 
-uint32_t td_sched_ready_tier(const td_sched *s, uint32_t number)
-{
-    return s->entries[number].lane % s->tiers;
-}
-
-uint32_t td_sched_ready_client(const td_sched *s, uint32_t number)
-{
-    return s->seats[s->entries[number].item.member].member.client;
-}
-
 static td_sched_seat *seat_of(td_sched *s, uint32_t number)
 {
     return &s->seats[s->entries[number].item.member];
@@ -172,9 +162,8 @@ static void set_facts(td_sched *s, uint32_t number)
 
 static td_sched_park *park_of(td_sched *s, uint32_t number)
 {
-    uint32_t tier = td_sched_ready_tier(s, number);
-    return &s->parks[tier * s->settings.clients +
-                     td_sched_ready_client(s, number)];
+    const td_sched_entry *e = &s->entries[number];
+    return &s->parks[e->tier * s->settings.clients + e->client];
 }
 
 const td_sched_park *td_sched_ready_parked(const td_sched *s, uint32_t tier,
@@ -191,7 +180,7 @@ static void keep_if(td_sched_heap *heap, uint32_t client, bool in, int64_t key)
         td_sched_heap_take(heap, client);
 }
 
-void td_sched_ready_tagged(td_sched *s, uint32_t tier, uint32_t client)
+static void keep_parked(td_sched *s, uint32_t tier, uint32_t client)
 {
     const td_sched_park *park = td_sched_ready_parked(s, tier, client);
     bool parked = park->first != TD_SCHED_NOBODY;
@@ -200,10 +189,10 @@ void td_sched_ready_tagged(td_sched *s, uint32_t tier, uint32_t client)
     keep_if(&s->away_clients[tier], client, parked && park->ready == 0, tag_ns);
 }
 
-static void tagged(td_sched *s, uint32_t number)
+void td_sched_ready_tagged(td_sched *s, uint32_t tier, uint32_t client)
 {
-    td_sched_ready_tagged(s, td_sched_ready_tier(s, number),
-                          td_sched_ready_client(s, number));
+    if (td_sched_ready_parked(s, tier, client)->first != TD_SCHED_NOBODY)
+        keep_parked(s, tier, client);
 }
 
 static void seat_entry(td_sched *s, uint32_t number)
@@ -212,7 +201,8 @@ static void seat_entry(td_sched *s, uint32_t number)
     e->seat = td_sched_order_put(&s->lanes[e->lane].order, number, s->now_ns);
     e->place = TD_SCHED_READY;
     mark(s, e->lane);
-    if (park_of(s, number)->ready++ == 0) tagged(s, number);
+    if (park_of(s, number)->ready++ == 0)
+        td_sched_ready_tagged(s, e->tier, e->client);
 }
 
 static void unseat_entry(td_sched *s, uint32_t number)
@@ -220,7 +210,8 @@ static void unseat_entry(td_sched *s, uint32_t number)
     td_sched_entry *e = &s->entries[number];
     td_sched_order_take(&s->lanes[e->lane].order, e->seat, s->now_ns);
     mark(s, e->lane);
-    if (--park_of(s, number)->ready == 0) tagged(s, number);
+    if (--park_of(s, number)->ready == 0)
+        td_sched_ready_tagged(s, e->tier, e->client);
 }
 
 void td_sched_ready_park(td_sched *s, uint32_t number)
@@ -237,7 +228,7 @@ void td_sched_ready_park(td_sched *s, uint32_t number)
     park->last = number;
     s->lanes[e->lane].parked++;
     unseat_entry(s, number);
-    tagged(s, number);
+    keep_parked(s, e->tier, e->client);
 }
 
 static void leave_park(td_sched *s, uint32_t number)
@@ -254,7 +245,7 @@ static void leave_park(td_sched *s, uint32_t number)
         s->entries[e->parked_after].parked_before = e->parked_before;
     s->lanes[e->lane].parked--;
     mark(s, e->lane);
-    tagged(s, number);
+    keep_parked(s, e->tier, e->client);
 }
 
 void td_sched_ready_unpark(td_sched *s, uint32_t number)
@@ -265,21 +256,21 @@ void td_sched_ready_unpark(td_sched *s, uint32_t number)
 
 void td_sched_ready_put(td_sched *s, uint32_t number)
 {
+    const td_sched_entry *e = &s->entries[number];
     if (s->facts[number].round == 0) s->facts[number].round = ++s->last_round;
-    td_sched_share_waits(&s->share, td_sched_ready_tier(s, number),
-                         td_sched_ready_client(s, number));
+    td_sched_share_waits(&s->share, e->tier, e->client);
     seat_entry(s, number);
 }
 
 void td_sched_ready_take(td_sched *s, uint32_t number)
 {
-    if (s->entries[number].place == TD_SCHED_PARKED)
+    td_sched_entry *e = &s->entries[number];
+    if (e->place == TD_SCHED_PARKED)
         leave_park(s, number);
     else
         unseat_entry(s, number);
-    s->entries[number].place = TD_SCHED_HELD;
-    td_sched_share_leaves(&s->share, td_sched_ready_tier(s, number),
-                          td_sched_ready_client(s, number));
+    e->place = TD_SCHED_HELD;
+    td_sched_share_leaves(&s->share, e->tier, e->client);
 }
 
 static bool in_rounds(const td_sched *s, uint32_t number)
@@ -324,10 +315,11 @@ void td_sched_ready_wait(td_sched *s, uint32_t number)
     uint32_t mix = td_sched_ready_mix(s, member->model, e->item.mix);
     assert(mix != TD_SCHED_NOBODY);
     s->mixes[mix].waiting++;
-    uint32_t tier = td_sched_ready_tier_for(s, &e->item);
-    e->lane = mix * s->tiers + tier;
+    e->tier = td_sched_ready_tier_for(s, &e->item);
+    e->client = member->client;
+    e->lane = mix * s->tiers + e->tier;
     if (member->queued)
-        td_sched_queue_put(s->queue, number, tier, s->facts[number].order);
+        td_sched_queue_put(s->queue, number, e->tier, s->facts[number].order);
     int64_t end_ns = end_of_use_ns(s, e);
     if (end_ns != TD_SCHED_NEVER_NS)
         td_sched_heap_put(&s->expiring, number, end_ns);
@@ -344,7 +336,7 @@ void td_sched_ready_unwait(td_sched *s, uint32_t number)
         td_sched_ready_take(s, number);
     td_sched_heap_take(&s->expiring, number);
     if (seat_of(s, number)->member.queued)
-        td_sched_queue_take(s->queue, number, td_sched_ready_tier(s, number));
+        td_sched_queue_take(s->queue, number, e->tier);
     s->mixes[e->lane / s->tiers].waiting--;
     unlink_entry(s, number);
     release(s, seat_of(s, number)->oldest);

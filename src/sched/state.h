@@ -28,9 +28,9 @@ typedef enum td_sched_place {
 typedef struct td_sched_entry {
     td_sched_place place;
     td_sched_request request;
-    td_sched_item item; // as it came
-    uint32_t lane;
-    uint32_t seat;          // READY
+    td_sched_item item;          // as it came
+    uint32_t lane, tier, client; // while it waits or runs
+    uint32_t seat;               // READY
     uint32_t before, after; // in its member's list or, FREE, in the free list
     uint32_t parked_before, parked_after;
     uint32_t generation; // of its ticket
@@ -100,9 +100,6 @@ struct td_sched {
 // Time only goes forward.
 int64_t td_sched_ready_now(td_sched *sched, int64_t now_ns);
 
-uint32_t td_sched_ready_tier(const td_sched *sched, uint32_t number);
-uint32_t td_sched_ready_client(const td_sched *sched, uint32_t number);
-
 // The tier that an item would wait in.
 uint32_t td_sched_ready_tier_for(const td_sched *sched,
                                  const td_sched_item *item);
@@ -136,7 +133,7 @@ const td_sched_park *td_sched_ready_parked(const td_sched *sched, uint32_t tier,
 void td_sched_ready_pick(td_sched *sched, uint32_t number);
 void td_sched_ready_unpick(td_sched *sched, uint32_t number);
 
-// Moves its client in the park after its tag has changed.
+// Moves a client in the park, if it is there, after its tag has changed.
 void td_sched_ready_tagged(td_sched *sched, uint32_t tier, uint32_t client);
 
 // Finds or makes the kind of batch; NOBODY if there is no room for another.

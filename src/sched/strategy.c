@@ -193,33 +193,3 @@ void td_sched_strategy_stand(const td_sched_policy *policy,
     else
         stand_scored(&policy->weights, facts, now_ns, stand);
 }
-
-// When the lower of two overtakes the higher, if both go on as they do; no
-// later than `until_ns`.
-static int64_t crossing_ns(double apart, double closing, int64_t now_ns,
-                           int64_t until_ns)
-{
-    if (!(closing > 0) || apart >= closing * (double)(until_ns - now_ns))
-        return until_ns;
-    double in_ns = apart / closing;
-    return now_ns + (in_ns < 1 ? 1 : (int64_t)in_ns);
-}
-
-static double value_at(const td_sched_stand *stand, int64_t now_ns)
-{
-    return stand->value + stand->slope * (double)(now_ns - stand->at_ns);
-}
-
-bool td_sched_strategy_before(const td_sched_stand *a, const td_sched_stand *b,
-                              int64_t now_ns, int64_t *ret_until_ns)
-{
-    int64_t until_ns = a->until_ns < b->until_ns ? a->until_ns : b->until_ns;
-    *ret_until_ns = until_ns;
-    if (a->band != b->band) return a->band < b->band;
-    double lead = value_at(a, now_ns) - value_at(b, now_ns);
-    double gain = a->slope - b->slope;
-    bool before = lead > 0 || (lead == 0 && a->order < b->order);
-    *ret_until_ns = before ? crossing_ns(lead, -gain, now_ns, until_ns)
-                           : crossing_ns(-lead, gain, now_ns, until_ns);
-    return before;
-}
