@@ -72,31 +72,34 @@ def read_arrival(numbers):
 
 
 class Rate:
-    """The first numbers of the trace wait, then each more is a decision."""
+    """The first of the trace wait, then each more is a decision; of those the
+    first do not count."""
 
     def __init__(self, strategy, trace):
-        (self.waiting,), *rows = read_numbers(trace)
+        (self.waiting, self.warm), *rows = read_numbers(trace)
         self.strategy, self.rows = strategy, rows
 
     def start(self):
         """A scheduler with those that wait, and the arrivals to come."""
         arrivals = [read_arrival(row) for row in self.rows]
         scheduler = make_scheduler(self.strategy)
-        waiting = int(self.waiting)
-        for request in arrivals[:waiting]:
+        waiting, counted = int(self.waiting), int(self.waiting + self.warm)
+        for number, request in enumerate(arrivals[:counted]):
             now[0] = request.received_at
             scheduler.submit(request)
-        return scheduler, arrivals[waiting:]
+            if number >= waiting:
+                scheduler.next_batch()
+        return scheduler, arrivals[counted:]
 
     def whole(self):
         scheduler, arrivals = self.start()
         submit, next_batch = scheduler.submit, scheduler.next_batch
-        begin = time.perf_counter_ns()
+        begin = time.thread_time_ns()
         for request in arrivals:
             now[0] = request.received_at
             submit(request)
             next_batch()
-        return (time.perf_counter_ns() - begin) / len(arrivals)
+        return (time.thread_time_ns() - begin) / len(arrivals)
 
     def each(self):
         scheduler, arrivals = self.start()

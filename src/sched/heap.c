@@ -38,8 +38,7 @@ static void set(td_sched_heap *heap, uint32_t at, td_sched_heap_cell cell)
     heap->places[cell.number] = at;
 }
 
-static uint32_t sift_up(td_sched_heap *heap, uint32_t at,
-                        td_sched_heap_cell cell)
+static void sift_up(td_sched_heap *heap, uint32_t at, td_sched_heap_cell cell)
 {
     while (at > 0) {
         uint32_t parent = (at - 1) / 2;
@@ -47,28 +46,27 @@ static uint32_t sift_up(td_sched_heap *heap, uint32_t at,
         set(heap, at, heap->cells[parent]);
         at = parent;
     }
-    return at;
+    set(heap, at, cell);
 }
 
-static uint32_t sift_down(td_sched_heap *heap, uint32_t at,
-                          td_sched_heap_cell cell)
+static void sift_down(td_sched_heap *heap, uint32_t at, td_sched_heap_cell cell)
 {
-    for (;;) {
-        uint32_t child = 2 * at + 1;
-        if (child >= heap->count) return at;
-        if (child + 1 < heap->count &&
-            before(heap->cells[child + 1], heap->cells[child]))
-            child++;
-        if (!before(heap->cells[child], cell)) return at;
-        set(heap, at, heap->cells[child]);
-        at = child;
+    const td_sched_heap_cell *cells = heap->cells;
+    for (uint32_t child; (child = 2 * at + 1) < heap->count; at = child) {
+        if (child + 1 < heap->count)
+            child += before(cells[child + 1], cells[child]);
+        if (!before(cells[child], cell)) break;
+        set(heap, at, cells[child]);
     }
+    set(heap, at, cell);
 }
 
 static void settle(td_sched_heap *heap, uint32_t at, td_sched_heap_cell cell)
 {
-    at = sift_up(heap, at, cell);
-    set(heap, sift_down(heap, at, cell), cell);
+    if (at > 0 && before(cell, heap->cells[(at - 1) / 2]))
+        sift_up(heap, at, cell);
+    else
+        sift_down(heap, at, cell);
 }
 
 void td_sched_heap_put(td_sched_heap *heap, uint32_t number, int64_t key)

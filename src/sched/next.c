@@ -61,7 +61,7 @@ static uint32_t best_fair(td_sched *s, uint32_t lane)
         if (number == TD_SCHED_NOBODY ||
             s->policy.strategy == TD_SCHED_ROUND_ROBIN)
             return number;
-        uint32_t tier = s->entries[number].tier;
+        uint32_t tier = s->lanes[lane].tier;
         if (tag_ns(s, number) <= td_sched_share_limit_ns(&s->share, tier))
             return number;
         td_sched_ready_park(s, number);
@@ -72,7 +72,7 @@ static uint32_t best_fair(td_sched *s, uint32_t lane)
 // empty.
 static uint32_t least_ahead(const td_sched *s, uint32_t lane)
 {
-    uint32_t tier = lane % s->tiers, least = TD_SCHED_NOBODY;
+    uint32_t tier = s->lanes[lane].tier, least = TD_SCHED_NOBODY;
     if (s->lanes[lane].parked == 0) return least;
     const td_sched_heap *clients = &s->parked_clients[tier];
     int64_t least_ns = TD_SCHED_NEVER_NS;
@@ -94,24 +94,24 @@ static uint32_t least_ahead(const td_sched *s, uint32_t lane)
 typedef struct candidate {
     uint32_t number; // NOBODY: none
     uint32_t lane;
-    td_sched_stand stand;
+    const td_sched_stand *stand;
 } candidate;
 
 // Between the best of two lanes.
 static bool goes_before(const td_sched *s, const candidate *a,
                         const candidate *b)
 {
-    uint32_t a_tier = s->entries[a->number].tier;
-    uint32_t b_tier = s->entries[b->number].tier;
-    if (a_tier != b_tier) return a_tier < b_tier;
-    const td_sched_model *a_model = &s->models[s->lanes[a->lane].model];
-    const td_sched_model *b_model = &s->models[s->lanes[b->lane].model];
+    const td_sched_lane *a_lane = &s->lanes[a->lane];
+    const td_sched_lane *b_lane = &s->lanes[b->lane];
+    if (a_lane->tier != b_lane->tier) return a_lane->tier < b_lane->tier;
+    const td_sched_model *a_model = &s->models[a_lane->model];
+    const td_sched_model *b_model = &s->models[b_lane->model];
     if (s->policy.strategy == TD_SCHED_MODEL_DEADLINE && a_model != b_model &&
-        a->stand.band == TD_SCHED_BAND_SCORED &&
-        b->stand.band == TD_SCHED_BAND_SCORED)
+        a->stand->band == TD_SCHED_BAND_SCORED &&
+        b->stand->band == TD_SCHED_BAND_SCORED)
         return a_model->turn < b_model->turn;
     int64_t until_ns;
-    return td_sched_strategy_before(&a->stand, &b->stand, s->now_ns, &until_ns);
+    return td_sched_strategy_before(a->stand, b->stand, s->now_ns, &until_ns);
 }
 
 // Of two that are ahead, or nobody, who is so by less.
@@ -129,6 +129,9 @@ static uint32_t choose(td_sched *s, uint64_t lanes)
     uint32_t spare = TD_SCHED_NOBODY;
     for (; lanes; lanes &= lanes - 1) {
         uint32_t lane = (uint32_t)__builtin_ctzll(lanes);
+        if (best.number != TD_SCHED_NOBODY &&
+            s->lanes[lane].tier > s->lanes[best.lane].tier)
+            continue;
         candidate next = {.number = best_fair(s, lane), .lane = lane};
         if (next.number == TD_SCHED_NOBODY) {
             spare = lesser(s, spare, least_ahead(s, lane));

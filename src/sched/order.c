@@ -5,13 +5,20 @@
 #include <stdlib.h>
 
 static const td_sched_order_match empty = {.until_ns = TD_SCHED_NEVER_NS,
+                                           .turn_ns = TD_SCHED_NEVER_NS,
                                            .winner = TD_SCHED_NOBODY};
 
-static bool by_arrival(const td_sched_order *order)
+static bool is_fixed(const td_sched_order *order)
 {
-    td_sched_strategy strategy = order->policy->strategy;
-    return strategy == TD_SCHED_PRIORITY_TIERED ||
-           strategy == TD_SCHED_BATCH_OPTIMIZED;
+    return !td_sched_strategy_scores(order->policy->strategy);
+}
+
+// Smaller first: a turn, or the arrival.
+static int64_t fixed_key(const td_sched_order *order, uint32_t number)
+{
+    const td_sched_facts *facts = &order->facts[number];
+    bool turns = order->policy->strategy == TD_SCHED_ROUND_ROBIN;
+    return (int64_t)(turns ? facts->round : facts->order);
 }
 
 static uint32_t power_of_two(uint32_t at_least)
@@ -37,11 +44,13 @@ td_err td_sched_order_init(td_sched_order *order, uint32_t capacity,
         .free_seats = calloc(capacity, sizeof *order->free_seats),
     };
     if (!order->matches || !order->stands || !order->free_seats ||
-        td_sched_heap_init(&order->arrivals, capacity) != TD_OK) {
+        td_sched_heap_init(&order->fixed, capacity) != TD_OK) {
         td_sched_order_done(order);
         return TD_ERR_NOMEM;
     }
     order->matches[1] = empty;
+    order->first = (td_sched_stand){.until_ns = TD_SCHED_NEVER_NS,
+                                    .band = TD_SCHED_BAND_SCORED};
     return TD_OK;
 }
 
@@ -50,7 +59,7 @@ void td_sched_order_done(td_sched_order *order)
     free(order->matches);
     free(order->stands);
     free(order->free_seats);
-    td_sched_heap_done(&order->arrivals);
+    td_sched_heap_done(&order->fixed);
     *order = (td_sched_order){0};
 }
 
@@ -64,27 +73,31 @@ static void look(td_sched_order *order, uint32_t leaf, int64_t now_ns)
     m->until_ns = stand->until_ns;
 }
 
+static int64_t earlier(int64_t a_ns, int64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
 // Of the two below a match, who goes first, and until when all of it holds.
 static void play(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
     const td_sched_order_match *a = &order->matches[(size_t)2 * at];
     const td_sched_order_match *b = a + 1;
-    td_sched_order_match result = *a;
-    if (b->until_ns < result.until_ns) result.until_ns = b->until_ns;
-    if (a->winner == TD_SCHED_NOBODY) {
-        result.winner = b->winner;
-        result.seat = b->seat;
-    } else if (b->winner != TD_SCHED_NOBODY) {
-        int64_t turn_ns;
-        if (!td_sched_strategy_before(&order->stands[a->seat],
-                                      &order->stands[b->seat], now_ns,
-                                      &turn_ns)) {
-            result.winner = b->winner;
-            result.seat = b->seat;
-        }
-        if (turn_ns < result.until_ns) result.until_ns = turn_ns;
-    }
-    order->matches[at] = result;
+    const td_sched_order_match *winner = a;
+    int64_t turn_ns = TD_SCHED_NEVER_NS;
+    if (a->winner == TD_SCHED_NOBODY)
+        winner = b;
+    else if (b->winner != TD_SCHED_NOBODY &&
+             !td_sched_strategy_before(&order->stands[a->seat],
+                                       &order->stands[b->seat], now_ns,
+                                       &turn_ns))
+        winner = b;
+    order->matches[at] = (td_sched_order_match){
+        .until_ns = earlier(turn_ns, earlier(a->until_ns, b->until_ns)),
+        .turn_ns = turn_ns,
+        .winner = winner->winner,
+        .seat = winner->seat,
+    };
 }
 
 static void lower(td_sched_order *order, uint32_t at, int64_t until_ns)
@@ -108,17 +121,27 @@ static void play_above(td_sched_order *order, uint32_t seat, uint32_t number,
     }
 }
 
-// Plays again what is no longer certain.
-static void refresh(td_sched_order *order, uint32_t at, int64_t now_ns)
+// Plays again what is no longer certain. True: the winner is another, or stands
+// elsewhere.
+static bool refresh(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
-    if (order->matches[at].until_ns > now_ns) return;
+    td_sched_order_match *m = &order->matches[at];
+    if (m->until_ns > now_ns) return false;
     if (at >= order->width) {
         look(order, at, now_ns);
-        return;
+        return true;
     }
-    refresh(order, 2 * at, now_ns);
-    refresh(order, 2 * at + 1, now_ns);
+    const td_sched_order_match *a = &order->matches[(size_t)2 * at];
+    bool a_moved = refresh(order, 2 * at, now_ns);
+    bool b_moved = refresh(order, 2 * at + 1, now_ns);
+    if (!a_moved && !b_moved && m->turn_ns > now_ns) {
+        m->until_ns =
+            earlier(m->turn_ns, earlier(a[0].until_ns, a[1].until_ns));
+        return false;
+    }
+    uint32_t was = m->winner;
     play(order, at, now_ns);
+    return m->winner != was || (m->winner == a->winner ? a_moved : b_moved);
 }
 
 static void play_all(td_sched_order *order, int64_t now_ns)
@@ -129,7 +152,7 @@ static void play_all(td_sched_order *order, int64_t now_ns)
 
 void td_sched_order_again(td_sched_order *order, int64_t now_ns)
 {
-    if (by_arrival(order)) return;
+    if (is_fixed(order)) return;
     for (uint32_t seat = 0; seat < order->width; seat++)
         look(order, order->width + seat, now_ns);
     play_all(order, now_ns);
@@ -152,9 +175,8 @@ uint32_t td_sched_order_put(td_sched_order *order, uint32_t number,
 {
     assert(order->count < order->capacity);
     order->count++;
-    if (by_arrival(order)) {
-        int64_t arrival = (int64_t)order->facts[number].order;
-        td_sched_heap_put(&order->arrivals, number, arrival);
+    if (is_fixed(order)) {
+        td_sched_heap_put(&order->fixed, number, fixed_key(order, number));
         return number;
     }
     uint32_t seat = order->free_count > 0
@@ -171,7 +193,7 @@ uint32_t td_sched_order_put(td_sched_order *order, uint32_t number,
 void td_sched_order_changed(td_sched_order *order, uint32_t seat,
                             int64_t now_ns)
 {
-    if (by_arrival(order)) return;
+    if (is_fixed(order)) return;
     look(order, order->width + seat, now_ns);
     play_above(order, seat, order->matches[order->width + seat].winner, now_ns);
 }
@@ -179,8 +201,8 @@ void td_sched_order_changed(td_sched_order *order, uint32_t seat,
 void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns)
 {
     order->count--;
-    if (by_arrival(order)) {
-        td_sched_heap_take(&order->arrivals, seat);
+    if (is_fixed(order)) {
+        td_sched_heap_take(&order->fixed, seat);
         return;
     }
     uint32_t number = order->matches[order->width + seat].winner;
@@ -191,19 +213,17 @@ void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns)
 
 uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns)
 {
-    if (by_arrival(order))
-        return order->count > 0 ? td_sched_heap_first(&order->arrivals)
-                                : TD_SCHED_NOBODY;
-    refresh(order, 1, now_ns);
+    if (is_fixed(order)) {
+        if (order->count == 0) return TD_SCHED_NOBODY;
+        order->first.order = (uint64_t)td_sched_heap_key(&order->fixed);
+        return td_sched_heap_first(&order->fixed);
+    }
+    if (order->matches[1].until_ns <= now_ns) (void)refresh(order, 1, now_ns);
     return order->matches[1].winner;
 }
 
-td_sched_stand td_sched_order_stand(const td_sched_order *order)
+const td_sched_stand *td_sched_order_stand(const td_sched_order *order)
 {
-    if (!by_arrival(order)) return order->stands[order->matches[1].seat];
-    return (td_sched_stand){
-        .order = (uint64_t)td_sched_heap_key(&order->arrivals),
-        .until_ns = TD_SCHED_NEVER_NS,
-        .band = TD_SCHED_BAND_SCORED,
-    };
+    return is_fixed(order) ? &order->first
+                           : &order->stands[order->matches[1].seat];
 }

@@ -5,9 +5,10 @@
 // Waiting requests of one lane, the best first, at any moment.
 //
 // A kinetic tournament: each match remembers until when its result holds, and
-// as time passes only those that may have turned are played again. So a
+// as time passes only those that may have turned are played again, with those
+// above them whose winner is another now or stands elsewhere. So a
 // score that grows with age and cadence costs a decision a logarithm, not a
-// walk over everybody. Where arrival alone decides, a heap is enough.
+// walk over everybody. Where nothing is scored, a heap is enough.
 //
 // Pure; room is made once. The time must not go back, and the policy's strategy
 // must not change while anybody is in.
@@ -19,7 +20,8 @@
 
 // A leaf is one request; a match is the better of the two below.
 typedef struct td_sched_order_match {
-    int64_t until_ns; // nothing below can turn before
+    int64_t until_ns; // neither this nor anything below can turn before
+    int64_t turn_ns;  // this cannot, as the two stand
     uint32_t winner;  // number, or NOBODY
     uint32_t seat;    // the winner's
 } td_sched_order_match;
@@ -36,7 +38,8 @@ typedef struct td_sched_order {
     td_sched_order_match *matches; // [2 * capacity]: root at 1, leaves at width
     td_sched_stand *stands;        // [capacity], by seat
     uint32_t *free_seats;          // [capacity]
-    td_sched_heap arrivals;        // where arrival alone decides
+    td_sched_heap fixed;           // instead, where nothing is scored
+    td_sched_stand first;          // there, of the best
 } td_sched_order;
 
 // For at most `capacity` numbers. NOMEM.
@@ -59,8 +62,8 @@ void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns);
 // The best number at this moment; NOBODY if empty.
 uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns);
 
-// Where that one stands; after td_sched_order_best(), which found somebody.
-td_sched_stand td_sched_order_stand(const td_sched_order *order);
+// Where that one stands; right after td_sched_order_best() found somebody.
+const td_sched_stand *td_sched_order_stand(const td_sched_order *order);
 
 // Plays everything again: policy, run_ns or many facts have changed.
 void td_sched_order_again(td_sched_order *order, int64_t now_ns);

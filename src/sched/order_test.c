@@ -48,7 +48,7 @@ static void invent(world *w, uint32_t number)
         .due_ns = sometimes(w, w->now_ns + (int64_t)below(w, 100) * MS),
         .expected_ns = sometimes(w, w->now_ns + (int64_t)below(w, 100) * MS),
         .order = ++w->last_order,
-        .round = below(w, 5),
+        .round = below(w, 5) * NUMBERS + number,
         .priority = (uint32_t)below(w, 12),
         .urgency = (float)below(w, 5) / 4,
         .steps = below(w, 2) ? TD_SCHED_STEPS_UNSET : (uint32_t)below(w, 6),

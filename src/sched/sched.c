@@ -83,9 +83,11 @@ static td_err make_arrays(td_sched *s)
 static td_err make_parts(td_sched *s)
 {
     const td_sched_settings *set = &s->settings;
-    for (uint32_t i = 0; i < set->mixes * s->tiers; i++)
+    for (uint32_t i = 0; i < set->mixes * s->tiers; i++) {
+        s->lanes[i].tier = i % s->tiers;
         TD_TRY(td_sched_order_init(&s->lanes[i].order, s->capacity, &s->policy,
                                    s->facts));
+    }
     for (uint32_t i = 0; i < set->models; i++) {
         s->models[i].rule = set->batch;
         TD_TRY(td_sched_heap_init(&s->models[i].coming, set->members));

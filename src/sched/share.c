@@ -93,12 +93,6 @@ void td_sched_share_forget(td_sched_share *share, uint32_t client)
     }
 }
 
-int64_t td_sched_share_tag_ns(const td_sched_share *share, uint32_t tier,
-                              uint32_t client)
-{
-    return share->tags_ns[flow(share, tier, client)];
-}
-
 int64_t td_sched_share_limit_ns(td_sched_share *share, uint32_t tier)
 {
     if (share->runs == 0) return INT64_MAX;

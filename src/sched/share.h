@@ -48,8 +48,11 @@ void td_sched_share_measured(td_sched_share *share, int64_t device_ns);
 // The client is gone; its number may be given to another.
 void td_sched_share_forget(td_sched_share *share, uint32_t client);
 
-int64_t td_sched_share_tag_ns(const td_sched_share *share, uint32_t tier,
-                              uint32_t client);
+static inline int64_t td_sched_share_tag_ns(const td_sched_share *share,
+                                            uint32_t tier, uint32_t client)
+{
+    return share->tags_ns[(size_t)tier * share->clients + client];
+}
 
 // How far a tag may go at this moment.
 int64_t td_sched_share_limit_ns(td_sched_share *share, uint32_t tier);

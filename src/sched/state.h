@@ -60,6 +60,7 @@ typedef struct td_sched_mix {
 typedef struct td_sched_lane {
     td_sched_order order;
     uint32_t model;
+    uint32_t tier;
     uint32_t parked;
 } td_sched_lane;
 

@@ -13,10 +13,9 @@
 
 static const struct {
     const char *name;
-    bool tiered, scores;
+    bool tiered;
 } traits[] = {
-#define TD_SCHED_STRATEGY_TRAITS(name, text, tiered, scores)                   \
-    {text, tiered, scores},
+#define TD_SCHED_STRATEGY_TRAITS(name, text, tiered, scores) {text, tiered},
     TD_SCHED_STRATEGIES(TD_SCHED_STRATEGY_TRAITS)
 #undef TD_SCHED_STRATEGY_TRAITS
 };
@@ -54,11 +53,6 @@ td_err td_sched_strategy_find(const char *name, td_sched_strategy *ret_strategy,
 bool td_sched_strategy_tiered(td_sched_strategy strategy)
 {
     return traits[strategy].tiered;
-}
-
-bool td_sched_strategy_scores(td_sched_strategy strategy)
-{
-    return traits[strategy].scores;
 }
 
 static double steps_part(const td_sched_weights *weights, uint32_t steps)

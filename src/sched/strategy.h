@@ -45,7 +45,13 @@ TD_NODISCARD td_err td_sched_strategy_find(const char *name,
 
 // Whether the strategy keeps priorities apart, and whether it scores.
 bool td_sched_strategy_tiered(td_sched_strategy strategy);
-bool td_sched_strategy_scores(td_sched_strategy strategy);
+static inline bool td_sched_strategy_scores(td_sched_strategy strategy)
+{
+#define TD_SCHED_STRATEGY_SCORES(name, text, tiered, scores)                   \
+    | (unsigned)(scores) << TD_SCHED_##name
+    return (0u TD_SCHED_STRATEGIES(TD_SCHED_STRATEGY_SCORES)) >> strategy & 1;
+#undef TD_SCHED_STRATEGY_SCORES
+}
 
 typedef struct td_sched_weights {
     double cadence, urgency, steps, priority, age;
@@ -67,7 +73,7 @@ typedef struct td_sched_facts {
     int64_t due_ns;       // its robot runs dry; NEVER: none
     int64_t expected_ns;  // its client's next; NEVER: not known
     uint64_t order;       // of arrival
-    uint64_t round;       // ROUND_ROBIN
+    uint64_t round;       // ROUND_ROBIN: its turn, nobody else's
     uint32_t priority;    // 0 is the highest
     float urgency;        // 0 to 1
     uint32_t steps;       // remaining, or UNSET
