@@ -274,14 +274,14 @@ static td_err ask_peer(const world *w, double ret_percent[FIGURES],
     return err;
 }
 
+// What Inferential does not miss we may not either.
 static void print(const td_bench_options *options, const char *habit, int load,
                   int figure, double ours, double theirs)
 {
     char name[64];
     (void)snprintf(name, sizeof name, "%s/load-%d/%s", habit, load,
                    figures[figure]);
-    bool limited = figure == MISSED && theirs > 0;
-    const td_bench_row row = {
+    td_bench_row row = {
         .bench = "sched",
         .name = name,
         .value = ours,
@@ -289,16 +289,17 @@ static void print(const td_bench_options *options, const char *habit, int load,
         .against = theirs > 0 ? "Inferential" : NULL,
         .ratio = theirs > 0 ? ours / theirs : 0,
         .other = theirs,
-        .limited = limited ? TD_BENCH_RATIO : TD_BENCH_NO_LIMIT,
-        .limit = 1,
+        .limited = theirs > 0 ? TD_BENCH_RATIO : TD_BENCH_VALUE,
+        .limit = theirs > 0 ? 1 : 0,
     };
+    if (theirs < 0 || figure == DRY) row.limited = TD_BENCH_NO_LIMIT;
     td_bench_print(options, &row);
 }
 
 static td_err run_case(const td_bench_options *options, size_t habit, int load,
                        bool beside, td_errinfo *info)
 {
-    double ours[FIGURES], theirs[FIGURES] = {0};
+    double ours[FIGURES], theirs[FIGURES] = {-1, -1}; // alone
     TD_AUTO(world) *w = NULL;
     TD_TRY(world_new(habits[habit].period, load,
                      (options->quick ? 60 : 600) * TD_NS_PER_S, &w));

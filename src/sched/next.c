@@ -131,7 +131,7 @@ static uint32_t choose(td_sched *s, uint64_t lanes)
         uint32_t lane = (uint32_t)__builtin_ctzll(lanes);
         if (best.number != TD_SCHED_NOBODY &&
             s->lanes[lane].tier > s->lanes[best.lane].tier)
-            continue;
+            break;
         candidate next = {.number = best_fair(s, lane), .lane = lane};
         if (next.number == TD_SCHED_NOBODY) {
             spare = lesser(s, spare, least_ahead(s, lane));
@@ -148,6 +148,7 @@ static uint32_t choose(td_sched *s, uint64_t lanes)
 static uint64_t lanes_of(const td_sched *s, uint64_t models)
 {
     uint64_t lanes = 0;
+    if (models == TD_SCHED_ALL_MODELS) return s->lanes_in_use;
     for (uint64_t left = s->lanes_in_use; left; left &= left - 1) {
         uint32_t lane = (uint32_t)__builtin_ctzll(left);
         if (models >> s->lanes[lane].model & 1) lanes |= left & -left;

@@ -35,7 +35,7 @@ uint32_t td_sched_ready_mix(td_sched *s, uint32_t model, uint64_t mix)
     if (spare == TD_SCHED_NOBODY) return spare;
     s->mixes[spare] = (td_sched_mix){.mix = mix, .model = model};
     for (uint32_t tier = 0; tier < s->tiers; tier++) {
-        td_sched_lane *lane = &s->lanes[spare * s->tiers + tier];
+        td_sched_lane *lane = &s->lanes[tier * s->settings.mixes + spare];
         lane->model = model;
         lane->order.run_ns = s->models[model].run_ns;
     }
@@ -317,7 +317,8 @@ void td_sched_ready_wait(td_sched *s, uint32_t number)
     s->mixes[mix].waiting++;
     e->tier = td_sched_ready_tier_for(s, &e->item);
     e->client = member->client;
-    e->lane = mix * s->tiers + e->tier;
+    e->mix = mix;
+    e->lane = e->tier * s->settings.mixes + mix;
     if (member->queued)
         td_sched_queue_put(s->queue, number, e->tier, s->facts[number].order);
     int64_t end_ns = end_of_use_ns(s, e);
@@ -337,7 +338,7 @@ void td_sched_ready_unwait(td_sched *s, uint32_t number)
     td_sched_heap_take(&s->expiring, number);
     if (seat_of(s, number)->member.queued)
         td_sched_queue_take(s->queue, number, e->tier);
-    s->mixes[e->lane / s->tiers].waiting--;
+    s->mixes[e->mix].waiting--;
     unlink_entry(s, number);
     release(s, seat_of(s, number)->oldest);
     expect_oldest(s, e->item.member);

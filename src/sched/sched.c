@@ -84,7 +84,7 @@ static td_err make_parts(td_sched *s)
 {
     const td_sched_settings *set = &s->settings;
     for (uint32_t i = 0; i < set->mixes * s->tiers; i++) {
-        s->lanes[i].tier = i % s->tiers;
+        s->lanes[i].tier = i / set->mixes;
         TD_TRY(td_sched_order_init(&s->lanes[i].order, s->capacity, &s->policy,
                                    s->facts));
     }

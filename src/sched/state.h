@@ -28,9 +28,9 @@ typedef enum td_sched_place {
 typedef struct td_sched_entry {
     td_sched_place place;
     td_sched_request request;
-    td_sched_item item;          // as it came
-    uint32_t lane, tier, client; // while it waits or runs
-    uint32_t seat;               // READY
+    td_sched_item item;               // as it came
+    uint32_t mix, tier, lane, client; // while it waits or runs
+    uint32_t seat;                    // READY
     uint32_t before, after; // in its member's list or, FREE, in the free list
     uint32_t parked_before, parked_after;
     uint32_t generation; // of its ticket
@@ -88,7 +88,7 @@ struct td_sched {
     td_sched_seat *seats;    // [members]
     td_sched_model *models;  // [models]
     td_sched_mix *mixes;     // [mixes]
-    td_sched_lane *lanes;    // [mixes x tiers]
+    td_sched_lane *lanes;    // [tiers x mixes], the first tier's first
     td_sched_park *parks;    // [tiers x clients]
     td_sched_heap parked_clients[TD_SCHED_MAX_TIERS]; // by tag
     td_sched_heap away_clients[TD_SCHED_MAX_TIERS];   // with nothing READY

@@ -3,8 +3,10 @@
 
 #include <assert.h>
 
-static td_sched_outcome refuse(td_sched *s)
+// It came, for all that: its client's next is expected.
+static td_sched_outcome refuse(td_sched *s, const td_sched_item *item)
 {
+    td_sched_ready_expect(s, item->member, item->expected_ns);
     s->counts.outcomes[TD_SCHED_REFUSED]++;
     return TD_SCHED_REFUSED;
 }
@@ -24,6 +26,7 @@ static void enter(td_sched *s, uint32_t number, const td_sched_item *item)
     e->request.seq = item->seq;
     e->request.arrived_ns = s->now_ns;
     e->attempts = 0;
+    s->seats[item->member].expected_ns = item->expected_ns;
     td_sched_ready_wait(s, number);
     td_sched_ready_place(s, number);
 }
@@ -35,7 +38,7 @@ static bool has_mix(td_sched *s, const td_sched_item *item, uint32_t older)
     uint32_t model = s->seats[item->member].member.model;
     if (td_sched_ready_mix(s, model, item->mix) != TD_SCHED_NOBODY) return true;
     return older != TD_SCHED_NOBODY &&
-           s->mixes[s->entries[older].lane / s->tiers].waiting == 1;
+           s->mixes[s->entries[older].mix].waiting == 1;
 }
 
 // Newest wins: the place in the order and the time waited stay.
@@ -74,14 +77,14 @@ td_sched_outcome td_sched_submit(td_sched *s, int64_t now_ns,
     *ret_ended = (td_sched_ended){0};
     now_ns = td_sched_ready_now(s, now_ns);
     s->counts.submitted++;
-    td_sched_ready_expect(s, item->member, item->expected_ns);
     bool replaces = !seat->member.queued && seat->oldest != TD_SCHED_NOBODY;
     if (!has_mix(s, item, replaces ? seat->oldest : TD_SCHED_NOBODY))
-        return refuse(s);
+        return refuse(s, item);
     if (replaces) return replace(s, seat->oldest, item, ret_ended);
-    if (seat->member.queued && !make_room(s, item, ret_ended)) return refuse(s);
+    if (seat->member.queued && !make_room(s, item, ret_ended))
+        return refuse(s, item);
     uint32_t number = allocate(s);
-    if (number == TD_SCHED_NOBODY) return refuse(s);
+    if (number == TD_SCHED_NOBODY) return refuse(s, item);
     s->facts[number].order = ++s->last_order;
     s->facts[number].round = 0;
     s->entries[number].request.waiting_since_ns = now_ns;
