@@ -49,9 +49,9 @@ void td_sched_share_measured(td_sched_share *share, int64_t device_ns);
 void td_sched_share_forget(td_sched_share *share, uint32_t client);
 
 static inline int64_t td_sched_share_tag_ns(const td_sched_share *share,
-                                            uint32_t tier, uint32_t client)
+                                            uint32_t tier, uint32_t who)
 {
-    return share->tags_ns[(size_t)tier * share->clients + client];
+    return share->tags_ns[(size_t)tier * share->clients + who];
 }
 
 // How far a tag may go at this moment.
