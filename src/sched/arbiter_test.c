@@ -25,7 +25,7 @@ static td_sched_arbiter device(uint32_t inflight, bool continuous)
         .rule = {TD_SCHED_WAIT_SLACK, 4, 0},
         .times = &times,
     };
-    for (uint32_t n = 1; n <= 4; n++)
+    for (int64_t n = 1; n <= 4; n++)
         times.ns[n] = n * 10 * MS;
     td_sched_arbiter_set(&arbiter, 0, &how);
     td_sched_arbiter_set(&arbiter, 1, &how);

@@ -163,8 +163,9 @@ td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
 
 td_engine_prefix *td_server_core_forget(td_server_core *core)
 {
-    void *prefix = NULL;
-    for (uint32_t i = 0; core->prefixes && i < core->settings.capacity; i++)
-        if ((prefix = td_sched_prefixes_reset(core->prefixes, i))) break;
+    td_engine_prefix *prefix = NULL;
+    uint32_t count = core->prefixes ? core->settings.capacity : 0;
+    for (uint32_t i = 0; i < count && !prefix; i++)
+        prefix = td_sched_prefixes_reset(core->prefixes, i);
     return prefix;
 }
