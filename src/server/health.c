@@ -24,9 +24,9 @@ td_engine_health td_server_health_locked(td_server *server)
 
 static const char *health_text(td_engine_health health)
 {
-    return health == TD_ENGINE_BROKEN
-               ? "the model has failed too often and is not started again"
-               : "the model is being started again";
+    return health == TD_ENGINE_BROKEN ? "the model has failed too often, and "
+                                        "is tried again now and then"
+                                      : "the model is being started again";
 }
 
 td_err td_server_health_check(const td_server *server, td_errinfo *info)

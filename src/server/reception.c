@@ -251,6 +251,13 @@ static bool may_stay(td_server *server, uint32_t number, bool changed)
     return allowed;
 }
 
+static void turn_away(td_server_peer *peer)
+{
+    td_log_text(TD_LOG_INFO, "server: %s is no longer in the manifest",
+                peer->id);
+    peer->leaving = true;
+}
+
 static bool take_change(td_server *server)
 {
     pthread_mutex_lock(&server->device->lock);
@@ -268,7 +275,7 @@ void td_server_reception_look(td_server *server)
         td_server_peer *peer = server->peers[i];
         if (!peer) continue;
         td_server_arrive_inbox(server, peer);
-        if (!may_stay(server, i, changed)) peer->leaving = true;
+        if (!may_stay(server, i, changed)) turn_away(peer);
         if (peer->leaving) let_go(server, peer);
     }
 }
