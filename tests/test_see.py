@@ -137,9 +137,10 @@ def test_every_metric_of_the_page_is_there(world):
             assert set(sample.labels) - {"le"} == labels, name
 
 
-def test_each_robot_has_its_times(world):
+@pytest.mark.parametrize("family", ["e2e_latency", "observation_staleness"])
+def test_each_robot_has_its_times(world, family):
     def counts():
-        samples = families(world.port)["tendon_server_e2e_latency_seconds"].samples
+        samples = families(world.port)[f"tendon_server_{family}_seconds"].samples
         return {
             sample.labels["client"]: sample.value
             for sample in samples
