@@ -162,6 +162,13 @@ static void record_locked(const td_server_request *request, int64_t now_ns,
                           (uint64_t)(device_ns / TD_NS_PER_US));
 }
 
+// Each member's part of the device's time, of one that failed too: a client
+// whose observations fail pays for them.
+static int64_t part_ns(const td_server_run *run)
+{
+    return (run->prefix_ns + run->batch.service_ns) / run->members;
+}
+
 // The peer stays while its request runs, so it is put before it is done.
 static void answer(td_server_run *run, td_server_request *request)
 {
@@ -183,7 +190,7 @@ static void answer(td_server_run *run, td_server_request *request)
     td_server_request_put(peer, run->encoder, &action);
     keep_prefix(server, request);
 
-    int64_t now_ns = now(), device_ns = service_ns / run->batch.count;
+    int64_t now_ns = now(), device_ns = part_ns(run);
     pthread_mutex_lock(&server->device->lock);
     record_locked(request, now_ns, service_ns, device_ns);
     td_server_request_keep_locked(server, request);
@@ -206,6 +213,9 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
     const td_server_peer *peer = request->peer;
     td_err status = request->item.status;
     discard_prefix(server, request);
+    td_server_stats_count(server->stats, TD_SERVER_COUNT_DEVICE_US,
+                          peer->number,
+                          (uint64_t)(part_ns(run) / TD_NS_PER_US));
     if (run->alone && status != TD_ERR_CLOSED) {
         td_server_core_offended(server->core);
         td_log_text(TD_LOG_WARN,
@@ -219,7 +229,7 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
             server, TD_SERVER_EVENT_QUARANTINED, peer->id, "seq %llu: %s",
             (unsigned long long)request->obs.ident.seq, request->why.text);
     if (td_server_core_done(server->core, peer->number, now(), TD_SERVER_FAILED,
-                            0) == TD_SERVER_WAITING) {
+                            part_ns(run)) == TD_SERVER_WAITING) {
         count_retry(request);
         return;
     }
@@ -312,6 +322,7 @@ static td_err submit(td_server_run *run);
 static td_err go_on(td_server_run *run)
 {
     run->prefix_ns = run->batch.service_ns;
+    run->batch.service_ns = 0;
     run->part = TD_ENGINE_DECODE;
     return submit(run);
 }

@@ -69,6 +69,7 @@ static void finish(gate *g, const char *id, td_err status)
         bool meant = !id || td_wire_text_is(item->obs->client, id);
         item->status = meant ? status : TD_OK;
     }
+    if (status != TD_OK) batch->service_ns = batch->count * TD_NS_PER_MS;
     done(g->user, batch);
 }
 

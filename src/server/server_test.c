@@ -151,6 +151,22 @@ static void what_the_engine_fails_is_told(void **state)
     assert_int_equal(world_counts(w).outcomes[TD_SERVER_FAILED], 1);
 }
 
+static void what_fails_is_paid_for(void **state)
+{
+    world *w = *state;
+    world_open_gated(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    client_send_seq(c, 1);
+    world_until(w, is_running_one);
+    gate_finish(&w->gate, TD_ERR_IO);
+    (void)client_hear(c);
+    td_server_view view = {0};
+    assert_int_equal(td_server_see(w->server, 0, 0, "", &view), TD_OK);
+    assert_int_equal(view.numbers.counters[TD_SERVER_COUNT_DEVICE_US], 1000);
+    td_server_view_done(&view);
+}
+
 static void what_the_engine_does_not_take_is_told(void **state)
 {
     world *w = *state;
@@ -345,6 +361,7 @@ int main(void)
         WORLD_TEST(attaching_twice_is_attaching_once),
         WORLD_TEST(the_newest_observation_wins),
         WORLD_TEST(what_the_engine_fails_is_told),
+        WORLD_TEST(what_fails_is_paid_for),
         WORLD_TEST(what_the_engine_does_not_take_is_told),
         WORLD_TEST(a_client_whose_token_goes_leaves),
         WORLD_TEST(a_client_that_runs_leaves_when_it_is_answered),
