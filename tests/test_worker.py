@@ -155,6 +155,14 @@ def test_anything_like_an_array_is_taken(kind):
     assert to_array({"actions": kind([[1, 2]])}).tolist() == [[1, 2]]
 
 
+def test_what_is_not_sent_of_a_dict_is_said_once(capsys):
+    for _ in range(2):
+        assert to_array({"actions": [[1]], "value": 3}).tolist() == [[1]]
+    assert capsys.readouterr().out == "only actions are sent, left out: value\n"
+    with pytest.raises(Misfit, match="a dict of action, not of actions"):
+        to_array({"action": [[1]]})
+
+
 @pytest.mark.parametrize(
     ("answer", "rows"),
     [(np.zeros((5, 3)), 5), (np.zeros(3), 1), (np.zeros((2, 3), int), 2)],

@@ -36,10 +36,25 @@ def _load_file(where):
     return module
 
 
+@functools.lru_cache  # once for each
+def _say_left_out(names):
+    print("only actions are sent, left out:", ", ".join(sorted(map(str, names))))
+
+
+def actions_of(answer):
+    """What is sent of a dict."""
+    if "actions" not in answer:
+        names = ", ".join(map(str, answer))
+        raise Misfit(f"the policy gave a dict of {names or 'nothing'}, not of actions")
+    if len(answer) > 1:
+        _say_left_out(frozenset(answer) - {"actions"})
+    return answer["actions"]
+
+
 def to_array(value):
     """float32 of anything array-like: numpy, torch, jax, lists."""
     if isinstance(value, dict):
-        value = value["actions"]
+        value = actions_of(value)
     if hasattr(value, "detach"):  # torch: off its graph and its device
         value = value.detach().cpu()
         if value.dtype.itemsize == 2:  # numpy has no bfloat16
