@@ -22,6 +22,7 @@ typedef struct td_bench_options {
     int64_t minutes;
     int64_t robots;
     int64_t kill_s;   // how often a model's process is killed; 0: it has none
+    const char *only; // tick: cases whose name holds this; NULL: all
     const char *plot; // where those that draw put their charts; NULL: nowhere
 } td_bench_options;
 

@@ -436,15 +436,24 @@ static void print_stolen(const td_bench_options *options, const host *before)
     td_bench_print(options, &row);
 }
 
+static bool is_wanted(const td_bench_options *options, const char *name)
+{
+    return !options->only || strstr(name, options->only);
+}
+
 td_err td_bench_tick(const td_bench_options *options, td_errinfo *info)
 {
     const host before = look_at_host();
-    TD_TRY(run_beside_bare(options, 100, info));
-    TD_TRY(run_beside_bare(options, 1000, info));
-    for (size_t i = 0; i < TD_COUNT_OF(disturbances); i++)
+    if (is_wanted(options, "100hz/lateness"))
+        TD_TRY(run_beside_bare(options, 100, info));
+    if (is_wanted(options, "1000hz/lateness"))
+        TD_TRY(run_beside_bare(options, 1000, info));
+    for (size_t i = 0; i < TD_COUNT_OF(disturbances); i++) {
+        if (!is_wanted(options, disturbances[i].name)) continue;
         TD_TRY(disturbances[i].own_cpu
                    ? run_beside(options, &disturbances[i], info)
                    : run_disturbed(options, &disturbances[i], 0, info));
+    }
     print_stolen(options, &before);
     return TD_OK;
 }

@@ -61,6 +61,7 @@ static void print_help(FILE *out)
         out, "\n"
              "  --json       one object a line\n"
              "  --quick      few and short blocks: to try it, not to quote\n"
+             "  --only WORD  tick: only the cases with this in their name\n"
              "  --plot DIR   async: also draw what it saw (SVG)\n"
              "  --minutes N  soak: how long (default 10)\n"
              "  --robots N   soak: how many (default 32)\n"
@@ -99,6 +100,15 @@ static bool may_plot(const char *name)
         (void)fprintf(stderr, "tendon bench: %s draws nothing for --plot\n",
                       name);
     return draws;
+}
+
+static bool may_choose(const char *name)
+{
+    bool chooses = strcmp(name, "tick") == 0;
+    if (!chooses)
+        (void)fprintf(stderr, "tendon bench: --only is for tick, not for %s\n",
+                      name);
+    return chooses;
 }
 
 static td_err run_named(const char *name, const td_bench_options *options,
@@ -149,13 +159,11 @@ int td_cli_bench(int argc, char **argv)
     const char *robots = NULL;
     const char *kill_s = NULL;
     td_bench_options options = {.minutes = 10, .robots = 32};
-    const td_cli_option table[] = {{"json", NULL, &options.json},
-                                   {"quick", NULL, &options.quick},
-                                   {"kill-s", &kill_s, NULL},
-                                   {"minutes", &minutes, NULL},
-                                   {"robots", &robots, NULL},
-                                   {"plot", &options.plot, NULL},
-                                   {0}};
+    const td_cli_option table[] = {
+        {"json", NULL, &options.json}, {"quick", NULL, &options.quick},
+        {"kill-s", &kill_s, NULL},     {"minutes", &minutes, NULL},
+        {"robots", &robots, NULL},     {"only", &options.only, NULL},
+        {"plot", &options.plot, NULL}, {0}};
     if (td_cli_wants_help(argc, argv)) {
         print_help(stdout);
         return 0;
@@ -170,5 +178,6 @@ int td_cli_bench(int argc, char **argv)
         return 2;
     }
     if (options.plot && !may_plot(name)) return 2;
+    if (options.only && !may_choose(name)) return 2;
     return run(name, &options);
 }
