@@ -24,13 +24,15 @@ static void refuse(td_server *server, td_server_peer *peer,
                    td_server_outcome outcome, const td_wire_ident *ident,
                    td_err code, const char *text)
 {
+    td_wire_action action;
+    td_server_answer_error(server->id, ident, code, text, &action);
     pthread_mutex_lock(&server->device->lock);
     td_server_core_ended(server->core, peer->number, outcome, ident->seq);
+    if (!peer->dormant)
+        td_server_core_tell(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     complain(peer, ++peer->told[outcome], td_server_outcome_name(outcome),
              text);
-    td_wire_action action;
-    td_server_answer_error(server->id, ident, code, text, &action);
     td_server_request_put(peer, server->encoder, &action);
 }
 
@@ -120,8 +122,7 @@ static void send_again(td_server *server, td_server_request *kept)
     td_server_answer(server->id, &kept->item, server->spec->action_count,
                      &timing, kept->chunk_id, &action);
     pthread_mutex_lock(&server->device->lock);
-    action.superseded_count = td_server_core_superseded(
-        server->core, peer->number, action.superseded);
+    td_server_core_tell(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, server->encoder, &action);
     pthread_mutex_lock(&server->device->lock);
@@ -151,15 +152,6 @@ static td_server_request *find_again_locked(td_server_request *request)
         td_server_request_recycle_locked(server, request);
     }
     return again.chunk;
-}
-
-static void answer_again(td_server_request *request)
-{
-    td_server *server = request->peer->server;
-    pthread_mutex_lock(&server->device->lock);
-    td_server_request *kept = find_again_locked(request);
-    pthread_mutex_unlock(&server->device->lock);
-    if (kept) send_again(server, kept);
 }
 
 // Whose it must be when nothing but its seq can be read.
@@ -192,6 +184,32 @@ static td_err read_loop(td_server_request *request, uint64_t seq,
     return td_server_health_check(server, info);
 }
 
+// A newer one took the short way, past the inbox.
+static bool was_overtaken_locked(const td_server_request *request)
+{
+    const td_server_peer *peer = request->peer;
+    const td_wire_ident *ident = &request->obs.ident;
+    td_wire_ident present =
+        td_server_core_present(peer->server->core, peer->number);
+    return ident->boot == present.boot && ident->episode == present.episode &&
+           ident->seq < present.seq;
+}
+
+// Into the core. Returns the kept chunk if it asks for that.
+static td_server_request *admit_locked(td_server_request *request)
+{
+    const td_server_peer *peer = request->peer;
+    if (was_overtaken_locked(request)) {
+        td_server_core_ended(peer->server->core, peer->number,
+                             TD_SERVER_SUPERSEDED, request->obs.ident.seq);
+        td_server_request_recycle_locked(peer->server, request);
+        return NULL;
+    }
+    if (request->obs.has_again) return find_again_locked(request);
+    offer_locked(request);
+    return NULL;
+}
+
 static void admit(td_server_request *request, uint64_t seq)
 {
     td_server_peer *peer = request->peer;
@@ -205,13 +223,10 @@ static void admit(td_server_request *request, uint64_t seq)
         td_server_request_recycle(server, request);
         return;
     }
-    if (request->obs.has_again) {
-        answer_again(request);
-        return;
-    }
     pthread_mutex_lock(&server->device->lock);
-    offer_locked(request);
+    td_server_request *kept = admit_locked(request);
     pthread_mutex_unlock(&server->device->lock);
+    if (kept) send_again(server, kept);
 }
 
 static td_err read_reset(td_server *server, const td_server_peer *peer,

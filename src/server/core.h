@@ -261,11 +261,10 @@ bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
 void td_server_core_started(td_server_core *core, uint32_t number,
                             uint64_t ticket);
 
-// Takes the seqs of this client that will never be answered, to be told with
-// its next answer; returns how many.
-uint32_t
-td_server_core_superseded(td_server_core *core, uint32_t number,
-                          uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED]);
+// Names the client's seqs that will never be answered, each once, in an answer
+// that is of its present start and episode: it would not read another.
+void td_server_core_tell(td_server_core *core, uint32_t number,
+                         td_wire_action *action);
 
 // A running request has ended, ANSWERED or FAILED, with its part of the
 // device's time. Returns what became of it: a failed one that is tried again is

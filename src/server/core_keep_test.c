@@ -118,10 +118,11 @@ static void the_last_chunk_is_kept_and_given_again(void **state)
         td_server_core_keep(h->core, client, &ident, a.again.chunk, &a.dropped);
         assert_int_equal(a.dropped.count, 0);
     }
-    uint64_t told[TD_WIRE_MAX_SUPERSEDED];
-    assert_int_equal(td_server_core_superseded(h->core, client, told), 2);
-    assert_int_equal(told[0], 3); // the ones that asked are not answered
-    assert_int_equal(told[1], 4);
+    td_wire_action answer = {.ident = {.boot = 1}};
+    td_server_core_tell(h->core, client, &answer);
+    assert_int_equal(answer.superseded_count, 2);
+    assert_int_equal(answer.superseded[0], 3); // who asked is not answered
+    assert_int_equal(answer.superseded[1], 4);
     asked old = ask(h, client, 0, 5, 1, false);
     assert_int_equal(old.again.found, TD_SERVER_FOUND_NOTHING);
     assert_int_equal(old.again.outcome, TD_SERVER_REFUSED);

@@ -137,10 +137,11 @@ static void run_some(world *w)
 static void finish_one(world *w, uint32_t who)
 {
     if (!w->running[who]) return;
-    uint64_t told[TD_WIRE_MAX_SUPERSEDED];
+    td_wire_action told = {0};
     uint32_t number = (uint32_t)w->number[who];
-    assert_true(td_server_core_superseded(w->core, number, told) <=
-                TD_WIRE_MAX_SUPERSEDED);
+    told.ident = td_server_core_present(w->core, number);
+    td_server_core_tell(w->core, number, &told);
+    assert_true(told.superseded_count <= TD_WIRE_MAX_SUPERSEDED);
     td_server_outcome outcome =
         below(w, 4) ? TD_SERVER_ANSWERED : TD_SERVER_FAILED;
     assert_int_equal(td_server_core_done(w->core, number, 0, outcome, 1),

@@ -124,8 +124,7 @@ static void tell(td_server *server, const td_server_request *request)
                      &timing, 0, &action);
     pthread_mutex_lock(&server->device->lock);
     if (!peer->gone && !peer->dormant)
-        action.superseded_count = td_server_core_superseded(
-            server->core, peer->number, action.superseded);
+        td_server_core_tell(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, server->encoder, &action);
 }

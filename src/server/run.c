@@ -184,8 +184,7 @@ static void answer(td_server_run *run, td_server_request *request)
     request->chunk_id = ++server->chunk_id;
     td_server_answer(server->id, &request->item, server->spec->action_count,
                      &timing, request->chunk_id, &action);
-    action.superseded_count = td_server_core_superseded(
-        server->core, peer->number, action.superseded);
+    td_server_core_tell(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, run->encoder, &action);
     keep_prefix(server, request);

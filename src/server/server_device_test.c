@@ -15,6 +15,11 @@ static client *attached(world *w, size_t index, const char *id)
     return c;
 }
 
+static bool one_waits(world *w)
+{
+    return w->report.counts.outcomes[TD_SERVER_WAITING] == 1;
+}
+
 static bool two_wait(world *w)
 {
     return w->report.counts.outcomes[TD_SERVER_WAITING] == 2;
@@ -122,7 +127,23 @@ static void engines_one_that_is_broken_degrades_its_server(void **state)
     assert_int_equal(world_counts(w).outcomes[TD_SERVER_UNREADY], 1);
 }
 
-// The gate refuses to be closed twice; a second model of its own.
+// Nothing runs whose end would tell.
+static void engines_one_that_dies_idle_is_noticed(void **state)
+{
+    world *w = *state;
+    w->gate.tells = true;
+    w->config.model.batch =
+        (td_sched_batch_rule){.wait = TD_SCHED_WAIT_FULL, .most = 2};
+    world_open_gated(w);
+    client *c = attached(w, 0, "arm-0");
+    client_send_seq(c, 1);
+    world_until(w, one_waits);
+    atomic_store(&w->gate.health, TD_ENGINE_WARMING);
+    assert_true(td_wire_text_is(client_hear(c)->error_code, "CLOSED"));
+    assert_int_equal(world_counts(w).outcomes[TD_SERVER_UNREADY], 1);
+}
+
+// A second model on the device, with a gate of its own.
 typedef struct second {
     td_server_device *device;
     gate gate;
@@ -287,6 +308,7 @@ int main(void)
         WORLD_TEST(a_member_that_fails_by_itself_costs_no_second_run),
         WORLD_TEST(engines_when_one_dies_all_are_told_and_status_says_so),
         WORLD_TEST(engines_one_that_is_broken_degrades_its_server),
+        WORLD_TEST(engines_one_that_dies_idle_is_noticed),
         WORLD_TEST(devices_one_run_at_a_time_whichever_model),
         WORLD_TEST(one_server_of_a_device_closes_and_the_other_goes_on),
         WORLD_TEST(a_batch_that_waits_for_more_starts_by_itself),

@@ -193,8 +193,7 @@ static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
     td_wire_action action;
     td_server_answer(server_id, &held->item, server->spec->action_count,
                      &timing, ++server->chunk_id, &action);
-    action.superseded_count =
-        td_server_core_superseded(server->core, number, action.superseded);
+    td_server_core_tell(server->core, number, &action);
     td_err err = put_action(server, number, &action, info);
     (void)td_server_core_done(server->core, number, now_ns, TD_SERVER_ANSWERED,
                               server->service_ns / server->turn.count);

@@ -307,18 +307,16 @@ bool td_server_core_is_present(const client *c)
     return c->running_boot == c->boot && c->running_episode == c->episode;
 }
 
-uint32_t
-td_server_core_superseded(td_server_core *core, uint32_t number,
-                          uint64_t ret_superseded[TD_WIRE_MAX_SUPERSEDED])
+void td_server_core_tell(td_server_core *core, uint32_t number,
+                         td_wire_action *action)
 {
     client *c = &core->clients[number];
-    // A robot drops the answer to an earlier start or episode of its own, and
-    // what such an answer tells; the next one will tell it.
-    if (!td_server_core_is_present(c)) return 0;
-    uint32_t count = c->superseded_count;
-    memcpy(ret_superseded, c->superseded, count * sizeof c->superseded[0]);
+    if (action->ident.boot != c->boot || action->ident.episode != c->episode)
+        return;
+    memcpy(action->superseded, c->superseded,
+           c->superseded_count * sizeof c->superseded[0]);
+    action->superseded_count = c->superseded_count;
     c->superseded_count = 0;
-    return count;
 }
 
 td_server_outcome td_server_core_done(td_server_core *core, uint32_t number,
