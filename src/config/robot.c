@@ -143,6 +143,11 @@ static const td_config_field robot_rows[] = {
                   "with auto: how often a chunk may come too late"),
     TD_ROW_INTEGER(td_config_robot, max_unanswered, "1", 1, 64,
                    "observations on their way at a time"),
+    TD_ROW_INTEGER(td_config_robot, priority, "1", 0, 10,
+                   "0 is the highest; a server counts no more of it and of the "
+                   "urgency than it allows this robot"),
+    TD_ROW_NUMBER(td_config_robot, urgency, "0", 0, 1,
+                  "how much its observations press"),
     TD_ROW_STRUCT(td_config_robot, rate, td_config_rate, "{}", rate_table,
                   "how often to ask at most"),
     TD_ROW_STRUCT(td_config_robot, similarity, td_config_similarity, "{}",

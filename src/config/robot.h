@@ -127,6 +127,8 @@ typedef struct td_config_robot {
     td_config_observe observe;
     double starve_target;
     int64_t max_unanswered;
+    int64_t priority; // 0 is the highest
+    double urgency;
     td_config_rate rate;
     td_config_similarity similarity;
     td_config_trim trim;

@@ -104,6 +104,7 @@ static const char everything[] =
                 "fps: 100\n"
                 "control_hz: 1000\n"
                 "max_unanswered: 4\n"
+                "priority: 0\nurgency: 0.5\n"
                 "rate: {hz: 12.5, phase: 0.25}\n"
                 "similarity: {enabled: true, state: 0.1, image: 3}\n"
                 "jpeg_chroma: \"4:4:4\"\n"
@@ -147,6 +148,7 @@ static void a_robot_with_everything_is_read(void **state)
     assert_int_equal(robot->control_hz, 1000);
     assert_int_equal(robot->observe, TD_CONFIG_OBSERVE_TIME);
     assert_int_equal(robot->max_unanswered, 4);
+    assert_true(robot->priority == 0 && robot->urgency == 0.5);
     assert_true(robot->rate.hz == 12.5 && robot->rate.phase == 0.25);
     assert_true(robot->similarity.enabled && robot->similarity.image == 3);
     assert_int_equal(robot->jpeg_chroma, TD_CONFIG_CHROMA_444);

@@ -39,6 +39,8 @@ typedef struct td_edge_settings {
     td_edge_trim trim;
     td_edge_ask_settings ask;   // its period is the step's
     double rate_hz, rate_phase; // hz 0: no limit
+    uint32_t priority;          // 0 is the highest
+    float urgency;              // 0 to 1
     int64_t max_action_age_ns;
     uint32_t warn_after_empty_ticks;
     uint64_t boot;

@@ -27,6 +27,7 @@ static td_slice encoded(int64_t captured_ns)
     td_edge_observe(&settings, "arm-0", "wave", &outgoing,
                     captured_ns + 3 * TD_NS_PER_MS, &obs);
     assert_int_equal(obs.state.age_us, 3000);
+    assert_int_equal(obs.priority, settings.priority);
     assert_int_equal(obs.budget_us, 20 * PERIOD_NS / TD_NS_PER_US);
     assert_int_equal(td_wire_encoder_new(&encoder), TD_OK);
     assert_int_equal(td_wire_obs_encode(encoder, &obs, NULL), TD_OK);

@@ -110,6 +110,8 @@ static void fill_ask(const td_config_robot *config, td_edge_settings *core)
         core->ask.resend_min_ns = core->ask.resend_max_ns;
     core->rate_hz = config->rate.hz;
     core->rate_phase = config->rate.phase;
+    core->priority = (uint32_t)config->priority;
+    core->urgency = (float)config->urgency;
 }
 
 static void fill_core(const td_config_robot *config, uint64_t boot,

@@ -155,6 +155,8 @@ static void numbers_arrive(void **state)
          400 * TD_NS_PER_MS},
         {"observe: auto", FIELD(core.ask.mode), TD_EDGE_ASK_AUTO},
         {"max_unanswered: 3", FIELD(core.ask.max_unanswered), 3},
+        {"priority: 3", FIELD(core.priority), 3},
+        {"", FIELD(core.priority), 1},
         {"max_limit_hits: 7", FIELD(core.max_limit_hits), 7},
         {"failsafe: safe_pose", FIELD(core.failsafe[0].mode),
          TD_EDGE_FAILSAFE_SAFE_POSE},
