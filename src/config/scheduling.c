@@ -82,7 +82,10 @@ static const td_config_field scheduling_rows[] = {
     TD_ROW_ENUM(td_config_scheduling, strategy, "model_deadline",
                 td_config_strategies, "who goes first", .live = true),
     TD_ROW_STRUCT(td_config_scheduling, weights, td_config_weights, "{}",
-                  weights_table, "parts of the published score", .live = true),
+                  weights_table,
+                  "parts of the published score, by which those go that say "
+                  "no deadline",
+                  .live = true),
     TD_ROW_TEXT(td_config_scheduling, score, "\"\"", 0, 1024,
                 "a score of one's own: an expression over age_ms, budget_ms, "
                 "urgency, priority, steps_remaining, slack_ms, overdue_ms and "
