@@ -13,7 +13,6 @@
 
 #define SENT 64 // times of asking that a client remembers
 #define ATTACH_NS (10 * TD_NS_PER_S)
-#define LOST_NS (15 * TD_NS_PER_S)
 #define REST_NS (300 * TD_NS_PER_MS)
 #define LOOK_NS (200 * TD_NS_PER_MS)
 
@@ -346,12 +345,13 @@ static td_err keep_up(td_bench_crowd *crowd, client *c, int64_t now_ns,
 }
 
 // What the transport dropped would else be waited for without end.
-static void give_up(td_bench_crowd *crowd, int64_t asked_before_ns)
+static void give_up(td_bench_crowd *crowd, int64_t now_ns)
 {
     pthread_mutex_lock(&crowd->lock);
     for (uint32_t i = 0; i < crowd->count; i++) {
         client *c = &crowd->clients[i];
-        if (c->ended == c->seq || c->asked_ns >= asked_before_ns) continue;
+        if (c->ended == c->seq || now_ns - c->asked_ns < c->plan.patience_ns)
+            continue;
         crowd->seen.lost += c->plan.in_flight > 0;
         c->ended = c->seq;
     }
@@ -364,7 +364,7 @@ static td_err look_at_all(td_bench_crowd *crowd, int64_t *ret_next_ns,
 {
     int64_t now_ns = now();
     int64_t next_ns = now_ns + LOOK_NS;
-    give_up(crowd, now_ns - LOST_NS);
+    give_up(crowd, now_ns);
     for (uint32_t i = 0; i < crowd->count; i++) {
         client *c = &crowd->clients[i];
         TD_TRY(keep_up(crowd, c, now_ns, info));
@@ -428,6 +428,6 @@ td_err td_bench_crowd_rest(td_bench_crowd *crowd)
     uint32_t number;
     while (td_queue_pop(crowd->heard, &number) == TD_OK)
         continue;
-    give_up(crowd, INT64_MAX);
+    give_up(crowd, now());
     return TD_OK;
 }

@@ -13,12 +13,13 @@
 
 // What a client does from now on.
 typedef struct td_bench_crowd_plan {
-    uint32_t in_flight; // asks that it keeps under way; with a period, 0
-    int64_t pause_ns;   // after an answer, if another is still under way
-    int64_t apart_ns;   // between asks while no answer comes
-    int64_t period_ns;  // asks this often, answered or not; 0: does not
-    bool corrupt;       // sends what cannot be decoded
-    bool counted;       // its round trips are
+    uint32_t in_flight;  // asks that it keeps under way; with a period, 0
+    int64_t pause_ns;    // after an answer, if another is still under way
+    int64_t apart_ns;    // between asks while no answer comes
+    int64_t patience_ns; // before what was asked last is taken for lost
+    int64_t period_ns;   // asks this often, answered or not; 0: does not
+    bool corrupt;        // sends what cannot be decoded
+    bool counted;        // its round trips are
 } td_bench_crowd_plan;
 
 typedef struct td_bench_crowd td_bench_crowd;

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PATIENCE_NS (200 * TD_NS_PER_MS)
+
 enum { RATE, P50, P99, FIGURES };
 
 typedef struct peers_case {
@@ -111,7 +113,8 @@ static td_err run_theirs(world *w, double ret_figures[FIGURES],
 
 static td_err run_ours(world *w, double ret_figures[FIGURES], td_errinfo *info)
 {
-    const td_bench_crowd_plan plan = {.in_flight = 1, .counted = true};
+    const td_bench_crowd_plan plan = {
+        .in_flight = 1, .patience_ns = PATIENCE_NS, .counted = true};
     const td_hist *took = &w->seen.round_trip_ns;
     for (uint32_t i = 0; i < w->what->clients; i++)
         td_bench_crowd_set(w->crowd, i, plan);

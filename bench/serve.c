@@ -65,6 +65,7 @@ static td_bench_crowd_plan keep_one_waiting(uint32_t clients)
     return (td_bench_crowd_plan){.in_flight = 2,
                                  .pause_ns = BATCH_MS / 2 * TD_NS_PER_MS,
                                  .apart_ns = apart_ms * TD_NS_PER_MS,
+                                 .patience_ns = 15 * TD_NS_PER_S,
                                  .counted = true};
 }
 
@@ -126,6 +127,7 @@ static td_err measure_fairness(world *w, td_errinfo *info)
         double per_s = mean_per_s * (i % 2 ? 4.0 / 3 : 2.0 / 3);
         const td_bench_crowd_plan plan = {
             .period_ns = (int64_t)((double)TD_NS_PER_S / per_s),
+            .patience_ns = TD_NS_PER_S,
             .counted = true};
         td_bench_crowd_set(crowd, i, plan);
     }

@@ -67,6 +67,7 @@ static td_err run_ours(world *w, double *ret_us, td_errinfo *info)
     const td_bench_crowd_plan plan = {
         .in_flight = w->pace == 0,
         .period_ns = w->pace ? CLIENTS * TD_NS_PER_S / w->pace : 0,
+        .patience_ns = TD_NS_PER_S,
         .counted = true,
     };
     int64_t before_ns, after_ns;

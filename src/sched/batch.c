@@ -56,16 +56,17 @@ int64_t td_sched_batch_time_ns(const td_sched_batch_times *times, uint32_t n)
                            (int64_t)(above - below);
 }
 
-// Waiting delays `count` by the wait and by what one more costs; who comes
-// would else wait for the whole batch and run alone after it.
+// Waiting delays `count` by the wait and by what more cost; who comes would
+// else wait for the whole batch and run after it.
 static bool pays(const td_sched_batch_times *times, uint32_t count,
-                 int64_t wait_ns)
+                 uint32_t more, int64_t wait_ns)
 {
     int64_t now_takes_ns = td_sched_batch_time_ns(times, count);
-    int64_t more_takes_ns = td_sched_batch_time_ns(times, count + 1);
-    int64_t alone_ns = td_sched_batch_time_ns(times, 1);
-    int64_t cost_ns = (wait_ns + more_takes_ns - now_takes_ns) * count;
-    return now_takes_ns + alone_ns - wait_ns - more_takes_ns > cost_ns;
+    int64_t all_take_ns = td_sched_batch_time_ns(times, count + more);
+    int64_t after_ns = td_sched_batch_time_ns(times, more);
+    int64_t cost_ns = wait_ns + all_take_ns - now_takes_ns;
+    int64_t saved_ns = now_takes_ns + after_ns - wait_ns - all_take_ns;
+    return saved_ns * more > cost_ns * count;
 }
 
 static int64_t slack_start_ns(const td_sched_batch_times *times,
@@ -73,10 +74,12 @@ static int64_t slack_start_ns(const td_sched_batch_times *times,
 {
     if (state->next_ns == TD_SCHED_NEVER_NS || state->next_ns <= now_ns)
         return now_ns;
-    int64_t more_ns = td_sched_batch_time_ns(times, state->count + 1);
+    int64_t all_take_ns =
+        td_sched_batch_time_ns(times, state->count + state->more);
     bool in_time = state->due_ns == TD_SCHED_NEVER_NS ||
-                   state->next_ns <= state->due_ns - more_ns;
-    if (!in_time || !pays(times, state->count, state->next_ns - now_ns))
+                   state->next_ns <= state->due_ns - all_take_ns;
+    int64_t wait_ns = state->next_ns - now_ns;
+    if (!in_time || !pays(times, state->count, state->more, wait_ns))
         return now_ns;
     return state->next_ns;
 }

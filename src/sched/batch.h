@@ -57,15 +57,16 @@ typedef struct td_sched_batch_state {
     uint32_t count;
     int64_t oldest_ns; // since when its first has waited
     int64_t due_ns;    // the earliest that can still be met; NEVER: none
-    int64_t next_ns;   // when one more is expected; NEVER: nobody knows
+    int64_t next_ns;   // when more are expected; NEVER: nobody knows
+    uint32_t more;     // how many by then; no more than there is room for
 } td_sched_batch_state;
 
 // When it starts, if nothing else comes: now or earlier means at once, NEVER
 // means only when it is full.
 //
-// With SLACK it waits only for an arrival that is expected before the least
-// slack runs out, given the time of one more, and only if that costs those who
-// wait less than it saves the one who comes.
+// With SLACK it waits only for arrivals that are expected before the least
+// slack runs out, given the time of as many more, and only if that costs those
+// who wait less than it saves those who come.
 int64_t td_sched_batch_start_ns(const td_sched_batch_rule *rule,
                                 const td_sched_batch_times *times,
                                 const td_sched_batch_state *state,

@@ -63,6 +63,7 @@ td_sched_outcome td_sched_done(td_sched *s, int64_t now_ns, uint64_t ticket,
     bool again = outcome == TD_SCHED_FAILED && may_retry(s, e);
     free_slot(s, seat);
     if (again) return retry(s, number);
+    td_sched_ready_answered(s, e->item.member);
     s->counts.outcomes[outcome]++;
     td_sched_ready_free(s, number);
     return outcome;

@@ -85,3 +85,24 @@ void td_sched_heap_take(td_sched_heap *heap, uint32_t number)
     td_sched_heap_cell last = heap->cells[--heap->count];
     if (at < heap->count) settle(heap, at, last);
 }
+
+static void count_below(const td_sched_heap *heap, uint32_t at, int64_t key,
+                        uint32_t most, uint32_t *count, int64_t *largest)
+{
+    if (at >= heap->count || heap->cells[at].key > key || *count == most)
+        return;
+    ++*count;
+    if (heap->cells[at].key > *largest) *largest = heap->cells[at].key;
+    count_below(heap, 2 * at + 1, key, most, count, largest);
+    count_below(heap, 2 * at + 2, key, most, count, largest);
+}
+
+uint32_t td_sched_heap_count_to(const td_sched_heap *heap, int64_t key,
+                                uint32_t most, int64_t *ret_largest)
+{
+    uint32_t count = 0;
+    int64_t largest = INT64_MIN;
+    count_below(heap, 0, key, most, &count, &largest);
+    if (count > 0) *ret_largest = largest;
+    return count;
+}

@@ -46,6 +46,10 @@ static inline int64_t td_sched_heap_key(const td_sched_heap *heap)
     return heap->count ? heap->cells[0].key : TD_SCHED_NEVER_NS;
 }
 
+// How many keys are `key` or less, counted to `most`; the largest of those.
+uint32_t td_sched_heap_count_to(const td_sched_heap *heap, int64_t key,
+                                uint32_t most, int64_t *ret_largest);
+
 // The number with the smallest key; the heap must not be empty.
 static inline uint32_t td_sched_heap_first(const td_sched_heap *heap)
 {

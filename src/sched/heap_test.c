@@ -20,6 +20,21 @@ static uint32_t slow_first(const int64_t *keys, const bool *in)
     return first;
 }
 
+static void check_count(const td_sched_heap *heap, const int64_t *keys,
+                        const bool *in, int64_t to)
+{
+    uint32_t count = 0;
+    int64_t largest = -1, found = -1;
+    for (uint32_t i = 0; i < NUMBERS; i++) {
+        if (!in[i] || keys[i] > to) continue;
+        count++;
+        if (keys[i] > largest) largest = keys[i];
+    }
+    assert_int_equal(td_sched_heap_count_to(heap, to, NUMBERS, &found), count);
+    assert_int_equal(found, largest);
+    assert_true(td_sched_heap_count_to(heap, to, 3, &found) <= 3);
+}
+
 static void the_first_is_what_a_search_would_find(void **state)
 {
     (void)state;
@@ -38,6 +53,7 @@ static void the_first_is_what_a_search_would_find(void **state)
         else
             td_sched_heap_take(&heap, number);
         assert_int_equal(td_sched_heap_has(&heap, number), in[number]);
+        check_count(&heap, keys, in, (int64_t)(td_rand_u64(&rand) % 20));
         uint32_t first = slow_first(keys, in);
         if (first == UINT32_MAX) {
             assert_int_equal(td_sched_heap_key(&heap), TD_SCHED_NEVER_NS);

@@ -8,6 +8,7 @@
 #include <assert.h>
 
 #define UNPARK_MOST 8
+#define MOMENT 8 // this part of a run of one
 
 // The batch that is being formed.
 typedef struct batch {
@@ -192,12 +193,39 @@ static void fill(td_sched *s, uint32_t lane, const td_sched_batch_rule *rule,
     }
 }
 
-// When the model's next request is expected from a member that does not wait.
-static int64_t coming_ns(td_sched *s, td_sched_model *model)
+// When it starts for those who are expected within a moment: robots that were
+// answered together come again together, some a little before their time and
+// some after.
+static int64_t together_ns(const td_sched *s, const td_sched_batch_rule *rule,
+                           const td_sched_model *model, int64_t moment_ns,
+                           td_sched_batch_state *state)
 {
-    while (td_sched_heap_key(&model->coming) <= s->now_ns)
-        td_sched_heap_take(&model->coming, td_sched_heap_first(&model->coming));
-    return td_sched_heap_key(&model->coming);
+    int64_t last_ns;
+    state->more = td_sched_heap_count_to(&model->coming, s->now_ns + moment_ns,
+                                         rule->most - state->count, &last_ns);
+    if (state->more == 0) return s->now_ns;
+    state->next_ns = last_ns > s->now_ns ? last_ns : last_ns + moment_ns;
+    return td_sched_batch_start_ns(rule, &model->times, state, s->now_ns);
+}
+
+// When it starts, for those who are expected from members that do not wait.
+static int64_t start_ns(td_sched *s, const td_sched_batch_rule *rule,
+                        td_sched_model *model, const batch *b)
+{
+    td_sched_batch_state state = {b->count, b->oldest_ns, b->due_ns,
+                                  TD_SCHED_NEVER_NS, 1};
+    td_sched_heap *coming = &model->coming;
+    int64_t moment_ns = td_sched_batch_time_ns(&model->times, 1) / MOMENT;
+    while (coming->count > 0 &&
+           td_sched_heap_key(coming) <= s->now_ns - moment_ns)
+        td_sched_heap_take(coming, td_sched_heap_first(coming));
+    if (b->count < rule->most && rule->wait == TD_SCHED_WAIT_SLACK) {
+        int64_t at_ns = together_ns(s, rule, model, moment_ns, &state);
+        if (at_ns > s->now_ns) return at_ns;
+    }
+    state.next_ns = td_sched_heap_key(coming);
+    state.more = 1;
+    return td_sched_batch_start_ns(rule, &model->times, &state, s->now_ns);
 }
 
 static td_sched_batch_rule rule_of(const td_sched *s, uint32_t model,
@@ -217,12 +245,9 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
     // One that was not let grow is as full as it will be.
     const td_sched_lane *l = &s->lanes[lane];
     if (l->order.count + l->parked > 0) return true;
-    td_sched_batch_state state = {b->count, b->oldest_ns, b->due_ns,
-                                  coming_ns(s, model)};
-    int64_t start_ns =
-        td_sched_batch_start_ns(rule, &model->times, &state, s->now_ns);
-    if (start_ns <= s->now_ns) return true;
-    if (start_ns < s->batch_wake_ns) s->batch_wake_ns = start_ns;
+    int64_t at_ns = start_ns(s, rule, model, b);
+    if (at_ns <= s->now_ns) return true;
+    if (at_ns < s->batch_wake_ns) s->batch_wake_ns = at_ns;
     return false;
 }
 

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#define NEWEST_WEIGHT 4 // a quarter of each new time
+
 int64_t td_sched_ready_now(td_sched *s, int64_t now_ns)
 {
     if (now_ns > s->now_ns) s->now_ns = now_ns;
@@ -114,6 +116,26 @@ void td_sched_ready_expect(td_sched *s, uint32_t member, int64_t expected_ns)
     s->seats[member].expected_ns = expected_ns;
     expect_oldest(s, member);
     watch_coming(s, member);
+}
+
+void td_sched_ready_came(td_sched *s, uint32_t member)
+{
+    td_sched_seat *seat = &s->seats[member];
+    if (seat->answered_ns == TD_SCHED_NEVER_NS) return;
+    int64_t took_ns = s->now_ns - seat->answered_ns + 1;
+    seat->answered_ns = TD_SCHED_NEVER_NS;
+    seat->return_ns +=
+        seat->return_ns ? (took_ns - seat->return_ns) / NEWEST_WEIGHT : took_ns;
+}
+
+void td_sched_ready_answered(td_sched *s, uint32_t member)
+{
+    td_sched_seat *seat = &s->seats[member];
+    td_sched_model *model = &s->models[seat->member.model];
+    if (seat->running > 0 || seat->oldest != TD_SCHED_NOBODY) return;
+    seat->answered_ns = s->now_ns;
+    if (seat->return_ns > 0 && model->rule.wait == TD_SCHED_WAIT_SLACK)
+        td_sched_heap_put(&model->coming, member, s->now_ns + seat->return_ns);
 }
 
 static int64_t end_of_use_ns(const td_sched *s, const td_sched_entry *e)

@@ -168,7 +168,8 @@ td_err td_sched_join(td_sched *s, const td_sched_member *member,
                                       .used = true,
                                       .oldest = TD_SCHED_NOBODY,
                                       .newest = TD_SCHED_NOBODY,
-                                      .expected_ns = TD_SCHED_NEVER_NS};
+                                      .expected_ns = TD_SCHED_NEVER_NS,
+                                      .answered_ns = TD_SCHED_NEVER_NS};
         *ret_member = i;
         return TD_OK;
     }

@@ -263,6 +263,48 @@ static void a_batch_stops_growing_where_its_tightest_would_miss(void **state)
     assert_int_equal(td_sched_next(sched, 0, ALL, 64, picks), 2);
 }
 
+// Eight members that were answered together, half of whom came again `apart_ns`
+// after that in the rounds before, the others at once.
+static void answer_in_rounds(td_sched *sched, const uint32_t members[8],
+                             int64_t apart_ns, int64_t *now_ns)
+{
+    td_sched_pick picks[8];
+    for (int round = 0; round < 4; round++) {
+        for (uint32_t i = 0; i < 8; i++) {
+            if (i == 4) *now_ns += apart_ns;
+            (void)submit_seq(sched, *now_ns, members[i], i + 1);
+        }
+        uint32_t count = td_sched_next(sched, *now_ns, ALL, 8, picks);
+        assert_int_equal(count, 8);
+        *now_ns += 17 * MS;
+        for (uint32_t i = 0; i < count; i++)
+            (void)td_sched_done(sched, *now_ns, picks[i].ticket,
+                                TD_SCHED_ANSWERED, 2 * MS);
+    }
+}
+
+static void who_was_answered_together_is_waited_for_together(void **state)
+{
+    (void)state;
+    td_sched_settings settings = settings_of(TD_SCHED_MODEL_DEADLINE);
+    settings.batch = (td_sched_batch_rule){TD_SCHED_WAIT_SLACK, 8, 0};
+    TD_AUTO(td_sched) *sched = sched_new(&settings);
+    for (uint32_t n = 1; n <= 8; n++)
+        td_sched_measured(sched, 0, 0, n, (9 + n) * MS);
+    uint32_t members[8];
+    for (uint32_t i = 0; i < 8; i++)
+        members[i] = join(sched, i, 0, false);
+    int64_t now_ns = 100 * MS;
+    answer_in_rounds(sched, members, MS, &now_ns);
+    td_sched_pick picks[8];
+    for (uint32_t i = 0; i < 4; i++)
+        (void)submit_seq(sched, now_ns, members[i], 1);
+    assert_int_equal(td_sched_next(sched, now_ns, ALL, 8, picks), 0);
+    assert_in_range(td_sched_wake_ns(sched), now_ns + MS, now_ns + 2 * MS);
+    // They do not come: those who are here go without them.
+    assert_int_equal(td_sched_next(sched, now_ns + 3 * MS, ALL, 8, picks), 4);
+}
+
 static void a_batch_waits_for_one_who_is_expected_in_time(void **state)
 {
     (void)state;
@@ -356,6 +398,7 @@ int main(void)
         cmocka_unit_test(a_batch_never_mixes_what_must_not_mix),
         cmocka_unit_test(a_batch_stops_growing_where_its_tightest_would_miss),
         cmocka_unit_test(a_batch_waits_for_one_who_is_expected_in_time),
+        cmocka_unit_test(who_was_answered_together_is_waited_for_together),
         cmocka_unit_test(a_score_of_ones_own_replaces_the_published),
         cmocka_unit_test(a_client_cannot_take_over_by_shouting),
     };

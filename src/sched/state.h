@@ -43,7 +43,9 @@ typedef struct td_sched_seat { // of a member
     bool used;
     uint32_t running;
     uint32_t oldest, newest; // that wait
-    int64_t expected_ns;
+    int64_t expected_ns;     // its client's next, by its cadence
+    int64_t answered_ns;     // with nothing left to do; NEVER
+    int64_t return_ns;       // from then to its next, on average; 0: not known
 } td_sched_seat;
 
 typedef struct td_sched_park { // of a client in a tier
@@ -108,6 +110,11 @@ uint32_t td_sched_ready_tier_for(const td_sched *sched,
 // When the member's next is expected now.
 void td_sched_ready_expect(td_sched *sched, uint32_t member,
                            int64_t expected_ns);
+
+// The member's next has come; or all of its are done, and the next is expected
+// as long after as those before came.
+void td_sched_ready_came(td_sched *sched, uint32_t member);
+void td_sched_ready_answered(td_sched *sched, uint32_t member);
 
 // Begins to wait: into its member's list, the queue, the expiry. Its item,
 // request and order are set; what follows from them is set here.

@@ -77,6 +77,7 @@ td_sched_outcome td_sched_submit(td_sched *s, int64_t now_ns,
     *ret_ended = (td_sched_ended){0};
     now_ns = td_sched_ready_now(s, now_ns);
     s->counts.submitted++;
+    td_sched_ready_came(s, item->member);
     bool replaces = !seat->member.queued && seat->oldest != TD_SCHED_NOBODY;
     if (!has_mix(s, item, replaces ? seat->oldest : TD_SCHED_NOBODY))
         return refuse(s, item);
