@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#define WAKE_NS 100000  // about what a sleep is late by
 #define NEWEST_WEIGHT 5 // a fifth of each new time
 
 static const char *const wait_names[] = {
@@ -56,14 +57,15 @@ int64_t td_sched_batch_time_ns(const td_sched_batch_times *times, uint32_t n)
                            (int64_t)(above - below);
 }
 
-// Waiting delays `count` by the wait and by what more cost; who comes would
-// else wait for the whole batch and run after it.
+// Waiting delays `count` by the wait, with its sleep and wake-up, and by what
+// more cost; who comes would else wait for the whole batch and run after it.
 static bool pays(const td_sched_batch_times *times, uint32_t count,
                  uint32_t more, int64_t wait_ns)
 {
     int64_t now_takes_ns = td_sched_batch_time_ns(times, count);
     int64_t all_take_ns = td_sched_batch_time_ns(times, count + more);
     int64_t after_ns = td_sched_batch_time_ns(times, more);
+    wait_ns += WAKE_NS;
     int64_t cost_ns = wait_ns + all_take_ns - now_takes_ns;
     int64_t saved_ns = now_takes_ns + after_ns - wait_ns - all_take_ns;
     return saved_ns * more > cost_ns * count;
