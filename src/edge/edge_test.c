@@ -226,6 +226,18 @@ static void the_least_loaded_server_is_chosen(void **state)
     assert_int_equal(w->puppets[0].observations, 0);
 }
 
+static void a_degraded_server_is_the_last_resort(void **state)
+{
+    world *w = *state;
+    puppet *broken = puppet_open(w, 0, "broken");
+    broken->state = TD_WIRE_DEGRADED;
+    puppet_open(w, 1, "busy")->load = 0.9f;
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_string_equal(w->report.server, "busy");
+    assert_int_equal(broken->attached, 0);
+}
+
 static void refuse(td_wire_action *action)
 {
     action->actions = (td_wire_tensor){0};
@@ -404,6 +416,7 @@ int main(void)
         WORLD_TEST(a_robot_may_start_before_its_server),
         WORLD_TEST(a_robot_holds_until_a_server_is_back),
         WORLD_TEST(the_least_loaded_server_is_chosen),
+        WORLD_TEST(a_degraded_server_is_the_last_resort),
         WORLD_TEST(a_refused_observation_is_counted_and_asked_again),
         WORLD_TEST(a_strangers_answer_is_counted_and_changes_nothing),
         WORLD_TEST(telemetry_tells_each_state_and_the_last_word),

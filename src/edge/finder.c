@@ -96,6 +96,7 @@ static td_edge_server server_of(const td_edge_finder *finder)
     td_edge_server server = {
         .boot = status->server_boot,
         .load = status->load,
+        .degraded = status->state == TD_WIRE_DEGRADED,
     };
     memcpy(server.id, status->server.data, status->server.size);
     for (uint32_t i = 0; i < profile->camera_count; i++)
@@ -110,6 +111,7 @@ static td_edge_server server_of(const td_edge_finder *finder)
 static bool is_better(const search *wish, const td_edge_server *server)
 {
     if (!wish->found) return true;
+    if (server->degraded != wish->best.degraded) return !server->degraded;
     if (wish->last) {
         if (td_edge_finder_same(server, wish->last)) return false;
         if (td_edge_finder_same(&wish->best, wish->last)) return true;

@@ -37,6 +37,7 @@ typedef struct td_edge_server {
     char id[TD_WIRE_MAX_NAME + 1]; // empty: none
     uint64_t boot;
     float load;
+    bool degraded;
     td_media_size wanted[TD_WIRE_MAX_IMAGES]; // of the cameras; 0: not
 } td_edge_server;
 
