@@ -61,8 +61,8 @@ static const td_config_field cadence_rows[] = {
     TD_ROW_NUMBER(td_config_cadence, gone_s, "10", 0.1, 86400,
                   "seconds of silence after which a robot is gone"),
     TD_ROW_NUMBER(td_config_cadence, wake_ahead_ms, "5", 0, 1000,
-                  "how long before an observation is expected the engine is "
-                  "woken"),
+                  "how long before an observation is expected an engine that "
+                  "can be woken is"),
     TD_ROW_INTEGER(td_config_cadence, wake_samples, "5", 1, 1000,
                    "intervals that must be known for that"),
 };
