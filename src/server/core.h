@@ -156,7 +156,8 @@ TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,
 bool td_server_core_allows(const td_server_core *core, uint32_t number);
 
 // What the clients' cadences say at this moment, an event a call: one is about
-// to send, or was silent for too long. One that waits or runs is not silent.
+// to send, or was silent for too long. One that waits or runs is not silent,
+// nor is one that sends what goes no further.
 // False: nothing.
 bool td_server_core_cadence(td_server_core *core, int64_t now_ns,
                             td_sched_cadence_event *ret_event);

@@ -48,6 +48,20 @@ static void one_that_waits_or_runs_is_not_silent(void **state)
     assert_true(td_server_core_cadence(h->core, h->now_ns, &event));
 }
 
+static void one_whose_observations_are_refused_is_not_silent(void **state)
+{
+    house *h = *state;
+    td_sched_cadence_event event;
+    uint32_t client = house_attached(h, "arm-0", 1);
+    h->now_ns += 9 * SECOND;
+    td_server_core_ended(h->core, client, TD_SERVER_UNREADY, 1);
+    h->now_ns += 2 * SECOND;
+    assert_false(td_server_core_cadence(h->core, h->now_ns, &event));
+    h->now_ns += 10 * SECOND;
+    assert_true(td_server_core_cadence(h->core, h->now_ns, &event));
+    assert_int_equal(event.kind, TD_SCHED_CADENCE_GONE);
+}
+
 // What attaching began is no interval: the first is between the observations.
 static void the_next_is_expected_by_the_cadence_of_those_before(void **state)
 {
@@ -361,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(a_client_that_is_silent_for_ten_seconds_is_gone),
         TEST(one_that_waits_or_runs_is_not_silent),
+        TEST(one_whose_observations_are_refused_is_not_silent),
         TEST(the_next_is_expected_by_the_cadence_of_those_before),
         TEST(the_last_chunk_is_kept_and_given_again),
         TEST(a_chunk_is_not_kept_across_an_episode),

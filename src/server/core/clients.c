@@ -181,15 +181,16 @@ bool td_server_core_cadence(td_server_core *core, int64_t now_ns,
                             td_sched_cadence_event *ret_event)
 {
     while (td_sched_cadence_next(core->cadence, now_ns, ret_event)) {
-        const client *c = &core->clients[ret_event->client];
+        client *c = &core->clients[ret_event->client];
         if (ret_event->kind == TD_SCHED_CADENCE_WAKE) {
             core->counts.expected++;
             return true;
         }
-        if (!c->waiting && !c->running) {
+        if (!c->waiting && !c->running && !c->heard) {
             core->counts.gone++;
             return true;
         }
+        c->heard = false;
         td_sched_cadence_arrived(core->cadence, ret_event->client, now_ns);
     }
     return false;

@@ -78,10 +78,11 @@ void td_server_core_start_anew(td_server_core *core, uint32_t number,
 void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq)
 {
+    client *c = &core->clients[number];
     core->counts.received++;
     core->counts.outcomes[outcome]++;
-    if (outcome == TD_SERVER_SUPERSEDED)
-        td_server_core_remember(&core->clients[number], seq);
+    c->heard = true;
+    if (outcome == TD_SERVER_SUPERSEDED) td_server_core_remember(c, seq);
 }
 
 static td_server_outcome classify(const client *c, const td_wire_ident *ident)

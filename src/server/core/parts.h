@@ -9,6 +9,7 @@
 typedef struct td_server_core_client {
     bool attached;
     bool came;    // has sent something since it attached
+    bool heard;   // has sent what went no further, since it was looked at
     bool waiting; // in the scheduler
     bool running;
     char id[TD_WIRE_MAX_NAME + 1];
