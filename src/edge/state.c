@@ -40,7 +40,7 @@ static const td_edge_transition transitions[] = {
     ON(STALLED, STILL_THERE, DEGRADED,
        "server @ is there and fits: holding until its next chunk"),
     ON(STALLED, GONE, RECONNECTING,
-       "server @ does not answer: holding, looking for one"),
+       "server @ is not there, or not ready: holding, looking for one"),
     ON(STALLED, REFUSED, RECONNECTING,
        "server @ no longer takes this robot: holding, looking for one"),
     ON(STALLED, MISMATCH, RECONNECTING,
