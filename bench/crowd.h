@@ -34,7 +34,7 @@ TD_NODISCARD td_err td_bench_crowd_open(const td_bench_setup *setup,
 void td_bench_crowd_close(td_bench_crowd *crowd);
 TD_AUTO_FREE(td_bench_crowd, td_bench_crowd_close)
 
-void td_bench_crowd_set(td_bench_crowd *crowd, uint32_t client,
+void td_bench_crowd_set(td_bench_crowd *crowd, uint32_t number,
                         td_bench_crowd_plan plan);
 
 // What came since it was asked last.

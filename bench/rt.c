@@ -34,7 +34,8 @@ static const struct {
 #define LINKS TD_COUNT_OF(links)
 
 enum { PUT_CALLBACK, CAPTURE_INSTALLED, SPANS };
-enum { P50, P99, QUANTILES = TD_BENCH_BARE_QUANTILES };
+enum { P50, P99, QUANTILES };
+_Static_assert(QUANTILES == TD_BENCH_BARE_QUANTILES, "as the ping says them");
 
 static const double quantiles[] = {[P50] = 0.5, [P99] = 0.99};
 

@@ -70,7 +70,7 @@ static td_err run_ours(world *w, double *ret_us, td_errinfo *info)
         .patience_ns = TD_NS_PER_S,
         .counted = true,
     };
-    int64_t before_ns, after_ns;
+    int64_t before_ns = 0, after_ns = 0;
     for (uint32_t i = 0; i < CLIENTS; i++)
         td_bench_crowd_set(w->crowd, i, plan);
     TD_TRY(td_bench_crowd_run(w->crowd, w->block_ns / 8, &w->seen, info));
@@ -86,7 +86,7 @@ static td_err run_ours(world *w, double *ret_us, td_errinfo *info)
 
 static td_err run_theirs(world *w, double *ret_us, td_errinfo *info)
 {
-    int64_t before_ns, after_ns;
+    int64_t before_ns = 0, after_ns = 0;
     double unused_us[TD_BENCH_BARE_QUANTILES];
     TD_TRY(cpu_ns(w->bare.echo.pid, &before_ns, info));
     TD_TRY(td_bench_bare_block(&w->bare, unused_us, info));

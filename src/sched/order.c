@@ -83,15 +83,12 @@ static void play(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
     const td_sched_order_match *a = &order->matches[(size_t)2 * at];
     const td_sched_order_match *b = a + 1;
-    const td_sched_order_match *winner = a;
     int64_t turn_ns = TD_SCHED_NEVER_NS;
-    if (a->winner == TD_SCHED_NOBODY)
-        winner = b;
-    else if (b->winner != TD_SCHED_NOBODY &&
-             !td_sched_strategy_before(&order->stands[a->seat],
-                                       &order->stands[b->seat], now_ns,
-                                       &turn_ns))
-        winner = b;
+    bool a_wins = b->winner == TD_SCHED_NOBODY;
+    if (!a_wins && a->winner != TD_SCHED_NOBODY)
+        a_wins = td_sched_strategy_before(
+            &order->stands[a->seat], &order->stands[b->seat], now_ns, &turn_ns);
+    const td_sched_order_match *winner = a_wins ? a : b;
     order->matches[at] = (td_sched_order_match){
         .until_ns = earlier(turn_ns, earlier(a->until_ns, b->until_ns)),
         .turn_ns = turn_ns,
