@@ -26,8 +26,8 @@ static puppet *open_and_silence(world *w)
     w->config.core.ask.resend_min_ns = WATCHDOG_NS / 10;
     w->config.core.ask.resend_max_ns = WATCHDOG_NS / 10;
     world_stream(w);
-    world_until(w, has_merged_twenty);
     assert_int_equal(p->attached_in, TD_EDGE_CONNECTING);
+    world_until(w, has_merged_twenty);
     p->answers_left = 0;
     world_until(w, holds);
     played = w->report.counts.fresh;
