@@ -4,6 +4,9 @@
 #include "sched/heap.h"
 
 #include <assert.h>
+#include <math.h>
+
+#define BUSY_NS 1e9 // how far back its share of time looks
 
 void td_sched_arbiter_set(td_sched_arbiter *arbiter, uint32_t model,
                           const td_sched_arbiter_model *how)
@@ -26,7 +29,11 @@ static void advance(td_sched_arbiter *arbiter, int64_t now_ns)
         }
         arbiter->area_ns += passed_ns * arbiter->running;
     }
-    if (now_ns > arbiter->now_ns) arbiter->now_ns = now_ns;
+    if (now_ns <= arbiter->now_ns) return;
+    double fades = exp((double)(arbiter->now_ns - now_ns) / BUSY_NS);
+    double now_busy = arbiter->running > 0 ? 1 : 0;
+    arbiter->busy = now_busy + (arbiter->busy - now_busy) * fades;
+    arbiter->now_ns = now_ns;
 }
 
 // Of those that run and would be on time, the one with the least to spare.
@@ -101,4 +108,10 @@ uint32_t td_sched_arbiter_end(td_sched_arbiter *arbiter, int64_t now_ns,
     arbiter->running--;
     if (arbiter->running == 0) arbiter->area_ns = 0; // keeps it exact
     return beside < 1 ? 1 : (uint32_t)(beside + 0.5);
+}
+
+double td_sched_arbiter_busy(td_sched_arbiter *arbiter, int64_t now_ns)
+{
+    advance(arbiter, now_ns);
+    return arbiter->busy;
 }

@@ -39,6 +39,7 @@ typedef struct td_sched_arbiter {
     uint32_t model; // that runs
     int64_t now_ns;
     double area_ns; // how many ran, over time
+    double busy;    // the share of time that something ran; lately counts most
 } td_sched_arbiter; // all 0: nothing runs
 
 typedef struct td_sched_grant {
@@ -63,5 +64,8 @@ uint32_t td_sched_arbiter_start(td_sched_arbiter *arbiter, int64_t now_ns,
 // of a continuous engine, the size to which the time it took belongs.
 uint32_t td_sched_arbiter_end(td_sched_arbiter *arbiter, int64_t now_ns,
                               uint32_t run);
+
+// How busy the device was over the last second or so, 0 to 1.
+double td_sched_arbiter_busy(td_sched_arbiter *arbiter, int64_t now_ns);
 
 #endif

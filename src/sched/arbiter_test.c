@@ -150,6 +150,22 @@ static void the_end_tells_how_many_ran_beside_it(void **state)
     assert_int_equal(td_sched_arbiter_end(&arbiter, 100 * MS, last), 1);
 }
 
+static void how_busy_it_was_is_the_share_of_time(void **state)
+{
+    (void)state;
+    td_sched_arbiter arbiter = device(1, false);
+    assert_float_equal(td_sched_arbiter_busy(&arbiter, 0), 0, 0);
+    for (int64_t at_ns = 0; at_ns < 10000 * MS; at_ns += 40 * MS) {
+        uint32_t run = td_sched_arbiter_start(&arbiter, at_ns, 0, NEVER);
+        (void)td_sched_arbiter_end(&arbiter, at_ns + 10 * MS, run);
+    }
+    double quarter = td_sched_arbiter_busy(&arbiter, 10000 * MS);
+    assert_float_equal(quarter, 0.25, 0.02);
+    assert_true(td_sched_arbiter_busy(&arbiter, 15000 * MS) < 0.01);
+    (void)td_sched_arbiter_start(&arbiter, 15000 * MS, 0, NEVER);
+    assert_true(td_sched_arbiter_busy(&arbiter, 20000 * MS) > 0.99);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -161,6 +177,7 @@ int main(void)
         cmocka_unit_test(a_late_one_does_not_hide_one_that_is_on_time),
         cmocka_unit_test(another_model_waits_until_nothing_joins_any_more),
         cmocka_unit_test(the_end_tells_how_many_ran_beside_it),
+        cmocka_unit_test(how_busy_it_was_is_the_share_of_time),
     };
     return cmocka_run_group_tests_name("sched/arbiter", tests, NULL, NULL);
 }

@@ -10,6 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+// The fuller of its places and its device's time.
+static float load_locked(const td_server *server, float places)
+{
+    double busy = td_server_turns_busy(server->device->turns,
+                                       td_clock_now_ns(&td_clock_monotonic));
+    return busy > (double)places ? (float)busy : places;
+}
+
 static void reply_status(td_server *server, td_net_request *query,
                          td_err attach, const char *reason, bool is_attach)
 {
@@ -18,6 +26,7 @@ static void reply_status(td_server *server, td_net_request *query,
     pthread_mutex_lock(&server->device->lock);
     (void)td_server_health_locked(server);
     td_server_core_status(server->core, status);
+    status->load = load_locked(server, status->load);
     pthread_mutex_unlock(&server->device->lock);
     status->has_attach = is_attach;
     status->attached = attach == TD_OK;

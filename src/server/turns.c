@@ -227,6 +227,11 @@ void td_server_turns_end(td_server_turns *turns, int64_t now_ns, uint32_t model,
         td_sched_measured(turns->sched, now_ns, model, size, took_ns);
 }
 
+double td_server_turns_busy(td_server_turns *turns, int64_t now_ns)
+{
+    return td_sched_arbiter_busy(&turns->arbiter, now_ns);
+}
+
 int64_t td_server_turns_wake_ns(const td_server_turns *turns)
 {
     return turns->wake_ns;

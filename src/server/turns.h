@@ -68,6 +68,9 @@ bool td_server_turns_alone(td_server_turns *turns, int64_t now_ns,
 void td_server_turns_end(td_server_turns *turns, int64_t now_ns, uint32_t model,
                          uint32_t run, uint32_t n, int64_t took_ns);
 
+// How busy the device was over the last second or so, 0 to 1.
+double td_server_turns_busy(td_server_turns *turns, int64_t now_ns);
+
 // When to ask for the next even if nothing comes and nothing ends; NEVER.
 int64_t td_server_turns_wake_ns(const td_server_turns *turns);
 
