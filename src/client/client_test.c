@@ -165,12 +165,6 @@ static double number(const char *name)
     return value;
 }
 
-static bool is_streaming(world *w)
-{
-    (void)w;
-    return strcmp(td_client_state(client), "STREAMING") == 0;
-}
-
 static void every_function_is_called_and_measured(void **state)
 {
     world *w = *state;
