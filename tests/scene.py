@@ -67,7 +67,7 @@ def robot_file(endpoint, client, folder, robot=None, **changes):
             "task": "wave to the camera",
             "robot": {"kind": "synthetic", "joints": JOINTS, "cameras": CAMERAS}
             | (robot or {}),
-            "realtime": {"priority": 0, "lock_memory": False},
+            "realtime": {"priority": 0, "wake_us": -1, "lock_memory": False},
         }
         | changes
     )

@@ -3,6 +3,7 @@
 
 #include <alloca.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sched.h>
 #include <stdio.h>
@@ -190,6 +191,22 @@ td_err td_thread_lock_memory(td_errinfo *info)
                    "`* - memlock unlimited` to /etc/security/limits.conf and "
                    "log in again",
                    setcap);
+}
+
+td_err td_thread_stay_awake(int32_t wake_us, int *ret_fd, td_errinfo *info)
+{
+    static const char device[] = "/dev/cpu_dma_latency";
+    int fd = open(device, O_RDWR | O_CLOEXEC);
+    if (fd >= 0 && write(fd, &wake_us, sizeof wake_us) == sizeof wake_us) {
+        *ret_fd = fd;
+        return TD_OK;
+    }
+    int reason = errno;
+    if (fd >= 0) (void)close(fd);
+    return td_fail(info, TD_ERR_DENIED,
+                   "keeping the CPUs awake refused (%s: %s): run `sudo chmod "
+                   "o+rw %s`, or set realtime.wake_us to -1",
+                   device, strerror(reason), device);
 }
 
 td_err td_thread_keep_off(int cpu, cpu_set_t *ret_before, td_errinfo *info)

@@ -37,6 +37,12 @@ void td_thread_join(td_thread *thread);
 // too low.
 TD_NODISCARD td_err td_thread_lock_memory(td_errinfo *info);
 
+// Keeps every CPU of the machine out of sleeps that take more than `wake_us` to
+// wake from, until `ret_fd` is closed; 0: out of all sleep, which a virtual
+// machine needs, whose host takes a sleeping CPU away. DENIED with what to do.
+TD_NODISCARD td_err td_thread_stay_awake(int32_t wake_us, int *ret_fd,
+                                         td_errinfo *info);
+
 // Keeps the calling thread, and those that it starts from now on, off a CPU
 // that another has to itself. `ret_before` is for td_thread_run_on(). DENIED
 // with why: it is the only one there is.

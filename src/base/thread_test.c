@@ -292,6 +292,24 @@ static void the_only_cpu_is_not_left(void **state)
     td_thread_run_on(&at_first);
 }
 
+static void the_cpus_stay_awake_or_it_is_denied_in_words(void **state)
+{
+    (void)state;
+    int fd = -1;
+    int32_t held_us = -1;
+    td_errinfo info = {""};
+    td_err err = td_thread_stay_awake(7, &fd, &info);
+    if (err == TD_ERR_DENIED) {
+        assert_non_null(strstr(info.text, "/dev/cpu_dma_latency"));
+        assert_int_equal(fd, -1);
+        return;
+    }
+    assert_int_equal(err, TD_OK);
+    assert_int_equal(read(fd, &held_us, sizeof held_us), sizeof held_us);
+    assert_in_range(held_us, 0, 7); // the least that anyone asks for
+    (void)close(fd);
+}
+
 static void a_prefaulted_stack_does_not_fault(void **state)
 {
     (void)state;
@@ -323,6 +341,7 @@ int main(void)
                                         drop_permissions, restore_permissions),
         cmocka_unit_test(a_cpu_is_left_to_one_thread),
         cmocka_unit_test(the_only_cpu_is_not_left),
+        cmocka_unit_test(the_cpus_stay_awake_or_it_is_denied_in_words),
         cmocka_unit_test(a_prefaulted_stack_does_not_fault),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -107,6 +107,17 @@ static void check_memlock(void)
         say(WORSE, "locked memory", "%s", info.text);
 }
 
+static void check_awake(void)
+{
+    int fd = -1;
+    td_errinfo info = {.text = ""};
+    if (td_thread_stay_awake(INT32_MAX, &fd, &info) == TD_OK)
+        say(FINE, "awake CPUs", "allowed");
+    else
+        say(WORSE, "awake CPUs", "%s", info.text);
+    if (fd >= 0) (void)close(fd);
+}
+
 static void check_shm(void)
 {
     struct statvfs shm;
@@ -248,6 +259,7 @@ int td_cli_doctor(int argc, char **argv)
     check_cpu();
     check_realtime();
     check_memlock();
+    check_awake();
     check_shm();
     check_zenoh();
     check_gpu();

@@ -9,25 +9,26 @@
 #include <stdlib.h>
 
 // Fits the fixture's servers.
-static const char file[] = "cluster_uuid: lab\n"
-                           "experiment_tag: trial\n"
-                           "model_id: act\n"
-                           "model_version: v1\n"
-                           "application_tag: demo\n"
-                           "client_uuid: arm-0\n"
-                           "endpoint: tcp/127.0.0.1:7447\n"
-                           "fps: 500\n"
-                           "actions_per_chunk: 20\n"
-                           "aggregate_fn_name: latest_only\n"
-                           "task: wave\n"
-                           "metrics_hz: 0\n"
-                           "driver_limit_s: 0.2\n"
-                           "boot_file: /dev/null/none\n"
-                           "realtime: {priority: 0, lock_memory: false}\n"
-                           "robot:\n"
-                           "  kind: callback\n"
-                           "  joints: [lift, turn]\n"
-                           "  cameras: {hand: {height: 96, width: 128}}\n";
+static const char file[] =
+    "cluster_uuid: lab\n"
+    "experiment_tag: trial\n"
+    "model_id: act\n"
+    "model_version: v1\n"
+    "application_tag: demo\n"
+    "client_uuid: arm-0\n"
+    "endpoint: tcp/127.0.0.1:7447\n"
+    "fps: 500\n"
+    "actions_per_chunk: 20\n"
+    "aggregate_fn_name: latest_only\n"
+    "task: wave\n"
+    "metrics_hz: 0\n"
+    "driver_limit_s: 0.2\n"
+    "boot_file: /dev/null/none\n"
+    "realtime: {priority: 0, wake_us: -1, lock_memory: false}\n"
+    "robot:\n"
+    "  kind: callback\n"
+    "  joints: [lift, turn]\n"
+    "  cameras: {hand: {height: 96, width: 128}}\n";
 
 // Hardware that is where it was told to be. What it does wrong is set by the
 // test's thread.

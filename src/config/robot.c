@@ -81,6 +81,10 @@ static const td_config_field realtime_rows[] = {
                    "SCHED_FIFO priority of the control tick; 0: ordinary"),
     TD_ROW_INTEGER(td_config_realtime, cpu, "-1", -1, 1023,
                    "the CPU that it has to itself; -1: any, shared"),
+    TD_ROW_INTEGER(td_config_realtime, wake_us, "50", -1, 1000000,
+                   "the longest that a CPU may take to wake from sleep, in "
+                   "microseconds; 0: none sleeps, which costs power and which "
+                   "a virtual machine needs; -1: as the system has it"),
     TD_ROW_BOOL(td_config_realtime, lock_memory, "true",
                 "keep the process in memory"),
 };

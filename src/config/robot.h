@@ -96,6 +96,7 @@ typedef struct td_config_robot_device {
 typedef struct td_config_realtime {
     int64_t priority; // SCHED_FIFO 1 to 99; 0: ordinary
     int64_t cpu;      // -1: any
+    int64_t wake_us;  // the CPUs' longest way out of sleep; -1: any
     bool lock_memory;
 } td_config_realtime;
 

@@ -70,6 +70,7 @@ static void the_rest_has_the_references_defaults(void **state)
     assert_string_equal(robot->task, "");
     assert_int_equal(robot->realtime.priority, 80);
     assert_int_equal(robot->realtime.cpu, -1);
+    assert_int_equal(robot->realtime.wake_us, 50);
     assert_true(robot->realtime.lock_memory);
     assert_true(robot->metrics_hz == 2);
     assert_string_equal(robot->boot_file,
@@ -121,7 +122,8 @@ static const char everything[] =
                 "jpeg_quality: 60\n"
                 "max_empty_cycles_before_warning: 3\n"
                 "task: \"put the cookie in the box\"\n"
-                "realtime: {priority: 0, cpu: 1, lock_memory: false}\n"
+                "realtime: {priority: 0, cpu: 1, wake_us: 0, lock_memory: "
+                "false}\n"
                 "metrics_hz: 0\n"
                 "dataset_repo_id: null\n";
 
@@ -174,6 +176,7 @@ static void the_rest_of_it_is_read_too(void **state)
     assert_string_equal(robot->task, "put the cookie in the box");
     assert_int_equal(robot->realtime.priority, 0);
     assert_int_equal(robot->realtime.cpu, 1);
+    assert_int_equal(robot->realtime.wake_us, 0);
     assert_false(robot->realtime.lock_memory);
     assert_true(robot->metrics_hz == 0);
 }

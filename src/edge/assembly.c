@@ -10,6 +10,7 @@
 
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
 static td_err open_robot(td_edge_assembly *assembly,
                          const td_config_robot *config,
@@ -116,6 +117,17 @@ static void lock_memory(const td_config_robot *config)
         td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
 }
 
+static void stay_awake(td_edge_assembly *assembly,
+                       const td_config_robot *config)
+{
+    td_errinfo refusal;
+    if (config->realtime.wake_us < 0) return;
+    assembly->awake =
+        td_thread_stay_awake((int32_t)config->realtime.wake_us,
+                             &assembly->awake_fd, &refusal) == TD_OK;
+    if (!assembly->awake) td_log_text(TD_LOG_WARN, "robot: %s", refusal.text);
+}
+
 // The tick has its CPU to itself: whatever is started here runs on the others.
 static td_err open_beside_tick(td_edge_assembly *assembly,
                                const td_config_robot *config,
@@ -140,6 +152,7 @@ static td_err open_parts(td_edge_assembly *assembly,
 {
     TD_TRY(open_robot(assembly, config, extras, info));
     lock_memory(config);
+    stay_awake(assembly, config);
     TD_TRY(open_beside_tick(assembly, config, extras, info));
     return open_http(assembly, config, info);
 }
@@ -160,5 +173,6 @@ void td_edge_assembly_close(td_edge_assembly *assembly)
     if (assembly->edge) td_edge_close(assembly->edge);
     if (assembly->net && assembly->net_is_ours) td_net_close(assembly->net);
     if (assembly->robot) td_robot_close(assembly->robot);
+    if (assembly->awake) (void)close(assembly->awake_fd);
     *assembly = (td_edge_assembly){0};
 }

@@ -30,6 +30,8 @@ typedef struct td_edge_assembly {
     td_robot *robot;
     td_edge *edge;
     td_http *http; // NULL: not asked for
+    bool awake;    // the CPUs are kept so
+    int awake_fd;  // where they are
 } td_edge_assembly;
 
 // Opens all of it. `config` is borrowed while it is open. On failure what was
