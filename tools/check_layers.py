@@ -12,7 +12,14 @@ import sys
 from pathlib import Path
 
 # Public headers that are not named after the module they belong to.
-PUBLIC = {"err": "base", "slice": "base", "score": "sched", "worker": "engine"}
+PUBLIC = {
+    "err": "base",
+    "slice": "base",
+    "score": "sched",
+    "worker": "engine",
+    "infer": "engine",
+    "serve": "host",
+}
 
 HEADING = re.compile(r"^\|\s*module\s*\|.*\|\s*may use\s*\|\s*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
