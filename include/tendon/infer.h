@@ -124,11 +124,16 @@ typedef td_err (*td_infer_function)(void *user,
                                     uint32_t count, td_errinfo *info);
 
 // Adds a named result, which goes back with the actions; name and data are
-// copied. Inside the function only. INVALID (the tensor makes no sense), EXISTS
-// (a result has that name), LIMIT (too many, or too large), NOMEM.
+// copied. Inside the function only. FORMAT (a name that is none or is taken, a
+// shape that does not fit the bytes), LIMIT (too many, too large), NOMEM.
 TD_NODISCARD td_err td_infer_result(td_infer_request *request,
                                     const td_infer_tensor *result,
                                     td_errinfo *info);
+
+// Sets the answer's text, in place of the one before; copied. Inside the
+// function only. FORMAT (not UTF-8), LIMIT (beyond 8192 bytes), NOMEM.
+TD_NODISCARD td_err td_infer_set_text(td_infer_request *request,
+                                      td_infer_text text, td_errinfo *info);
 
 #ifdef __cplusplus
 }

@@ -8,8 +8,8 @@
 //   td_host_open("manifest.yaml", &host, &info);
 //   td_host_use_model(host, "my-policy", infer, &policy, &info);
 //   td_host_start(host, &info); // loads, warms up, opens the doors
-//   td_host_wait(host);         // until td_host_stop()
-//   td_host_drain(host, 5, &info);
+//   td_host_wait(host, -1);     // until td_host_stop()
+//   td_host_drain(host, 5000, &info);
 //   td_host_close(host);
 //
 // Threads: unless a function says otherwise, call it on any thread, but never
@@ -60,8 +60,8 @@ typedef double (*td_host_score_fn)(void *user, const td_score_request *request);
 // they are not given, all others stay. NULL: all of them stay but the score.
 // `score` takes the place of the published one, NULL: there is none; what it
 // points to is borrowed until another one is in use. FORMAT, INVALID (with the
-// field; or a score for a strategy without one, or two scores) and what the
-// plug-in's loading returns: then nothing was changed.
+// field; or a score for a strategy without one, or two scores), BUSY (while it
+// starts) and what the plug-in's loading returns: then nothing was changed.
 TD_NODISCARD td_err td_host_use_scheduling(td_host *host, const char *yaml,
                                            td_host_score_fn score, void *user,
                                            td_errinfo *info);
@@ -73,8 +73,9 @@ TD_NODISCARD td_err td_host_use_scheduling(td_host *host, const char *yaml,
 // After a failure close it.
 TD_NODISCARD td_err td_host_start(td_host *host, td_errinfo *info);
 
-// Blocks until td_host_stop() was called.
-void td_host_wait(td_host *host);
+// Blocks until td_host_stop() was called, at most `timeout_ms` (negative: no
+// limit). Whether it was. One thread waits.
+bool td_host_wait(td_host *host, int64_t timeout_ms);
 
 // Makes td_host_start() and td_host_wait() return; the servers go on until the
 // host is drained or closed. Any thread, functions of yours and signal handlers
@@ -82,9 +83,9 @@ void td_host_wait(td_host *host);
 void td_host_stop(td_host *host);
 
 // Takes nobody and nothing more, and waits until what waits and runs has been
-// answered, at most `limit_s` (0: as long as it takes). TIMEOUT; EMPTY if it
-// was not started.
-TD_NODISCARD td_err td_host_drain(td_host *host, double limit_s,
+// answered, at most `timeout_ms` (negative: no limit). TIMEOUT; EMPTY if it was
+// not started.
+TD_NODISCARD td_err td_host_drain(td_host *host, int64_t timeout_ms,
                                   td_errinfo *info);
 
 // Stops and frees. No other call may be running. Blocks until the functions
