@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 import pytest
+from sdk import Sdk
 from tendon_process import House, run
 
 
@@ -20,3 +21,8 @@ def house(swept):
 def module_house(swept):
     with House() as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def sdk(tmp_path_factory):
+    return Sdk(tmp_path_factory.mktemp("sdk"))

@@ -2,8 +2,6 @@
 """The C API: installed, compiled against as a user would, and run against a
 real server."""
 
-import os
-import pathlib
 import re
 import signal
 import subprocess
@@ -12,70 +10,8 @@ import msgpack
 import pytest
 from outside_client import open_session
 from scene import CAMERAS, ROUTE, robot_file
-from tendon_process import BIN, ROOT, Tendon, run, wait_until
-
-BUILD = pathlib.Path(BIN).parent
-WARNINGS = ["-Wall", "-Wextra", "-Werror"]
-
-
-class Sdk:
-    """Tendon as `cmake --install` leaves it."""
-
-    def __init__(self, folder):
-        self.prefix = folder / "prefix"
-        self.folder = folder
-        subprocess.run(
-            ["cmake", "--install", BUILD, "--prefix", self.prefix],
-            check=True,
-            capture_output=True,
-        )
-        self.libs = next(self.prefix.rglob("libtendon.so")).parent
-
-    def flags(self, *args):
-        env = os.environ | {"PKG_CONFIG_PATH": str(self.libs / "pkgconfig")}
-        return subprocess.run(
-            ["pkg-config", *args, "tendon"],
-            env=env,
-            check=True,
-            capture_output=True,
-            text=True,
-        ).stdout.split()
-
-    def compile(self, source, *options, compiler="cc", name="program", static=False):
-        program = self.folder / name
-        wanted = ["--static"] if static else []
-        flags = self.flags("--cflags", "--libs", *wanted)
-        if static:
-            flags = [
-                str(self.libs / "libtendon.a") if f == "-ltendon" else f for f in flags
-            ]
-        command = [compiler, *WARNINGS, *options, ROOT / source, "-o", program, *flags]
-        done = subprocess.run(command, capture_output=True, text=True)
-        assert done.returncode == 0, done.stderr
-        return program
-
-    def env(self):
-        return {"LD_LIBRARY_PATH": str(self.libs)}
-
-
-@pytest.fixture(scope="module")
-def sdk(tmp_path_factory):
-    return Sdk(tmp_path_factory.mktemp("sdk"))
-
-
-class Program(Tendon):
-    """Not ours, but our library is in it."""
-
-    def __init__(self, log, program, *args, env):
-        self.log = pathlib.Path(log)
-        with self.log.open("w") as out:
-            self.process = subprocess.Popen(
-                [program, *map(str, args)],
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=out,
-                env=os.environ | env,
-            )
+from sdk import Program
+from tendon_process import ROOT, run, wait_until
 
 
 @pytest.fixture
