@@ -51,6 +51,17 @@ typedef enum td_engine_health {
     TD_ENGINE_BROKEN,  // it has failed too often to hope
 } td_engine_health;
 
+// What a model gives beside its actions: named tensors, and one text. Views
+// into memory of its own, which grows with what is put there and is used again
+// (src/engine/results.h). {0} is an empty one.
+typedef struct td_engine_results {
+    td_wire_text text; // empty: none
+    uint32_t count;
+    td_wire_named named[TD_WIRE_MAX_TENSORS];
+    uint8_t *memory;
+    size_t used, room; // bytes of it
+} td_engine_results;
+
 // One member of a batch: an observation, decoded and checked against the spec,
 // and where its answer goes. Borrowed by the engine until the batch is done.
 typedef struct td_engine_item {
@@ -62,6 +73,8 @@ typedef struct td_engine_item {
     uint32_t rows;            // out: rows written
     td_err status;            // out
     td_errinfo *info; // out: why it failed, for the robot; the caller's or NULL
+    td_engine_results *results; // out: what else it gave, of submit() and
+                                // decode(); the caller's, empty, or NULL
 } td_engine_item;
 
 typedef struct td_engine_batch {
@@ -108,7 +121,8 @@ typedef struct td_engine_ops {
     td_err (*prefix)(td_engine *engine, td_engine_batch *batch,
                      td_engine_done done, void *user);
 
-    // (optional) The second half, from each item's prefix. As submit.
+    // (optional) The second half, from each item's prefix. As submit; NOTFOUND
+    // for a member whose prefix is no longer there.
     td_err (*decode)(td_engine *engine, td_engine_batch *batch,
                      td_engine_done done, void *user);
 

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The type of tensors.
+#include "wire/tensor.h"
+
 #include "wire/table.h"
 #include "wire/text.h"
 
@@ -42,8 +44,7 @@ static const char *shape_text(const td_wire_tensor *tensor,
     return text;
 }
 
-// A side of 0 makes 0, whatever the others are; SIZE_MAX if it is beyond that.
-static size_t needed_bytes(const td_wire_tensor *tensor)
+size_t td_wire_tensor_bytes(const td_wire_tensor *tensor)
 {
     size_t bytes = td_wire_dtype_bytes(tensor->dtype);
     bool overflow = false;
@@ -56,7 +57,7 @@ static size_t needed_bytes(const td_wire_tensor *tensor)
 
 static td_err check_bytes(const td_wire_at *at, const td_wire_tensor *tensor)
 {
-    size_t bytes = needed_bytes(tensor);
+    size_t bytes = td_wire_tensor_bytes(tensor);
     if (bytes == tensor->size) return TD_OK;
     char shape[TD_WIRE_MAX_RANK * 11 + 1];
     return td_wire_fail(at, TD_ERR_FORMAT,
