@@ -118,6 +118,11 @@ void td_bench_say(const td_bench_options *options, const char *fmt, ...)
     (void)fflush(stdout);
 }
 
+bool td_bench_wanted(const td_bench_options *options, const char *name)
+{
+    return !options->only || strstr(name, options->only);
+}
+
 void td_bench_tally(uint64_t *ret_rows, uint64_t *ret_missed)
 {
     *ret_rows = printed.rows;

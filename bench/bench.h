@@ -22,7 +22,7 @@ typedef struct td_bench_options {
     int64_t minutes;
     int64_t robots;
     int64_t kill_s;   // how often a model's process is killed; 0: it has none
-    const char *only; // tick: cases whose name holds this; NULL: all
+    const char *only; // tick: cases, rt: sizes whose name holds this; NULL: all
     const char *plot; // where those that draw put their charts; NULL: nowhere
 } td_bench_options;
 
@@ -79,6 +79,9 @@ void td_bench_print(const td_bench_options *options, const td_bench_row *row);
 // A line for people; nothing with --json.
 void td_bench_say(const td_bench_options *options, const char *fmt, ...)
     TD_PRINTF(2, 3);
+
+// Whether a case is one of those that were asked for.
+bool td_bench_wanted(const td_bench_options *options, const char *name);
 
 // Rows printed, and those beyond their limit.
 void td_bench_tally(uint64_t *ret_rows, uint64_t *ret_missed);

@@ -230,6 +230,7 @@ static td_err run_size(const td_bench_options *options, const size_case *size,
 td_err td_bench_rt(const td_bench_options *options, td_errinfo *info)
 {
     for (size_t i = 0; i < TD_COUNT_OF(sizes); i++)
-        TD_TRY(run_size(options, &sizes[i], info));
+        if (td_bench_wanted(options, sizes[i].name))
+            TD_TRY(run_size(options, &sizes[i], info));
     return TD_OK;
 }

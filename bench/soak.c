@@ -18,6 +18,9 @@
 #define SAMPLES_A_LINE 30
 #define DRAIN_NS (3 * TD_NS_PER_S)
 #define FLAT_LIMIT 1.05
+#define TOLD_LIMIT_MS 100
+#define TOLD_LOOK_NS (2 * TD_NS_PER_MS)
+#define TOLD_GIVE_UP_NS TD_NS_PER_S
 
 static td_bench_setup setup = {
     .link = TD_BENCH_TCP,
@@ -56,6 +59,7 @@ typedef struct world {
     one_robot robots[MAX_ROBOTS];
     size_t robot_count;
     uint64_t killed;
+    td_hist told_ns; // from each kill until nobody waits for what was lost
     rss memory;
 } world;
 
@@ -111,6 +115,7 @@ static void on_metrics(void *user, const td_net_sample *sample)
 
 static td_err watch_server(world *w, td_errinfo *info)
 {
+    td_hist_init(&w->told_ns);
     TD_TRY(td_wire_decoder_new(&w->counts.decoder));
     TD_TRY(td_bench_net_open(&setup, &w->server, NULL, &w->net, info));
     return td_net_subscribe(w->net, "bench/bench/still/v1/bench/metrics",
@@ -176,10 +181,44 @@ static pid_t worker_of(pid_t server)
     return found;
 }
 
-static void kill_worker(world *w)
+// Of the observations that a robot has sent so far, those that have ended; with
+// `ret_sent` also how many it has sent.
+static uint64_t ended_of(const one_robot *one, uint64_t *ret_sent)
 {
+    td_edge_report report;
+    td_edge_report_get(td_bench_edge_get(one->edge), &report);
+    uint64_t ended = 0;
+    for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)
+        if (i != TD_EDGE_PENDING) ended += report.counts.outcomes[i];
+    if (ret_sent) *ret_sent = report.counts.sent;
+    return ended;
+}
+
+// Whether every robot knows what became of its first `sent` observations.
+static bool are_told(const world *w, const uint64_t sent[])
+{
+    for (size_t i = 0; i < w->robot_count; i++)
+        if (ended_of(&w->robots[i], NULL) < sent[i]) return false;
+    return true;
+}
+
+// Kills it, and waits until all who had asked have been told.
+static td_err kill_worker(world *w)
+{
+    uint64_t sent[MAX_ROBOTS];
     pid_t worker = worker_of(w->server.child.pid);
-    if (worker > 0 && kill(worker, SIGKILL) == 0) w->killed++;
+    if (worker <= 0 || kill(worker, SIGKILL) != 0) return TD_OK;
+    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = start_ns;
+    w->killed++;
+    for (size_t i = 0; i < w->robot_count; i++)
+        (void)ended_of(&w->robots[i], &sent[i]);
+    while (!are_told(w, sent) && now_ns - start_ns < TOLD_GIVE_UP_NS) {
+        TD_TRY(td_bench_sleep(TOLD_LOOK_NS));
+        now_ns = td_clock_now_ns(&td_clock_monotonic);
+    }
+    td_hist_record(&w->told_ns, now_ns - start_ns);
+    return TD_OK;
 }
 
 static td_err watch_memory(world *w, size_t kill_s)
@@ -190,7 +229,7 @@ static td_err watch_memory(world *w, size_t kill_s)
         memory->server[i] = resident_mb(w->server.child.pid);
         memory->robots[i] = resident_mb(getpid());
         memory->count = i + 1;
-        if (kill_s > 0 && (i + 1) % kill_s == 0) kill_worker(w);
+        if (kill_s > 0 && (i + 1) % kill_s == 0) TD_TRY(kill_worker(w));
         if (i % SAMPLES_A_LINE == SAMPLES_A_LINE - 1)
             (void)fprintf(stderr,
                           "soak: %4zu s: server %.1f MB, robots %.1f MB\n",
@@ -308,6 +347,29 @@ static bool print_accounts(const td_bench_options *options, const world *w)
     return robots && served && there && back && done;
 }
 
+static bool print_told(const td_bench_options *options, const world *w)
+{
+    const double quantiles[] = {0.5, 1};
+    bool within = true;
+    for (size_t i = 0; i < TD_COUNT_OF(quantiles); i++) {
+        double ms = td_bench_quantile_us(&w->told_ns, quantiles[i]) / 1000;
+        char name[32];
+        (void)snprintf(name, sizeof name, "killed/told/p%g",
+                       100 * quantiles[i]);
+        const td_bench_row row = {
+            .bench = "soak",
+            .name = name,
+            .value = ms,
+            .unit = "ms",
+            .limited = TD_BENCH_VALUE,
+            .limit = TOLD_LIMIT_MS,
+        };
+        td_bench_print(options, &row);
+        within = within && ms <= TOLD_LIMIT_MS;
+    }
+    return within;
+}
+
 td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
 {
     TD_AUTO(world) *w = NULL;
@@ -322,9 +384,12 @@ td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
         print_memory(options, "server/resident", memory->server, memory->count);
     bool robots =
         print_memory(options, "robots/resident", memory->robots, memory->count);
+    bool told = true;
     if (setup.worker) print_count(options, "server/killed", w->killed, "times");
+    if (setup.worker) told = print_told(options, w);
     bool accounts = print_accounts(options, w);
-    if (server && robots && accounts) return TD_OK;
+    if (server && robots && accounts && told) return TD_OK;
     return td_fail(info, TD_ERR_MISMATCH,
-                   "soak: memory grew or messages are unaccounted for");
+                   "soak: memory grew, messages are unaccounted for, or those "
+                   "who waited were told late");
 }

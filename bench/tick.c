@@ -86,7 +86,9 @@ static td_err world_new(const td_bench_options *options, int64_t fps,
                                 .width = 130,
                                 .raw = true};
     w->pair_count = options->quick ? 3 : 21;
-    w->block_ns = options->quick ? TD_NS_PER_S / 2 : 2 * TD_NS_PER_S;
+    // Enough ticks for a p99.9.
+    w->block_ns = options->quick ? TD_NS_PER_S / 2 : 6 * TD_NS_PER_S;
+    if (fps < 1000) w->block_ns *= 2;
     TD_TRY(td_bench_still_open(&w->setup, &w->robot));
     TD_TRY(open_net(w, info));
     *ret_world = TD_TAKE(w);
@@ -195,7 +197,6 @@ static td_err run_beside_bare(const td_bench_options *options, int64_t fps,
 {
     TD_AUTO(world) *w = NULL;
     TD_TRY(world_new(options, fps, &w, info));
-    if (fps < 1000) w->block_ns *= 5; // enough ticks for a p99.9
     for (size_t i = 0; i < w->pair_count; i++) {
         td_bench_progress("tick: %lld Hz beside a bare timer, pair %zu of %zu",
                           (long long)fps, i + 1, w->pair_count);
@@ -436,19 +437,14 @@ static void print_stolen(const td_bench_options *options, const host *before)
     td_bench_print(options, &row);
 }
 
-static bool is_wanted(const td_bench_options *options, const char *name)
-{
-    return !options->only || strstr(name, options->only);
-}
-
 static td_err run_all(const td_bench_options *options, td_errinfo *info)
 {
-    if (is_wanted(options, "100hz/lateness"))
+    if (td_bench_wanted(options, "100hz/lateness"))
         TD_TRY(run_beside_bare(options, 100, info));
-    if (is_wanted(options, "1000hz/lateness"))
+    if (td_bench_wanted(options, "1000hz/lateness"))
         TD_TRY(run_beside_bare(options, 1000, info));
     for (size_t i = 0; i < TD_COUNT_OF(disturbances); i++) {
-        if (!is_wanted(options, disturbances[i].name)) continue;
+        if (!td_bench_wanted(options, disturbances[i].name)) continue;
         TD_TRY(disturbances[i].own_cpu
                    ? run_beside(options, &disturbances[i], info)
                    : run_disturbed(options, &disturbances[i], 0, info));
