@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/thread.h"
 
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -116,6 +117,15 @@ void td_bench_say(const td_bench_options *options, const char *fmt, ...)
     va_end(args);
     (void)putchar('\n');
     (void)fflush(stdout);
+}
+
+int td_bench_stay_awake(const td_bench_options *options)
+{
+    int fd = -1;
+    td_errinfo refusal;
+    if (td_thread_stay_awake(0, &fd, &refusal) != TD_OK)
+        td_bench_say(options, "%s", refusal.text);
+    return fd;
 }
 
 bool td_bench_wanted(const td_bench_options *options, const char *name)

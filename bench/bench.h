@@ -80,6 +80,12 @@ void td_bench_print(const td_bench_options *options, const td_bench_row *row);
 void td_bench_say(const td_bench_options *options, const char *fmt, ...)
     TD_PRINTF(2, 3);
 
+// Keeps the CPUs awake, for both sides of a comparison, as `realtime.wake_us:
+// 0` does it for a robot: what the host of a virtual machine does with a
+// sleeping one is coarser than the limits. Says so where it may not. -1, or
+// what to close.
+int td_bench_stay_awake(const td_bench_options *options);
+
 // Whether a case is one of those that were asked for.
 bool td_bench_wanted(const td_bench_options *options, const char *name);
 

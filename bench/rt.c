@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Robot -> server -> robot, two processes, beside a bare Zenoh ping of the same
-// encoded lengths, also two processes. Both sides send at the same pace, so
-// that both meet processors that have gone to sleep; while one has its block
-// the other is silent.
+// encoded lengths, also two processes. Both sides send at the same pace; while
+// one has its block the other is silent.
 #include "base/clock.h"
 #include "bench/bare.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #define WARM_SAMPLES 40
 #define LOOK_NS (5 * TD_NS_PER_MS)
@@ -227,10 +227,18 @@ static td_err run_size(const td_bench_options *options, const size_case *size,
     return err;
 }
 
-td_err td_bench_rt(const td_bench_options *options, td_errinfo *info)
+static td_err run_all(const td_bench_options *options, td_errinfo *info)
 {
     for (size_t i = 0; i < TD_COUNT_OF(sizes); i++)
         if (td_bench_wanted(options, sizes[i].name))
             TD_TRY(run_size(options, &sizes[i], info));
     return TD_OK;
+}
+
+td_err td_bench_rt(const td_bench_options *options, td_errinfo *info)
+{
+    int awake = td_bench_stay_awake(options);
+    td_err err = run_all(options, info);
+    if (awake >= 0) (void)close(awake);
+    return err;
 }

@@ -452,15 +452,9 @@ static td_err run_all(const td_bench_options *options, td_errinfo *info)
     return TD_OK;
 }
 
-// For both sides the CPUs stay awake, as `realtime.wake_us: 0` does it for a
-// robot: what a virtual machine's host does with a sleeping one is coarser than
-// the limits.
 td_err td_bench_tick(const td_bench_options *options, td_errinfo *info)
 {
-    int awake = -1;
-    td_errinfo refusal;
-    if (td_thread_stay_awake(0, &awake, &refusal) != TD_OK)
-        td_bench_say(options, "%s", refusal.text);
+    int awake = td_bench_stay_awake(options);
     const host before = look_at_host();
     td_err err = run_all(options, info);
     if (err == TD_OK) print_stolen(options, &before);
