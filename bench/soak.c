@@ -374,6 +374,7 @@ td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
 {
     TD_AUTO(world) *w = NULL;
     setup.worker = options->kill_s > 0;
+    setup.fps = options->fps;
     TD_TRY(world_new(options, &w, info));
     TD_TRY(watch_memory(w, (size_t)options->kill_s));
     for (size_t i = 0; i < w->robot_count; i++)

@@ -67,6 +67,8 @@ static void print_help(FILE *out)
              "  --plot DIR   async: also draw what it saw (SVG)\n"
              "  --minutes N  soak: how long (default 10)\n"
              "  --robots N   soak: how many (default 32)\n"
+             "  --fps N      soak: observations of a robot a second (default "
+             "30)\n"
              "  --kill-s N   soak: the model has a process of its own, and it "
              "is killed\n               every N seconds\n"
              "\n"
@@ -161,12 +163,17 @@ int td_cli_bench(int argc, char **argv)
     const char *minutes = NULL;
     const char *robots = NULL;
     const char *kill_s = NULL;
-    td_bench_options options = {.minutes = 10, .robots = 32};
-    const td_cli_option table[] = {
-        {"json", NULL, &options.json}, {"quick", NULL, &options.quick},
-        {"kill-s", &kill_s, NULL},     {"minutes", &minutes, NULL},
-        {"robots", &robots, NULL},     {"only", &options.only, NULL},
-        {"plot", &options.plot, NULL}, {0}};
+    const char *fps = NULL;
+    td_bench_options options = {.minutes = 10, .robots = 32, .fps = 30};
+    const td_cli_option table[] = {{"json", NULL, &options.json},
+                                   {"quick", NULL, &options.quick},
+                                   {"kill-s", &kill_s, NULL},
+                                   {"minutes", &minutes, NULL},
+                                   {"robots", &robots, NULL},
+                                   {"only", &options.only, NULL},
+                                   {"plot", &options.plot, NULL},
+                                   {"fps", &fps, NULL},
+                                   {0}};
     if (td_cli_wants_help(argc, argv)) {
         print_help(stdout);
         return 0;
@@ -174,6 +181,7 @@ int td_cli_bench(int argc, char **argv)
     if (!td_cli_parse(argc, argv, table, &name) ||
         !read_number("minutes", minutes, 1, 24 * 60, &options.minutes) ||
         !read_number("robots", robots, 1, 256, &options.robots) ||
+        !read_number("fps", fps, 1, 1000, &options.fps) ||
         !read_number("kill-s", kill_s, 1, 3600, &options.kill_s))
         return 2;
     if (!name) {
