@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Asking servers: who is there, and whether one takes the robot. The
-// transport's callbacks only leave replies in a queue.
+// The transport's callbacks only leave replies in a queue.
 //
 // Shutdown: a query that was begun is waited for, at most its own timeout,
 // because its callbacks know this finder; so there is none when it is freed.
-#include "edge/shell.h"
-#include "wire/text.h"
+#include "edge/finder.h"
 
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/queue.h"
+
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -14,11 +17,13 @@
 #define QUERY_NS (1 * TD_NS_PER_S)
 
 struct td_edge_finder {
-    td_edge *edge;
+    td_edge_finder_config config;
     td_wire_encoder *encoder;
     td_wire_decoder *decoder;
     td_queue *replies; // td_net_msg *
-    bool answered;     // the query is done; guarded by the edge's lock
+    td_event wake;
+    pthread_mutex_t lock; // guards `answered`
+    bool answered;        // the query is done
     td_wire_status status;
 };
 
@@ -29,7 +34,7 @@ typedef struct search {
     td_edge_server best;
 } search;
 
-bool td_edge_finder_same(const td_edge_server *a, const td_edge_server *b)
+bool td_edge_server_same(const td_edge_server *a, const td_edge_server *b)
 {
     return a->boot == b->boot && strcmp(a->id, b->id) == 0;
 }
@@ -43,7 +48,7 @@ static void on_reply(void *user, const td_net_sample *sample)
     if (td_net_keep(sample, &msg) == TD_OK &&
         td_queue_push(finder->replies, &msg) == TD_OK)
         return;
-    atomic_fetch_add(&finder->edge->inbox_full, 1);
+    atomic_fetch_add(finder->config.unread, 1);
     if (msg) td_net_msg_free(msg);
 }
 
@@ -52,31 +57,30 @@ static void on_reply(void *user, const td_net_sample *sample)
 static void on_done(void *user)
 {
     td_edge_finder *finder = user;
-    td_edge *edge = finder->edge;
-    pthread_mutex_lock(&edge->lock);
+    pthread_mutex_lock(&finder->lock);
     finder->answered = true;
-    td_event_signal(&edge->session_wake);
-    pthread_mutex_unlock(&edge->lock);
+    td_event_signal(&finder->wake);
+    pthread_mutex_unlock(&finder->lock);
 }
 
 static bool is_answered(td_edge_finder *finder)
 {
-    pthread_mutex_lock(&finder->edge->lock);
+    pthread_mutex_lock(&finder->lock);
     bool answered = finder->answered;
-    pthread_mutex_unlock(&finder->edge->lock);
+    pthread_mutex_unlock(&finder->lock);
     return answered;
 }
 
 static td_err ask(td_edge_finder *finder, td_slice payload, td_errinfo *info)
 {
-    td_edge *edge = finder->edge;
+    const td_edge_finder_config *config = &finder->config;
     char key[TD_WIRE_MAX_KEY];
-    TD_TRY(td_wire_key(&edge->config.route, NULL, "status", key, info));
+    TD_TRY(td_wire_key(&config->route, NULL, "status", key, info));
     finder->answered = false; // no query is under way
-    TD_TRY(td_net_query(edge->net, key, payload, QUERY_NS, on_reply, on_done,
+    TD_TRY(td_net_query(config->net, key, payload, QUERY_NS, on_reply, on_done,
                         finder, info));
     while (!is_answered(finder))
-        (void)td_event_wait_until(&edge->session_wake, INT64_MAX);
+        (void)td_event_wait_until(&finder->wake, INT64_MAX);
     return TD_OK;
 }
 
@@ -89,22 +93,14 @@ static td_err read_reply(td_edge_finder *finder, td_net_msg *msg,
                                  &finder->status, info);
 }
 
-static td_edge_server server_of(const td_edge_finder *finder)
+static td_edge_server server_of(const td_wire_status *status)
 {
-    const td_wire_status *status = &finder->status;
-    const td_edge_profile *profile = &finder->edge->config.profile;
     td_edge_server server = {
         .boot = status->server_boot,
         .load = status->load,
         .degraded = status->state == TD_WIRE_DEGRADED,
     };
     memcpy(server.id, status->server.data, status->server.size);
-    for (uint32_t i = 0; i < profile->camera_count; i++)
-        for (uint32_t j = 0; j < status->camera_count; j++)
-            if (td_wire_text_same(profile->cameras[i].name,
-                                  status->cameras[j].name))
-                server.wanted[i] = (td_media_size){status->cameras[j].height,
-                                                   status->cameras[j].width};
     return server;
 }
 
@@ -113,8 +109,8 @@ static bool is_better(const search *wish, const td_edge_server *server)
     if (!wish->found) return true;
     if (server->degraded != wish->best.degraded) return !server->degraded;
     if (wish->last) {
-        if (td_edge_finder_same(server, wish->last)) return false;
-        if (td_edge_finder_same(&wish->best, wish->last)) return true;
+        if (td_edge_server_same(server, wish->last)) return false;
+        if (td_edge_server_same(&wish->best, wish->last)) return true;
     }
     return server->load < wish->best.load;
 }
@@ -123,15 +119,16 @@ static bool is_better(const search *wish, const td_edge_server *server)
 static td_err consider(td_edge_finder *finder, td_net_msg *msg, search *wish,
                        td_errinfo *why)
 {
+    const td_edge_finder_config *config = &finder->config;
     const td_wire_status *status = &finder->status;
     TD_TRY(read_reply(finder, msg, why));
-    td_edge_server server = server_of(finder);
-    if (wish->only && !td_edge_finder_same(&server, wish->only)) return TD_OK;
+    td_edge_server server = server_of(status);
+    if (wish->only && !td_edge_server_same(&server, wish->only)) return TD_OK;
     // One that is loading may not know itself yet.
     if (status->state == TD_WIRE_WARMING || status->state == TD_WIRE_DRAINING)
         return td_fail(why, TD_ERR_NOTFOUND, "server %s is %s", server.id,
                        td_wire_server_state_name(status->state));
-    TD_TRY(td_edge_check(&finder->edge->config.profile, status, why));
+    if (config->fits) TD_TRY(config->fits(config->user, status, &server, why));
     if (is_better(wish, &server)) wish->best = server;
     wish->found = true;
     return TD_OK;
@@ -159,8 +156,7 @@ td_err td_edge_finder_find(td_edge_finder *finder, const td_edge_server *only,
         td_net_msg_free(msg);
     }
     if (!wish.found)
-        return first != TD_OK ? first
-                              : nobody(&finder->edge->config.route, info);
+        return first != TD_OK ? first : nobody(&finder->config.route, info);
     *ret_server = wish.best;
     return TD_OK;
 }
@@ -182,13 +178,13 @@ static td_err read_attach_reply(td_edge_finder *finder,
 static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
                          bool leave, td_errinfo *info)
 {
-    const td_edge_config *config = &finder->edge->config;
+    const td_edge_finder_config *config = &finder->config;
     td_wire_attach message = {
         .client = td_wire_text_of(config->client),
         .server = td_wire_text_of(server->id),
         .server_boot = server->boot,
-        .boot = config->core.boot,
-        .route = config->core.route,
+        .boot = config->boot,
+        .route = config->generation,
         .leave = leave,
     };
     TD_TRY(td_wire_attach_encode(finder->encoder, &message, info));
@@ -217,11 +213,14 @@ void td_edge_finder_leave(td_edge_finder *finder, const td_edge_server *server)
     (void)ask_server(finder, server, true, NULL);
 }
 
-td_err td_edge_finder_new(td_edge *edge, td_edge_finder **ret_finder)
+td_err td_edge_finder_new(const td_edge_finder_config *config,
+                          td_edge_finder **ret_finder)
 {
     TD_AUTO(td_edge_finder) *finder = calloc(1, sizeof *finder);
     if (!finder) return TD_ERR_NOMEM;
-    finder->edge = edge;
+    finder->config = *config;
+    td_event_init(&finder->wake);
+    pthread_mutex_init(&finder->lock, NULL);
     TD_TRY(td_wire_encoder_new(&finder->encoder));
     TD_TRY(td_wire_decoder_new(&finder->decoder));
     TD_TRY(td_queue_new(REPLIES, sizeof(td_net_msg *), &finder->replies));
@@ -237,5 +236,6 @@ void td_edge_finder_free(td_edge_finder *finder)
     if (finder->replies) td_queue_free(finder->replies);
     if (finder->decoder) td_wire_decoder_free(finder->decoder);
     if (finder->encoder) td_wire_encoder_free(finder->encoder);
+    pthread_mutex_destroy(&finder->lock);
     free(finder);
 }

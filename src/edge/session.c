@@ -6,7 +6,9 @@
 // Shutdown: declarations go first, and with the last callback the rest is
 // freed.
 #include "base/log.h"
+#include "edge/presence.h"
 #include "edge/shell.h"
+#include "wire/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,16 +19,15 @@
 struct td_edge_session {
     td_edge *edge;
     td_edge_finder *finder;
-    td_net_decl *actions, *servers, *token;
+    td_edge_presence *presence;
+    td_net_decl *actions;
     td_net_pub *metrics;
     td_wire_encoder *encoder; // of metrics
     int64_t next_metrics_ns;
     td_rand rand;
 
-    td_edge_server server; // the present one; guarded by the edge's lock
+    td_edge_server server; // the present one
     td_edge_server left;   // alive, but not to be taken first; "": none
-    _Atomic bool lost;     // the present server's token is gone
-    _Atomic bool appeared; // some server's token has come
     uint64_t connections;  // so far
     int64_t attached_ns;
     bool asked_again;   // the present server, and it answered
@@ -55,35 +56,9 @@ static td_edge_state state_of(const td_edge_session *session)
     return (td_edge_state)atomic_load(&session->edge->state);
 }
 
-// Whether ".../status/alive/SERVER/BOOT" is that start's. Boot 0: any.
-static bool is_token_of(const char *key, const td_edge_server *server)
+static bool is_lost(const td_edge_session *session)
 {
-    static const char before[] = "/status/alive/";
-    const char *found = strstr(key, before);
-    size_t size = strlen(server->id);
-    if (!found || size == 0) return false;
-    const char *id = found + strlen(before);
-    if (strncmp(id, server->id, size) != 0 || id[size] != '/') return false;
-    return server->boot == 0 ||
-           strtoull(id + size + 1, NULL, 10) == server->boot;
-}
-
-// Transport's thread.
-static void on_server(void *user, const char *key, bool alive)
-{
-    td_edge_session *session = user;
-    td_edge *edge = session->edge;
-    if (alive) {
-        atomic_store(&session->appeared, true);
-        td_event_signal(&edge->session_wake);
-        return;
-    }
-    pthread_mutex_lock(&edge->lock);
-    bool ours = is_token_of(key, &session->server);
-    pthread_mutex_unlock(&edge->lock);
-    if (!ours) return;
-    atomic_store(&session->lost, true);
-    td_event_signal(&edge->session_wake);
+    return td_edge_presence_is_lost(session->presence);
 }
 
 static void put_metrics(td_edge_session *session)
@@ -124,8 +99,7 @@ static void begin(td_edge_session *session, td_edge_event event)
 static void end(td_edge_session *session)
 {
     atomic_store(&session->edge->connection, 0);
-    session->left =
-        atomic_load(&session->lost) ? (td_edge_server){0} : session->server;
+    session->left = is_lost(session) ? (td_edge_server){0} : session->server;
 }
 
 // The one place where the state changes.
@@ -173,9 +147,9 @@ static td_err join(td_edge_session *session, const td_edge_server *only,
     const td_edge_server *last = session->left.id[0] ? &session->left : NULL;
     td_edge_server server;
     TD_TRY(td_edge_finder_find(session->finder, only, last, &server, info));
-    atomic_store(&session->lost, false);
-    pthread_mutex_lock(&edge->lock);
+    td_edge_presence_follow(session->presence, &server);
     session->server = server;
+    pthread_mutex_lock(&edge->lock);
     memcpy(edge->server, server.id, sizeof edge->server);
     memcpy(edge->wanted, server.wanted, sizeof edge->wanted);
     pthread_mutex_unlock(&edge->lock);
@@ -186,7 +160,7 @@ static td_err join(td_edge_session *session, const td_edge_server *only,
 static void leave_last(td_edge_session *session)
 {
     if (session->left.id[0] &&
-        !td_edge_finder_same(&session->left, &session->server))
+        !td_edge_server_same(&session->left, &session->server))
         td_edge_finder_leave(session->finder, &session->left);
     session->left = (td_edge_server){0};
 }
@@ -208,7 +182,7 @@ static void rest(td_edge_session *session)
         now() + td_edge_state_retry_ns(session->attempts++, &session->rand);
     for (;;) {
         int64_t now_ns = now();
-        if (atomic_exchange(&session->appeared, false)) {
+        if (td_edge_presence_has_appeared(session->presence)) {
             int64_t soon_ns = now_ns + (int64_t)(td_rand_unit(&session->rand) *
                                                  (double)TD_EDGE_RETRY_MIN_NS);
             if (soon_ns < due_ns) due_ns = soon_ns;
@@ -223,7 +197,8 @@ static void rest(td_edge_session *session)
 
 static td_err search(td_edge_session *session, td_errinfo *info)
 {
-    atomic_store(&session->appeared, false); // whoever is there is asked now
+    // Whoever is there is asked now.
+    (void)td_edge_presence_has_appeared(session->presence);
     td_err err = join(session, NULL, info);
     tell_result(session, err, TD_EDGE_EVENT_ATTACHED);
     if (err == TD_OK) {
@@ -296,13 +271,13 @@ static td_err watch(td_edge_session *session, td_errinfo *info)
     (void)info;
     put_metrics(session);
     if (edge->config.trace) td_edge_trace_drain(edge->config.trace);
-    if (!atomic_load(&session->lost))
+    if (!is_lost(session))
         (void)td_event_wait_until(&edge->session_wake, now() + LOOK_NS);
     pthread_mutex_lock(&edge->lock);
     td_edge_core_counts(edge->core, &counts);
     pthread_mutex_unlock(&edge->lock);
     if (has_merged(session)) tell(session, TD_EDGE_EVENT_CHUNK);
-    if (atomic_load(&session->lost)) tell(session, TD_EDGE_EVENT_GONE);
+    if (is_lost(session)) tell(session, TD_EDGE_EVENT_GONE);
     tell_condition(session, &counts);
     tell_watchdog(session, &counts);
     return TD_OK;
@@ -341,19 +316,36 @@ td_err td_edge_run(td_edge *edge, td_errinfo *info)
     return err == TD_OK ? TD_OK : td_fail(info, err, "%s", why.text);
 }
 
-static td_err declare_token(td_edge_session *session, td_errinfo *info)
+static td_err fits(void *user, const td_wire_status *status,
+                   td_edge_server *server, td_errinfo *info)
 {
-    const td_edge_config *config = &session->edge->config;
-    char key[TD_WIRE_MAX_KEY];
-    char token[TD_WIRE_MAX_KEY + TD_WIRE_MAX_NAME];
-    TD_TRY(td_wire_key(&config->route, config->client, "alive", key, info));
-    (void)snprintf(token, sizeof token, "%s/%llu", key,
-                   (unsigned long long)config->core.boot);
-    TD_TRY(td_net_token(session->edge->net, token, &session->token, info));
-    TD_TRY(td_wire_key(&config->route, NULL, "status", key, info));
-    (void)snprintf(token, sizeof token, "%s/alive/*/*", key);
-    return td_net_watch(session->edge->net, token, on_server, session,
-                        &session->servers, info);
+    const td_edge_profile *profile = user;
+    TD_TRY(td_edge_check(profile, status, info));
+    for (uint32_t i = 0; i < profile->camera_count; i++)
+        for (uint32_t j = 0; j < status->camera_count; j++)
+            if (td_wire_text_same(profile->cameras[i].name,
+                                  status->cameras[j].name))
+                server->wanted[i] = (td_media_size){status->cameras[j].height,
+                                                    status->cameras[j].width};
+    return TD_OK;
+}
+
+static td_err open_search(td_edge_session *session, td_errinfo *info)
+{
+    td_edge *edge = session->edge;
+    const td_edge_finder_config config = {
+        .net = edge->net,
+        .route = edge->config.route,
+        .client = edge->config.client,
+        .boot = edge->config.core.boot,
+        .generation = edge->config.core.route,
+        .fits = fits,
+        .user = &edge->config.profile,
+        .unread = &edge->inbox_full,
+    };
+    TD_TRY(td_edge_finder_new(&config, &session->finder));
+    return td_edge_presence_open(&config, &edge->session_wake,
+                                 &session->presence, info);
 }
 
 // By the name too: robots that start together may have equal boots.
@@ -377,7 +369,6 @@ static td_err session_init(td_edge_session *session, td_errinfo *info)
     seed(session);
     atomic_store(&edge->entered[TD_EDGE_CONNECTING], 1);
     TD_TRY(td_wire_encoder_new(&session->encoder));
-    TD_TRY(td_edge_finder_new(edge, &session->finder));
     TD_TRY(td_wire_key(&config->route, config->client, "action", key, info));
     TD_TRY(td_net_subscribe(edge->net, key, td_edge_merger_on_action, edge,
                             &session->actions, info));
@@ -387,7 +378,7 @@ static td_err session_init(td_edge_session *session, td_errinfo *info)
         TD_TRY(td_net_publish(edge->net, key, &metrics_qos, &session->metrics,
                               info));
     }
-    return declare_token(session, info);
+    return open_search(session, info);
 }
 
 td_err td_edge_session_new(td_edge *edge, td_edge_session **ret_session,
@@ -407,8 +398,7 @@ td_err td_edge_session_new(td_edge *edge, td_edge_session **ret_session,
 
 void td_edge_session_free(td_edge_session *session)
 {
-    if (session->token) (void)td_net_undeclare(session->token);
-    if (session->servers) (void)td_net_undeclare(session->servers);
+    if (session->presence) td_edge_presence_close(session->presence);
     if (session->actions) (void)td_net_undeclare(session->actions);
     if (session->metrics) td_net_unpublish(session->metrics);
     if (session->finder) td_edge_finder_free(session->finder);

@@ -11,6 +11,7 @@
 #include "base/thread.h"
 #include "edge/camera.h"
 #include "edge/edge.h"
+#include "edge/finder.h"
 #include "edge/observe.h"
 
 #include <pthread.h>
@@ -32,19 +33,9 @@ typedef struct td_edge_received {
     int64_t received_ns;
 } td_edge_received;
 
-// A server that fits.
-typedef struct td_edge_server {
-    char id[TD_WIRE_MAX_NAME + 1]; // empty: none
-    uint64_t boot;
-    float load;
-    bool degraded;
-    td_media_size wanted[TD_WIRE_MAX_IMAGES]; // of the cameras; 0: not
-} td_edge_server;
-
 #define TD_EDGE_CAMERA_COUNTERS 3
 
 typedef struct td_edge_publisher td_edge_publisher;
-typedef struct td_edge_finder td_edge_finder;
 typedef struct td_edge_session td_edge_session;
 
 struct td_edge {
@@ -126,32 +117,6 @@ void td_edge_publisher_run(void *user);
 // merger.c
 void td_edge_merger_on_action(void *user, const td_net_sample *sample);
 void td_edge_merger_run(void *user);
-
-// finder.c: queries to servers. Session's thread; each blocks for a second at
-// most.
-TD_NODISCARD td_err td_edge_finder_new(td_edge *edge,
-                                       td_edge_finder **ret_finder);
-void td_edge_finder_free(td_edge_finder *finder);
-TD_AUTO_FREE(td_edge_finder, td_edge_finder_free)
-
-// The least loaded server that is ready and fits; `only` this start of this one
-// or NULL, and `last` only if there is no other. NOTFOUND, or why the first one
-// that answered was not chosen: MISMATCH, VERSION.
-TD_NODISCARD td_err td_edge_finder_find(td_edge_finder *finder,
-                                        const td_edge_server *only,
-                                        const td_edge_server *last,
-                                        td_edge_server *ret_server,
-                                        td_errinfo *info);
-
-bool td_edge_finder_same(const td_edge_server *a, const td_edge_server *b);
-
-// Asks the server to take the robot. DENIED with its reason, or NOTFOUND.
-TD_NODISCARD td_err td_edge_finder_attach(td_edge_finder *finder,
-                                          const td_edge_server *server,
-                                          td_errinfo *info);
-
-// Tells the server that the robot has another now.
-void td_edge_finder_leave(td_edge_finder *finder, const td_edge_server *server);
 
 // session.c
 TD_NODISCARD td_err td_edge_session_new(td_edge *edge,
