@@ -19,6 +19,7 @@ PUBLIC = {
     "worker": "engine",
     "infer": "engine",
     "serve": "host",
+    "connect": "client",
 }
 
 HEADING = re.compile(r"^\|\s*module\s*\|.*\|\s*may use\s*\|\s*$")

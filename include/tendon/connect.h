@@ -238,16 +238,17 @@ const char *td_model_outcome_name(td_model_outcome outcome);
 // model is open. Never blocks. IO.
 TD_NODISCARD td_err td_model_fd(td_model *model, int *ret_fd);
 
-// Every number of the model by its name: "observed", the outcomes, "open"
-// (those that have not ended), "unread", "late" (answers to what had ended),
-// "strangers", "malformed", "attached" (how often), and of the histogram
-// "round_trip_ms" its "/count", "/mean", "/p50", "/p99" and "/max". `each` runs
-// on the calling thread. NOMEM.
+// Every number of the model by its name: "observed"; the outcomes; "open"
+// (those that have not ended); "unread" and "unnamed" (results, and superseded
+// seqs, that nobody took in time); of answers, "late" (to what had ended),
+// "strangers" (of another server or start), "malformed" and "unkept" (no
+// room); "attached" (how often); and "round_trip_ms" of the answers taken, with
+// "/count", "/mean", "/p50", "/p99" and "/max". `each` runs on the calling
+// thread. Never blocks for long.
 typedef void (*td_model_number_fn)(void *user, const char *name, double value);
-TD_NODISCARD td_err td_model_report(td_model *model, td_model_number_fn each,
-                                    void *user);
+void td_model_report(td_model *model, td_model_number_fn each, void *user);
 
-// One of them. NOTFOUND, NOMEM.
+// One of them. NOTFOUND.
 TD_NODISCARD td_err td_model_number(td_model *model, const char *name,
                                     double *ret_value);
 

@@ -6,6 +6,7 @@
 #include "client/client.h"
 
 #include "base/clock.h"
+#include "client/given.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,7 @@
 #define TEXT_(number) #number
 #define TEXT(number) TEXT_(number)
 
-// Of the first version: `aggregate` was its last.
-#define FIRST_DRIVER_SIZE                                                      \
-    (offsetof(td_client_driver, aggregate) + sizeof(void (*)(void)))
+#define FIRST_DRIVER_BYTES TD_CLIENT_UP_TO(td_client_driver, aggregate)
 
 uint32_t td_client_version(void)
 {
@@ -27,27 +26,6 @@ const char *td_client_version_text(void)
 {
     return TEXT(TD_CLIENT_VERSION_MAJOR) "." TEXT(
         TD_CLIENT_VERSION_MINOR) "." TEXT(TD_CLIENT_VERSION_PATCH);
-}
-
-// What a newer driver has beyond ours must not be in use.
-static td_err take_driver(td_client *client, const td_client_driver *given,
-                          td_errinfo *info)
-{
-    if (given->size < FIRST_DRIVER_SIZE)
-        return td_fail(info, TD_ERR_INVALID,
-                       "driver: size must be sizeof(td_client_driver), %zu, "
-                       "got %zu",
-                       sizeof *given, given->size);
-    const unsigned char *bytes = (const unsigned char *)given;
-    for (size_t i = sizeof *given; i < given->size; i++)
-        if (bytes[i])
-            return td_fail(info, TD_ERR_VERSION,
-                           "driver: has functions that are newer than this "
-                           "library, %s",
-                           td_client_version_text());
-    size_t known = given->size < sizeof *given ? given->size : sizeof *given;
-    memcpy(&client->driver, given, known);
-    return TD_OK;
 }
 
 static td_err check_driver(const td_client *client, td_errinfo *info)
@@ -93,7 +71,9 @@ static td_err open_parts(td_client *client, td_net *net, td_errinfo *info)
 static td_err open_client(td_client *client, td_net *net,
                           const td_client_driver *driver, td_errinfo *info)
 {
-    TD_TRY(take_driver(client, driver, info));
+    TD_TRY(td_client_given_struct("driver", driver, FIRST_DRIVER_BYTES,
+                                  sizeof client->driver, &client->driver,
+                                  info));
     TD_TRY(check_driver(client, info));
     return open_parts(client, net, info);
 }

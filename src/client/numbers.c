@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "client/model.h"
+
+#include <string.h>
+
+const char *td_model_outcome_name(td_model_outcome outcome)
+{
+    static const char *const names[] = {
+        [TD_MODEL_ANSWERED] = "answered",     [TD_MODEL_ERROR] = "error",
+        [TD_MODEL_SUPERSEDED] = "superseded", [TD_MODEL_LOST] = "lost",
+        [TD_MODEL_EXPIRED] = "expired",
+    };
+    return (size_t)outcome < TD_COUNT_OF(names) ? names[outcome] : "?";
+}
+
+static double ms(double ns)
+{
+    return ns / (double)TD_NS_PER_MS;
+}
+
+static void tell_round_trip(const td_hist *hist, td_model_number_fn each,
+                            void *user)
+{
+    each(user, "round_trip_ms/count", (double)td_hist_count(hist));
+    each(user, "round_trip_ms/mean", ms(td_hist_mean(hist)));
+    each(user, "round_trip_ms/p50", ms((double)td_hist_quantile(hist, 0.5)));
+    each(user, "round_trip_ms/p99", ms((double)td_hist_quantile(hist, 0.99)));
+    each(user, "round_trip_ms/max", ms((double)td_hist_max(hist)));
+}
+
+void td_model_report(td_model *model, td_model_number_fn each, void *user)
+{
+    pthread_mutex_lock(&model->lock);
+    td_client_counts counts = model->ledger.counts;
+    uint32_t open = model->ledger.open_count;
+    uint64_t attached = model->attached;
+    pthread_mutex_unlock(&model->lock);
+    each(user, "observed", (double)counts.observed);
+    for (int i = TD_MODEL_ANSWERED; i <= TD_MODEL_EXPIRED; i++)
+        each(user, td_model_outcome_name((td_model_outcome)i),
+             (double)counts.outcomes[i]);
+    each(user, "open", open);
+    each(user, "unread", (double)counts.unread);
+    each(user, "unnamed", (double)counts.unnamed);
+    each(user, "late", (double)counts.late);
+    each(user, "strangers", (double)atomic_load(&model->strangers));
+    each(user, "malformed", (double)atomic_load(&model->malformed));
+    each(user, "unkept", (double)atomic_load(&model->unkept));
+    each(user, "attached", (double)attached);
+    tell_round_trip(&model->round_trip_ns, each, user);
+}
+
+typedef struct search {
+    const char *name;
+    bool found;
+    double value;
+} search;
+
+static void look(void *user, const char *name, double value)
+{
+    search *at = user;
+    if (strcmp(name, at->name) != 0) return;
+    at->found = true;
+    at->value = value;
+}
+
+td_err td_model_number(td_model *model, const char *name, double *ret_value)
+{
+    search at = {.name = name};
+    td_model_report(model, look, &at);
+    if (!at.found) return TD_ERR_NOTFOUND;
+    *ret_value = at.value;
+    return TD_OK;
+}

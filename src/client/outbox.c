@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: Apache-2.0
+// Observations, from the program's structs to the network, on its own thread.
+//
+// What is sent is copied once: into the place that the transport lends in
+// shared memory, or by the put. What waits for a server is kept as bytes, and
+// made anew when there is one, since its ages have grown meanwhile.
+#include "base/clock.h"
+#include "client/given.h"
+#include "client/model.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define FIRST_OBSERVATION_BYTES TD_CLIENT_UP_TO(td_model_observation, limit_ms)
+#define LONGEST_MS (INT64_MAX / TD_NS_PER_MS)
+
+static int64_t now(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
+
+static bool may_compress(const td_wire_image *image)
+{
+    return image->codec == TD_WIRE_RAW && image->shape[2] == 3;
+}
+
+static bool may_compress_any(const td_model *model)
+{
+    if (model->settings.jpeg_quality == 0) return false;
+    for (uint32_t i = 0; i < model->obs.image_count; i++)
+        if (may_compress(&model->obs.images[i])) return true;
+    return false;
+}
+
+static td_err compress_one(td_model *model, uint32_t index, td_errinfo *info)
+{
+    td_media_jpeg_encoder **encoder = &model->jpegs[index];
+    td_wire_image *image = &model->obs.images[index];
+    td_slice jpeg;
+    if (!*encoder)
+        TD_TRY(td_media_jpeg_encoder_new((int)model->settings.jpeg_quality,
+                                         TD_MEDIA_CHROMA_420, encoder));
+    TD_TRY(td_media_jpeg_encode(*encoder, image->data, image->shape[0],
+                                image->shape[1], &jpeg, info));
+    *image = (td_wire_image){
+        .name = image->name,
+        .codec = TD_WIRE_JPEG,
+        .data = jpeg.data,
+        .size = jpeg.size,
+    };
+    return TD_OK;
+}
+
+static td_err encode(td_model *model, td_errinfo *info)
+{
+    return td_wire_obs_encode(model->encoder, &model->obs, info);
+}
+
+// An encoding before says whether the raw ones are what they claim to be.
+static td_err compress(td_model *model, td_errinfo *info)
+{
+    for (uint32_t i = 0; i < model->obs.image_count; i++)
+        if (may_compress(&model->obs.images[i]))
+            TD_TRY(compress_one(model, i, info));
+    return encode(model, info);
+}
+
+static bool borrow(td_model *model, td_net_loan **ret_loan)
+{
+    size_t size = td_wire_encoder_size(model->encoder);
+    if (td_net_lend(model->pub, size, ret_loan) != TD_OK) return false;
+    td_wire_encoder_join(model->encoder, (*ret_loan)->bytes);
+    return true;
+}
+
+// The message, in a loan or as the encoder's parts (`*ret_loan` is NULL).
+static td_err write_obs(td_model *model, td_net_loan **ret_loan,
+                        td_errinfo *info)
+{
+    bool compresses = may_compress_any(model);
+    TD_TRY(encode(model, info));
+    if (compresses && !model->settings.raw_if_shared)
+        TD_TRY(compress(model, info));
+    if (borrow(model, ret_loan)) return TD_OK;
+    *ret_loan = NULL;
+    if (compresses && model->settings.raw_if_shared)
+        TD_TRY(compress(model, info));
+    return TD_OK;
+}
+
+static td_err put(td_model *model, td_net_loan *loan)
+{
+    if (loan) return td_net_loan_put(loan);
+    size_t count;
+    const td_slice *parts = td_wire_encoder_parts(model->encoder, &count);
+    return td_net_put(model->pub, parts, count, NULL, NULL);
+}
+
+static int64_t limit_of(const td_model *model, int64_t limit_ms)
+{
+    if (limit_ms == 0) limit_ms = model->settings.limit_ms;
+    return limit_ms < LONGEST_MS ? limit_ms * TD_NS_PER_MS : INT64_MAX;
+}
+
+// Before it is put, since the answer may be quicker than this thread. td-model
+// is woken only if it would look too late.
+static td_err ask(td_model *model, int64_t limit_ns, bool sent,
+                  td_errinfo *info)
+{
+    td_err err = TD_OK;
+    bool early = false;
+    pthread_mutex_lock(&model->lock);
+    if (atomic_load(&model->state) == TD_CLIENT_MODEL_STOPPED) {
+        err = td_fail(info, TD_ERR_CLOSED, "the model was stopped");
+    } else {
+        td_client_ledger_ask(&model->ledger, now(), limit_ns, sent);
+        early = td_client_ledger_due_ns(&model->ledger) < model->planned_ns;
+    }
+    pthread_mutex_unlock(&model->lock);
+    if (early) td_event_signal(&model->wake);
+    return err;
+}
+
+static td_err send_now(td_model *model, int64_t limit_ns, td_errinfo *info)
+{
+    td_net_loan *loan = NULL;
+    TD_TRY(write_obs(model, &loan, info));
+    td_err err = ask(model, limit_ns, true, info);
+    if (err != TD_OK) {
+        if (loan) td_net_loan_free(loan);
+        return err;
+    }
+    err = put(model, loan);
+    if (err == TD_OK) return TD_OK;
+    pthread_mutex_lock(&model->lock);
+    td_client_ledger_unask(&model->ledger, model->obs.ident.seq);
+    pthread_mutex_unlock(&model->lock);
+    return td_fail(info, err, "the observation could not be sent: %s",
+                   td_err_text(err));
+}
+
+static void let_go(td_model *model)
+{
+    free(model->held.bytes);
+    model->held = (td_client_held){0};
+}
+
+static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
+{
+    TD_TRY(encode(model, info));
+    if (may_compress_any(model) && !model->settings.raw_if_shared)
+        TD_TRY(compress(model, info));
+    td_client_held held = {
+        .size = td_wire_encoder_size(model->encoder),
+        .seq = model->obs.ident.seq,
+        .held_ns = now(),
+    };
+    held.bytes = malloc(held.size);
+    if (!held.bytes) return TD_ERR_NOMEM;
+    td_wire_encoder_join(model->encoder, held.bytes);
+    td_err err = ask(model, limit_ns, false, info);
+    if (err != TD_OK) {
+        free(held.bytes);
+        return err;
+    }
+    let_go(model);
+    model->held = held;
+    return TD_OK;
+}
+
+// The ledger's seq is only taken under `sending`.
+static td_err observe(td_model *model, const td_model_observation *given,
+                      uint64_t *ret_seq, td_errinfo *info)
+{
+    int64_t limit_ns = limit_of(model, given->limit_ms);
+    TD_TRY(td_client_observation_fill(model, given, info));
+    pthread_mutex_lock(&model->lock);
+    model->obs.ident.seq = model->ledger.next_seq;
+    pthread_mutex_unlock(&model->lock);
+    if (atomic_load(&model->state) == TD_CLIENT_MODEL_ATTACHED)
+        TD_TRY(send_now(model, limit_ns, info));
+    else
+        TD_TRY(hold(model, limit_ns, info));
+    *ret_seq = model->obs.ident.seq;
+    return TD_OK;
+}
+
+td_err td_model_observe(td_model *model,
+                        const td_model_observation *observation,
+                        uint64_t *ret_seq, td_errinfo *info)
+{
+    td_model_observation given;
+    TD_TRY(td_client_given_struct("observation", observation,
+                                  FIRST_OBSERVATION_BYTES, sizeof given, &given,
+                                  info));
+    pthread_mutex_lock(&model->sending);
+    td_err err = observe(model, &given, ret_seq, info);
+    pthread_mutex_unlock(&model->sending);
+    return err;
+}
+
+static void grow_older(td_wire_obs *obs, int64_t us)
+{
+    if (obs->has_budget) obs->budget_us -= us;
+    if (obs->state.has_age) obs->state.age_us += us;
+    for (uint32_t i = 0; i < obs->tensor_count; i++)
+        if (obs->tensors[i].tensor.has_age) obs->tensors[i].tensor.age_us += us;
+}
+
+static td_err read_held(td_model *model)
+{
+    td_client_held *held = &model->held;
+    pthread_mutex_lock(&model->lock);
+    td_err err = td_wire_obs_decode(model->decoder, held->bytes, held->size,
+                                    &model->obs, NULL);
+    pthread_mutex_unlock(&model->lock);
+    if (err == TD_OK)
+        grow_older(&model->obs, (now() - held->held_ns) / TD_NS_PER_US);
+    return err;
+}
+
+static bool is_wanted(td_model *model)
+{
+    pthread_mutex_lock(&model->lock);
+    bool wanted = td_client_ledger_sent(&model->ledger, model->held.seq);
+    pthread_mutex_unlock(&model->lock);
+    return wanted;
+}
+
+// One that cannot be sent is told of when it expires.
+void td_client_outbox_flush(td_model *model)
+{
+    pthread_mutex_lock(&model->sending);
+    if (model->held.bytes && is_wanted(model)) {
+        td_net_loan *loan = NULL;
+        if (read_held(model) == TD_OK && write_obs(model, &loan, NULL) == TD_OK)
+            (void)put(model, loan);
+    }
+    let_go(model);
+    pthread_mutex_unlock(&model->sending);
+}
