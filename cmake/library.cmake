@@ -45,7 +45,9 @@ install(TARGETS tendon tendon_shared)
 install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/python
   FILES_MATCHING PATTERN "*.py")
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
-install(FILES include/tendon/edge.h include/tendon/err.h include/tendon/score.h
+install(FILES include/tendon/edge.h include/tendon/connect.h
+  include/tendon/err.h include/tendon/score.h include/tendon/tendon.hpp
+  include/tendon/edge.hpp include/tendon/connect.hpp include/tendon/err.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tendon)
 install(FILES ${PROJECT_BINARY_DIR}/tendon.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Asking a model from C, C++ and Rust: installed as a user has it, against a
+real server."""
+
+import os
+import re
+import subprocess
+
+import pytest
+from scene import ROUTE, robot_file
+from sdk import Program
+from tendon_process import PATIENCE_S, ROOT, wait_until
+
+STATE = ["0", "0.1", "0.2", "0.3", "0.4", "0.5"]
+
+
+def variables(house, client="planner-1", **changes):
+    cluster, experiment, model, version, application = ROUTE.split("/")
+    given = {
+        "SERVER": house.endpoint,
+        "CLUSTER": cluster,
+        "EXPERIMENT": experiment,
+        "CLIENT_ID": client,
+        "MODEL": model,
+        "VERSION": version,
+        "APPLICATION": application,
+    }
+    return {f"TENDON_{name}": value for name, value in (given | changes).items()}
+
+
+def blind(house, **changes):
+    """A server of a model without cameras."""
+    return house.serve(engine={"cameras": {}}, **changes)
+
+
+@pytest.fixture(scope="module")
+def ask(sdk):
+    return sdk.compile("examples/ask.c", name="ask")
+
+
+@pytest.fixture
+def begin(house, sdk):
+    """begin(program, *args): with the server's name in its environment."""
+
+    def start(program, *args, client="planner-1", **changes):
+        env = sdk.env() | variables(house, client, **changes)
+        house.started += 1
+        log = house.folder / f"{client}-{house.started}.log"
+        made = Program(log, program, *args, env=env)
+        house.kept.callback(made.end)
+        return made
+
+    return start
+
+
+def test_example_is_answered_by_a_real_server(house, ask, begin):
+    blind(house)
+    program = begin(ask, 20, *STATE)
+    assert program.ended() == 0, program.text()
+    lines = program.lines("answered: 20 actions from gpu-1")
+    assert len(lines) == 20, program.text()
+    assert [line.split()[0] for line in lines] == [str(n + 1) for n in range(20)]
+
+
+def test_refusal_is_told_with_field_and_values(house, ask, begin):
+    blind(house)
+    program = begin(ask, 1, *STATE[:2])
+    assert program.ended() == 0, program.text()
+    assert "1 error: MISMATCH: state: is rank 1, 2 x <f4" in program.text()
+
+
+def test_server_may_come_later(house, ask, begin):
+    program = begin(ask, 1, *STATE)
+    program.wait_line("no server answers for synthetic/v1/wave")
+    blind(house)
+    assert program.ended() == 0, program.text()
+    assert "answered: 20 actions" in program.text()
+
+
+def test_server_that_is_killed_is_told_and_its_successor_found(house, ask, begin):
+    first = blind(house, batch={"wait_ms": 0}, name="first")
+    program = begin(ask, 1000000, *STATE)
+    program.wait_line("100 answered")
+    first.kill()
+    program.wait_line(" lost: IO: its server is gone")
+    blind(house, name="second")
+    before = len(program.lines("answered"))
+    wait_until(
+        lambda: len(program.lines("answered")) > before + 100, "no more answers"
+    )
+
+
+def test_missing_setting_is_named(house, ask, begin):
+    program = begin(ask, 1, *STATE, CLUSTER="not/one")
+    assert program.ended() == 1
+    assert "cluster: 'not/one'" in program.text()
+
+
+def test_url_is_an_endpoint_too(house, ask, begin):
+    blind(house)
+    url = house.endpoint.replace("/", "://", 1)
+    program = begin(ask, 1, *STATE, SERVER=url)
+    assert program.ended() == 0, program.text()
+    assert "1 answered" in program.text()
+
+
+def test_cpp_header_in_all_its_parts(house, sdk, begin):
+    blind(house)
+    program = sdk.compile(
+        "tests/api/ask.cpp", "-std=c++17", "-pedantic", compiler="g++", name="ask_cpp"
+    )
+    content = robot_file(
+        house.endpoint, "robot-1", house.folder, robot={"kind": "callback", "cameras": {}}
+    )
+    done = begin(program, house.write("own.yaml", content))
+    assert done.ended() == 0, done.text()
+    assert "driver: the cable came off" in done.text()
+
+
+def cargo(folder, sdk, *args, env):
+    return subprocess.run(
+        ["cargo", *args, "--offline", "--locked"],
+        cwd=folder,
+        env=os.environ
+        | sdk.env()
+        | {
+            "CARGO_TARGET_DIR": str(ROOT / "build/rust-sdk"),
+            "TENDON_LIB_DIR": str(sdk.libs),
+        }
+        | env,
+        capture_output=True,
+        text=True,
+        timeout=10 * PATIENCE_S,
+    )
+
+
+def test_rust_crate_in_all_its_parts(house, sdk):
+    blind(house)
+    done = cargo(ROOT / "sdk/rust", sdk, "test", env=variables(house))
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "test futures_run_on_any_executor ... ok" in done.stdout
+
+
+def block(language):
+    """The example of that language in docs/sdk.md."""
+    page = (ROOT / "docs/sdk.md").read_text()
+    return re.search(rf"```{language}\n(.*?)```", page, re.DOTALL).group(1)
+
+
+def serve_pi0(house):
+    blind(house, model_id="pi0")
+
+
+@pytest.mark.parametrize(
+    "language, compiler, options",
+    [("c", "cc", []), ("cpp", "g++", ["-std=c++17", "-pedantic"])],
+)
+def test_documented_example_runs(house, sdk, begin, language, compiler, options):
+    serve_pi0(house)
+    source = house.write(f"documented.{language}", block(language))
+    program = sdk.compile(source, *options, compiler=compiler, name=f"doc_{language}")
+    done = begin(program)
+    assert done.ended() == 0, done.text()
+    assert "20 actions" in done.text()
+
+
+def test_documented_example_runs_in_rust(house, sdk):
+    example = ROOT / "sdk/rust/examples/ask.rs"
+    assert example.read_text().split("\n", 1)[1] == block("rust")
+    serve_pi0(house)
+    args = ["run", "-q", "--example", "ask"]
+    done = cargo(ROOT / "sdk/rust", sdk, *args, env=variables(house))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "20 actions\n"
