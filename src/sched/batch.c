@@ -57,33 +57,43 @@ int64_t td_sched_batch_time_ns(const td_sched_batch_times *times, uint32_t n)
                            (int64_t)(above - below);
 }
 
-// Waiting delays `count` by the wait, with its sleep and wake-up, and by what
-// more cost; who comes would else wait for the whole batch and run after it.
-static bool pays(const td_sched_batch_times *times, uint32_t count,
-                 uint32_t more, int64_t wait_ns)
+// What all of them together gain by it, if those who are here wait for `more`.
+//
+// It delays `count` by the wait, with its sleep and wake-up, and by what more
+// cost; who comes would else wait for the whole batch and run after it, and who
+// of the batch comes again meanwhile would wait for them.
+static int64_t gain_ns(const td_sched_batch_times *times,
+                       const td_sched_batch_state *state, uint32_t more,
+                       int64_t wait_ns)
 {
-    int64_t now_takes_ns = td_sched_batch_time_ns(times, count);
-    int64_t all_take_ns = td_sched_batch_time_ns(times, count + more);
+    int64_t now_takes_ns = td_sched_batch_time_ns(times, state->count);
+    int64_t all_take_ns = td_sched_batch_time_ns(times, state->count + more);
     int64_t after_ns = td_sched_batch_time_ns(times, more);
     wait_ns += WAKE_NS;
     int64_t cost_ns = wait_ns + all_take_ns - now_takes_ns;
     int64_t saved_ns = now_takes_ns + after_ns - wait_ns - all_take_ns;
-    return saved_ns * more > cost_ns * count;
+    int64_t again_ns = after_ns - state->return_ns;
+    if (again_ns < 0) again_ns = 0;
+    return saved_ns * more + again_ns * state->returning -
+           cost_ns * state->count;
 }
 
 static int64_t slack_start_ns(const td_sched_batch_times *times,
                               const td_sched_batch_state *state, int64_t now_ns)
 {
-    if (state->next_ns == TD_SCHED_NEVER_NS || state->next_ns <= now_ns)
-        return now_ns;
-    int64_t all_take_ns =
-        td_sched_batch_time_ns(times, state->count + state->more);
-    bool in_time = state->due_ns == TD_SCHED_NEVER_NS ||
-                   state->next_ns <= state->due_ns - all_take_ns;
-    int64_t wait_ns = state->next_ns - now_ns;
-    if (!in_time || !pays(times, state->count, state->more, wait_ns))
-        return now_ns;
-    return state->next_ns;
+    int64_t start_ns = now_ns, most_ns = 0;
+    for (uint32_t more = 1; more <= state->coming; more++) {
+        int64_t all_here_ns = state->coming_ns[more - 1];
+        int64_t all_take_ns =
+            td_sched_batch_time_ns(times, state->count + more);
+        bool in_time = state->due_ns == TD_SCHED_NEVER_NS ||
+                       all_here_ns <= state->due_ns - all_take_ns;
+        int64_t ns = gain_ns(times, state, more, all_here_ns - now_ns);
+        if (all_here_ns <= now_ns || !in_time || ns <= most_ns) continue;
+        start_ns = all_here_ns;
+        most_ns = ns;
+    }
+    return start_ns;
 }
 
 int64_t td_sched_batch_start_ns(const td_sched_batch_rule *rule,

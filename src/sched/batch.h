@@ -57,16 +57,19 @@ typedef struct td_sched_batch_state {
     uint32_t count;
     int64_t oldest_ns; // since when its first has waited
     int64_t due_ns;    // the earliest that can still be met; NEVER: none
-    int64_t next_ns;   // when more are expected; NEVER: nobody knows
-    uint32_t more;     // how many by then; no more than there is room for
+    uint32_t coming;   // who are expected; no more than there is room for
+    int64_t coming_ns[TD_SCHED_MAX_BATCH]; // when, in order
+    uint32_t returning; // of its own, who come again soon after their answers
+    int64_t return_ns;  // how soon, on average
 } td_sched_batch_state;
 
 // When it starts, if nothing else comes: now or earlier means at once, NEVER
 // means only when it is full.
 //
-// With SLACK it waits only for arrivals that are expected before the least
-// slack runs out, given the time of as many more, and only if that costs those
-// who wait less than it saves those who come.
+// With SLACK it waits for as many of those who are expected as pays most: only
+// until the least slack runs out, given the time of as many more, and only if
+// that costs those who wait less than it saves those who come, and those who
+// would come again while the others have the device.
 int64_t td_sched_batch_start_ns(const td_sched_batch_rule *rule,
                                 const td_sched_batch_times *times,
                                 const td_sched_batch_state *state,

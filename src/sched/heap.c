@@ -86,23 +86,29 @@ void td_sched_heap_take(td_sched_heap *heap, uint32_t number)
     if (at < heap->count) settle(heap, at, last);
 }
 
-static void count_below(const td_sched_heap *heap, uint32_t at, int64_t key,
-                        uint32_t most, uint32_t *count, int64_t *largest)
+static uint32_t take_least(const td_sched_heap *heap, uint32_t *open,
+                           uint32_t *count)
 {
-    if (at >= heap->count || heap->cells[at].key > key || *count == most)
-        return;
-    ++*count;
-    if (heap->cells[at].key > *largest) *largest = heap->cells[at].key;
-    count_below(heap, 2 * at + 1, key, most, count, largest);
-    count_below(heap, 2 * at + 2, key, most, count, largest);
+    uint32_t least = 0;
+    for (uint32_t i = 1; i < *count; i++)
+        if (before(heap->cells[open[i]], heap->cells[open[least]])) least = i;
+    uint32_t at = open[least];
+    open[least] = open[--*count];
+    return at;
 }
 
-uint32_t td_sched_heap_count_to(const td_sched_heap *heap, int64_t key,
-                                uint32_t most, int64_t *ret_largest)
+uint32_t td_sched_heap_keys(const td_sched_heap *heap, int64_t to,
+                            uint32_t most, int64_t *ret_keys)
 {
-    uint32_t count = 0;
-    int64_t largest = INT64_MIN;
-    count_below(heap, 0, key, most, &count, &largest);
-    if (count > 0) *ret_largest = largest;
+    uint32_t open[TD_SCHED_HEAP_KEYS + 1] = {0}; // whose parents were taken
+    uint32_t open_count = heap->count > 0, count = 0;
+    assert(most <= TD_SCHED_HEAP_KEYS);
+    while (open_count > 0 && count < most) {
+        uint32_t at = take_least(heap, open, &open_count);
+        if (heap->cells[at].key > to) break;
+        ret_keys[count++] = heap->cells[at].key;
+        for (uint32_t child = 2 * at + 1; child <= 2 * at + 2; child++)
+            if (child < heap->count) open[open_count++] = child;
+    }
     return count;
 }

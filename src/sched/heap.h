@@ -46,9 +46,11 @@ static inline int64_t td_sched_heap_key(const td_sched_heap *heap)
     return heap->count ? heap->cells[0].key : TD_SCHED_NEVER_NS;
 }
 
-// How many keys are `key` or less, counted to `most`; the largest of those.
-uint32_t td_sched_heap_count_to(const td_sched_heap *heap, int64_t key,
-                                uint32_t most, int64_t *ret_largest);
+// The smallest keys, in order, of those up to `to`. Returns how many; `most` is
+// no more than TD_SCHED_HEAP_KEYS.
+#define TD_SCHED_HEAP_KEYS 64
+uint32_t td_sched_heap_keys(const td_sched_heap *heap, int64_t to,
+                            uint32_t most, int64_t *ret_keys);
 
 // The number with the smallest key; the heap must not be empty.
 static inline uint32_t td_sched_heap_first(const td_sched_heap *heap)

@@ -193,38 +193,51 @@ static void fill(td_sched *s, uint32_t lane, const td_sched_batch_rule *rule,
     }
 }
 
-// When it starts for those who are expected within a moment: robots that were
-// answered together come again together, some a little before their time and
-// some after.
-static int64_t together_ns(const td_sched *s, const td_sched_batch_rule *rule,
-                           const td_sched_model *model, int64_t moment_ns,
-                           td_sched_batch_state *state)
+// Who is expected of the members that do not wait. One who is late is still
+// waited for, but only for a moment.
+static void expect_more(const td_sched *s, td_sched_model *model, uint32_t room,
+                        td_sched_batch_state *state)
 {
-    int64_t last_ns;
-    state->more = td_sched_heap_count_to(&model->coming, s->now_ns + moment_ns,
-                                         rule->most - state->count, &last_ns);
-    if (state->more == 0) return s->now_ns;
-    state->next_ns = last_ns > s->now_ns ? last_ns : last_ns + moment_ns;
-    return td_sched_batch_start_ns(rule, &model->times, state, s->now_ns);
+    td_sched_heap *coming = &model->coming;
+    int64_t moment_ns = td_sched_batch_time_ns(&model->times, 1) / MOMENT;
+    int64_t after_ns = td_sched_batch_time_ns(&model->times, room);
+    while (td_sched_heap_key(coming) <= s->now_ns - moment_ns)
+        td_sched_heap_take(coming, td_sched_heap_first(coming));
+    // Who comes later than a batch of them takes is not worth the wait.
+    state->coming = td_sched_heap_keys(coming, s->now_ns + after_ns, room,
+                                       state->coming_ns);
+    int64_t late_ns = s->now_ns;
+    for (uint32_t i = 0; i < state->coming; i++) {
+        int64_t *at_ns = &state->coming_ns[i];
+        if (*at_ns <= s->now_ns) late_ns = *at_ns + moment_ns;
+        if (*at_ns < late_ns) *at_ns = late_ns;
+    }
 }
 
-// When it starts, for those who are expected from members that do not wait.
+// Who of those in the batch will be back before one that runs after it is done.
+static void expect_again(const td_sched *s, const td_sched_model *model,
+                         const batch *b, td_sched_batch_state *state)
+{
+    int64_t run_ns = td_sched_batch_time_ns(&model->times, 1), sum_ns = 0;
+    for (uint32_t i = 0; i < b->count; i++) {
+        uint32_t member = s->entries[b->numbers[i]].item.member;
+        int64_t return_ns = s->seats[member].return_ns;
+        if (return_ns == 0 || return_ns >= run_ns) continue;
+        state->returning++;
+        sum_ns += return_ns;
+    }
+    if (state->returning > 0) state->return_ns = sum_ns / state->returning;
+}
+
 static int64_t start_ns(td_sched *s, const td_sched_batch_rule *rule,
                         td_sched_model *model, const batch *b)
 {
-    td_sched_batch_state state = {b->count, b->oldest_ns, b->due_ns,
-                                  TD_SCHED_NEVER_NS, 1};
-    td_sched_heap *coming = &model->coming;
-    int64_t moment_ns = td_sched_batch_time_ns(&model->times, 1) / MOMENT;
-    while (coming->count > 0 &&
-           td_sched_heap_key(coming) <= s->now_ns - moment_ns)
-        td_sched_heap_take(coming, td_sched_heap_first(coming));
+    td_sched_batch_state state = {
+        .count = b->count, .oldest_ns = b->oldest_ns, .due_ns = b->due_ns};
     if (b->count < rule->most && rule->wait == TD_SCHED_WAIT_SLACK) {
-        int64_t at_ns = together_ns(s, rule, model, moment_ns, &state);
-        if (at_ns > s->now_ns) return at_ns;
+        expect_more(s, model, rule->most - b->count, &state);
+        expect_again(s, model, b, &state);
     }
-    state.next_ns = td_sched_heap_key(coming);
-    state.more = 1;
     return td_sched_batch_start_ns(rule, &model->times, &state, s->now_ns);
 }
 

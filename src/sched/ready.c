@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #define NEWEST_WEIGHT 4 // a quarter of each new time
+#define MOST_OFF 2      // by how often its mean error one is late at most
 
 int64_t td_sched_ready_now(td_sched *s, int64_t now_ns)
 {
@@ -124,8 +125,11 @@ void td_sched_ready_came(td_sched *s, uint32_t member)
     if (seat->answered_ns == TD_SCHED_NEVER_NS) return;
     int64_t took_ns = s->now_ns - seat->answered_ns + 1;
     seat->answered_ns = TD_SCHED_NEVER_NS;
-    seat->return_ns +=
-        seat->return_ns ? (took_ns - seat->return_ns) / NEWEST_WEIGHT : took_ns;
+    if (seat->return_ns == 0) seat->return_ns = took_ns;
+    int64_t off_ns = took_ns - seat->return_ns;
+    seat->return_ns += off_ns / NEWEST_WEIGHT;
+    if (off_ns < 0) off_ns = -off_ns;
+    seat->return_off_ns += (off_ns - seat->return_off_ns) / NEWEST_WEIGHT;
 }
 
 void td_sched_ready_answered(td_sched *s, uint32_t member)
@@ -134,8 +138,9 @@ void td_sched_ready_answered(td_sched *s, uint32_t member)
     td_sched_model *model = &s->models[seat->member.model];
     if (seat->running > 0 || seat->oldest != TD_SCHED_NOBODY) return;
     seat->answered_ns = s->now_ns;
-    if (seat->return_ns > 0 && model->rule.wait == TD_SCHED_WAIT_SLACK)
-        td_sched_heap_put(&model->coming, member, s->now_ns + seat->return_ns);
+    if (seat->return_ns == 0 || model->rule.wait != TD_SCHED_WAIT_SLACK) return;
+    int64_t back_ns = seat->return_ns + MOST_OFF * seat->return_off_ns;
+    td_sched_heap_put(&model->coming, member, s->now_ns + back_ns);
 }
 
 static int64_t end_of_use_ns(const td_sched *s, const td_sched_entry *e)

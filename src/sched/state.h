@@ -46,6 +46,7 @@ typedef struct td_sched_seat { // of a member
     int64_t expected_ns;     // its client's next, by its cadence
     int64_t answered_ns;     // with nothing left to do; NEVER
     int64_t return_ns;       // from then to its next, on average; 0: not known
+    int64_t return_off_ns;   // by which that was off, on average
 } td_sched_seat;
 
 typedef struct td_sched_park { // of a client in a tier
@@ -112,7 +113,7 @@ void td_sched_ready_expect(td_sched *sched, uint32_t member,
                            int64_t expected_ns);
 
 // The member's next has come; or all of its are done, and the next is expected
-// as long after as those before came.
+// to have come as long after as those before did, and their spread.
 void td_sched_ready_came(td_sched *sched, uint32_t member);
 void td_sched_ready_answered(td_sched *sched, uint32_t member);
 
