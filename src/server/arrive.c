@@ -19,6 +19,18 @@ static void complain(const td_server_peer *peer, uint64_t count,
                 text, (unsigned long long)count);
 }
 
+// Counts one that goes no further. The number of a peer that has no place in
+// the core may be somebody else's by now.
+static void end_locked(const td_server_peer *peer, td_server_outcome outcome,
+                       uint64_t seq)
+{
+    td_server_core *core = peer->server->core;
+    if (peer->gone || peer->dormant)
+        td_server_core_stray(core, outcome);
+    else
+        td_server_core_ended(core, peer->number, outcome, seq);
+}
+
 // Ends an observation that goes no further: counted, said, and the robot told.
 static void refuse(td_server *server, td_server_peer *peer,
                    td_server_outcome outcome, const td_wire_ident *ident,
@@ -27,7 +39,7 @@ static void refuse(td_server *server, td_server_peer *peer,
     td_wire_action action;
     td_server_answer_error(server->id, ident, code, text, &action);
     pthread_mutex_lock(&server->device->lock);
-    td_server_core_ended(server->core, peer->number, outcome, ident->seq);
+    end_locked(peer, outcome, ident->seq);
     if (!peer->dormant)
         td_server_core_tell(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
@@ -200,8 +212,7 @@ static td_server_request *admit_locked(td_server_request *request)
 {
     const td_server_peer *peer = request->peer;
     if (was_overtaken_locked(request)) {
-        td_server_core_ended(peer->server->core, peer->number,
-                             TD_SERVER_SUPERSEDED, request->obs.ident.seq);
+        end_locked(peer, TD_SERVER_SUPERSEDED, request->obs.ident.seq);
         td_server_request_recycle_locked(peer->server, request);
         return NULL;
     }
@@ -261,16 +272,14 @@ static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
 static void count_skipped(td_server *server, const td_server_peer *peer,
                           const td_server_mail *mail, td_server_outcome outcome)
 {
-    td_server_core *core = server->core;
-    uint32_t number = peer->number;
     pthread_mutex_lock(&server->device->lock);
     // First, so that it is the named ones that are remembered.
     for (uint64_t i = 0; i < mail->skipped_untold; i++)
-        td_server_core_ended(core, number, outcome, 0);
+        end_locked(peer, outcome, 0);
     for (uint32_t i = 0; i < mail->skipped_count; i++)
-        td_server_core_ended(core, number, outcome, mail->skipped[i]);
+        end_locked(peer, outcome, mail->skipped[i]);
     for (uint64_t i = 0; i < mail->skipped_unnamed; i++)
-        td_server_core_ended(core, number, TD_SERVER_MALFORMED, 0);
+        end_locked(peer, TD_SERVER_MALFORMED, 0);
     pthread_mutex_unlock(&server->device->lock);
 }
 
@@ -342,7 +351,7 @@ static bool take_arrival(td_server_request *request, td_server_run **ret_runs)
     bool taken = true;
     *ret_runs = NULL;
     if (peer->gone) {
-        td_server_core_ended(server->core, peer->number, TD_SERVER_DEPARTED, 0);
+        end_locked(peer, TD_SERVER_DEPARTED, 0);
         td_server_request_recycle_locked(server, request);
     } else if (peer->dormant ||
                td_server_core_fresh(server->core, &request->obs, NULL) !=

@@ -241,6 +241,9 @@ td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
 void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq);
 
+// The same of somebody who has no place here any more: nobody's silence ends.
+void td_server_core_stray(td_server_core *core, td_server_outcome outcome);
+
 // The client's present boot, route and episode, with the seq that came last.
 td_wire_ident td_server_core_present(const td_server_core *core,
                                      uint32_t number);

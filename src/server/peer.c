@@ -123,8 +123,7 @@ static void count_unread(const td_server_peer *peer)
                       mail->skipped_untold + mail->skipped_unnamed;
     pthread_mutex_lock(&peer->server->device->lock);
     for (; unread > 0; unread--)
-        td_server_core_ended(peer->server->core, peer->number,
-                             TD_SERVER_DEPARTED, 0);
+        td_server_core_stray(peer->server->core, TD_SERVER_DEPARTED);
     pthread_mutex_unlock(&peer->server->device->lock);
 }
 

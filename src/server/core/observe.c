@@ -79,10 +79,15 @@ void td_server_core_ended(td_server_core *core, uint32_t number,
                           td_server_outcome outcome, uint64_t seq)
 {
     client *c = &core->clients[number];
-    core->counts.received++;
-    core->counts.outcomes[outcome]++;
+    td_server_core_stray(core, outcome);
     c->heard = true;
     if (outcome == TD_SERVER_SUPERSEDED) td_server_core_remember(c, seq);
+}
+
+void td_server_core_stray(td_server_core *core, td_server_outcome outcome)
+{
+    core->counts.received++;
+    core->counts.outcomes[outcome]++;
 }
 
 static td_server_outcome classify(const client *c, const td_wire_ident *ident)
