@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define WATCH_NS TD_NS_PER_S // between declarations
+
 // The place in the list of one that sleeps, by its name; else of its end.
 static td_server_peer **find_dormant(td_server *server, td_wire_text id)
 {
@@ -122,10 +124,78 @@ static void take_sighting(td_server *server, const td_server_sighting *seen)
     }
 }
 
+// Transport's thread.
+static void on_alive(void *user, const char *key, bool alive)
+{
+    td_server *server = user;
+    td_server_sighting sighting = {.alive = alive};
+    if (td_server_token_parse(key, &sighting.token) != TD_OK) {
+        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_TOKENS);
+        return;
+    }
+    if (td_queue_push(server->sightings, &sighting) != TD_OK) {
+        td_server_telemetry_dropped(server);
+        atomic_store(&server->blind, true);
+    }
+    td_event_signal(&server->wake);
+}
+
+td_err td_server_reception_watch(td_server *server, td_errinfo *info)
+{
+    char key[TD_WIRE_MAX_KEY];
+    char tokens[TD_WIRE_MAX_KEY + 2];
+    TD_TRY(td_wire_key(&server->route, "*", "alive", key, info));
+    (void)snprintf(tokens, sizeof tokens, "%s/*", key);
+    return td_net_watch(server->net, tokens, on_alive, server, &server->watch,
+                        info);
+}
+
+// Whoever is alive is told of once more. Who went unseen is not: of those who
+// are attached their silence will tell, of those who sleep a recount.
+static void watch_anew(td_server *server)
+{
+    td_server_sighting seen;
+    td_errinfo info = {.text = ""};
+    if (server->watch) (void)td_net_undeclare(TD_TAKE(server->watch));
+    while (td_queue_pop(server->sightings, &seen) == TD_OK)
+        continue;
+    server->tokens.count = 0;
+    server->recounts = true;
+    if (td_server_reception_watch(server, &info) == TD_OK) return;
+    atomic_store(&server->blind, true);
+    td_log_text(TD_LOG_ERROR, "server: cannot watch the clients: %s",
+                info.text);
+}
+
+static void recount(td_server *server)
+{
+    for (td_server_peer **at = &server->dormant; *at;) {
+        td_server_peer *peer = *at;
+        if (!is_alive(server, peer)) bury(at);
+        if (*at == peer) at = &peer->next;
+    }
+    server->recounts = false;
+}
+
+// Where there was no room for what was seen. It takes a while until all were
+// told of, and there may be more of them than there is room for.
+static void keep_watching(td_server *server)
+{
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    if (now_ns - server->watched_ns < WATCH_NS) return;
+    if (atomic_exchange(&server->blind, false)) {
+        server->watched_ns = now_ns;
+        watch_anew(server);
+    } else if (server->recounts) {
+        recount(server);
+    }
+}
+
 // Who is alive before who asks: a client's token comes before its attach.
 void td_server_reception_events(td_server *server)
 {
     td_server_sighting seen;
+    keep_watching(server);
     while (td_queue_pop(server->sightings, &seen) == TD_OK)
         take_sighting(server, &seen);
     td_net_request *query;

@@ -30,19 +30,6 @@ static void on_query(void *user, td_net_request *request)
     td_net_request_free(request);
 }
 
-// Transport's thread.
-static void on_alive(void *user, const char *key, bool alive)
-{
-    td_server *server = user;
-    td_server_sighting sighting = {.alive = alive};
-    if (td_server_token_parse(key, &sighting.token) != TD_OK)
-        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_TOKENS);
-    else if (td_queue_push(server->sightings, &sighting) != TD_OK)
-        td_server_telemetry_dropped(server);
-    else
-        td_event_signal(&server->wake);
-}
-
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
 {
     return a_ns < b_ns ? a_ns : b_ns;
@@ -72,7 +59,7 @@ static void shut_down(td_server *server)
     if (!server->draining) td_server_health_say(server, TD_WIRE_DRAINING);
     td_server_device_stop(server->device, server);
     (void)td_net_undeclare(server->status);
-    (void)td_net_undeclare(server->watch);
+    if (server->watch) (void)td_net_undeclare(server->watch);
     (void)td_net_undeclare(server->token);
     td_server_reception_events(server); // who still asks is told that it drains
     while (is_busy(server))
@@ -200,10 +187,7 @@ static td_err declare(td_server *server, const td_server_config *config,
         TD_TRY(td_net_publish(server->net, key, &metrics_qos, &server->metrics,
                               info));
     }
-    TD_TRY(td_wire_key(&server->route, "*", "alive", key, info));
-    (void)snprintf(token, sizeof token, "%s/*", key);
-    TD_TRY(td_net_watch(server->net, token, on_alive, server, &server->watch,
-                        info));
+    TD_TRY(td_server_reception_watch(server, info));
     TD_TRY(td_wire_key(&server->route, NULL, "status", key, info));
     TD_TRY(td_net_serve(server->net, key, on_query, server, &server->status,
                         info));

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that fall silent: who is gone, who sleeps, who comes back.
 #include "server/server_fixture.h"
+#include "server/shell.h"
 
 #include <stdatomic.h>
 
@@ -149,6 +150,47 @@ static void a_silent_client_that_leaves_is_no_longer_listened_to(void **state)
     td_server_device_close(device);
 }
 
+static uint64_t count_unseen(const world *w)
+{
+    return td_server_stats_counter(w->server->stats,
+                                   TD_SERVER_COUNT_EVENTS_DROPPED);
+}
+
+// More changes than the server can take note of while its loop stands.
+static void come_and_go_too_often(world *w)
+{
+    static const char key[] = "lab/trial/act/v1/demo/arm-9/alive/1";
+    td_net *net = NULL;
+    assert_int_equal(td_net_inproc_open(w->hub, "other", &net, NULL), TD_OK);
+    while (count_unseen(w) == 0) {
+        td_net_decl *token = NULL;
+        assert_int_equal(td_net_token(net, key, &token, NULL), TD_OK);
+        assert_int_equal(td_net_undeclare(token), TD_OK);
+    }
+    td_net_close(net);
+}
+
+static void who_went_while_nobody_could_look_is_missed_after_all(void **state)
+{
+    world *w = *state;
+    td_server_device *device = open_impatient(w);
+    world_open(w);
+    client *c = attached(w, "arm-0");
+    (void)client_open(w, 1, "arm-0", 2);
+    world_until(w, one_is_gone);
+    pthread_mutex_lock(&device->lock);
+    come_and_go_too_often(w);
+    uint64_t unseen = count_unseen(w);
+    client_close(c);
+    while (count_unseen(w) == unseen)
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+    pthread_mutex_unlock(&device->lock);
+    world_until(w, is_unmatched);
+    world_close(w);
+    td_server_device_close(device);
+}
+
 static bool was_warmed(world *w)
 {
     return atomic_load(&w->gate.warmed) > 0;
@@ -183,6 +225,7 @@ int main(void)
         WORLD_TEST(who_has_lost_its_place_does_not_speak_for_who_has_it),
         WORLD_TEST(a_silent_client_that_dies_is_forgotten),
         WORLD_TEST(a_silent_client_that_leaves_is_no_longer_listened_to),
+        WORLD_TEST(who_went_while_nobody_could_look_is_missed_after_all),
         WORLD_TEST(an_engine_is_warmed_for_who_is_expected),
     };
     return cmocka_run_group_tests_name("server/server_silent", tests, NULL,

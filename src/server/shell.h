@@ -143,6 +143,7 @@ struct td_server {
     td_thread *thread;
     _Atomic bool stop;
     _Atomic bool draining;     // nobody and nothing more is taken
+    _Atomic bool blind;        // for some token that came or went
     _Atomic int64_t turned_ns; // the loop
     td_server_stats *stats;    // spreads are recorded under the device's lock
     td_server_events *events;  // NULL: nobody is told
@@ -151,6 +152,8 @@ struct td_server {
     td_server_peer **peers; // [capacity], by the core's numbers
     td_server_peer *dormant;
     td_server_tokens tokens;
+    int64_t watched_ns; // declared anew; 0: never
+    bool recounts;      // who sleeps: whether they are among the tokens
     td_server_reader reader;
     td_wire_encoder *encoder;
     td_engine_health health; // as of the last look
@@ -284,6 +287,9 @@ bool td_server_reception_wake(td_server *server, td_wire_text id,
 void td_server_reception_leave(td_server *server, td_wire_text id,
                                uint64_t boot);
 
+// Watches the clients' tokens. Blocks.
+TD_NODISCARD td_err td_server_reception_watch(td_server *server,
+                                              td_errinfo *info);
 // Who came, asked or went.
 void td_server_reception_events(td_server *server);
 // Who sends nothing any more, and who is about to. Returns when to look again.
