@@ -358,7 +358,7 @@ static void bug_3_a_server_that_hangs_is_waited_for_for_ever(void **state)
     puppet *p = world_begin(w);
     p->answers_left = 0; // alive, and silent
     assert_true(notices_a_server_that_hangs(&edge, w));
-    assert_int_equal(p->attached_in, TD_EDGE_STALLED);
+    assert_true(p->attached_in[TD_EDGE_STALLED] > 0);
 }
 
 // BUG-4: an observation was left out when the joints stood where they had

@@ -45,11 +45,13 @@ typedef struct puppet {
     uint64_t answers_left;                         // then it is silent
     bool wakes;                                    // when asked to attach
     uint64_t queries, attached, observations;      // that came
+    uint64_t attached_in[TD_EDGE_STATE_COUNT];     // by the robot's
+    uint64_t denied;                               // how often it did
     uint64_t left;                                 // how often the robot did
-    td_edge_state attached_in;                     // the robot's, the last time
-    uint32_t images;                               // of the newest one
-    char task[16];                                 // likewise
-    uint64_t promised; // steps, by the newest answer
+    uint64_t left_others; // how often it heard the robot leave others
+    uint32_t images;      // of the newest one
+    char task[16];        // likewise
+    uint64_t promised;    // steps, by the newest answer
     td_net *net;
     td_net_decl *status, *token, *obs;
     td_net_pub *action;

@@ -43,7 +43,7 @@ static void note_attach(puppet *p)
     td_edge_report report;
     td_edge_report_get(p->world->edge, &report);
     p->attached++;
-    p->attached_in = report.state;
+    p->attached_in[report.state]++;
     if (p->wakes) p->answers_left = UINT64_MAX;
 }
 
@@ -54,7 +54,10 @@ static void attach(puppet *p, td_slice payload, td_wire_status *status)
     assert_int_equal(td_wire_attach_decode(p->world->decoder, payload.data,
                                            payload.size, &asked, NULL),
                      TD_OK);
-    if (!td_wire_text_is(asked.server, p->id)) return;
+    if (!td_wire_text_is(asked.server, p->id)) {
+        p->left_others += asked.leave;
+        return;
+    }
     assert_true(td_wire_text_is(asked.client, p->world->config.client));
     assert_int_equal(asked.boot, p->world->config.core.boot);
     status->has_attach = true;
@@ -64,6 +67,7 @@ static void attach(puppet *p, td_slice payload, td_wire_status *status)
     }
     status->attached = !p->denies;
     if (p->denies) {
+        p->denied++;
         status->attach_reason = td_wire_text_of(p->denies);
         return;
     }
@@ -230,8 +234,8 @@ void puppet_close(puppet *p)
     td_net_request *request;
     td_net_msg *msg;
     if (p->obs) (void)td_net_undeclare(TD_TAKE(p->obs));
+    (void)td_net_undeclare(p->token); // first: that it went is what counts
     (void)td_net_undeclare(p->status);
-    (void)td_net_undeclare(p->token);
     td_net_unpublish(p->action);
     while (td_queue_pop(p->asked, &request) == TD_OK)
         td_net_request_free(request);
