@@ -4,10 +4,7 @@
 use std::{env, process::Command};
 
 fn pkg_config() -> Option<String> {
-    let output = Command::new("pkg-config")
-        .args(["--variable=libdir", "tendon"])
-        .output()
-        .ok()?;
+    let output = Command::new("pkg-config").args(["--variable=libdir", "tendon"]).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;
     let folder = text.trim();
     (output.status.success() && !folder.is_empty()).then(|| folder.to_string())

@@ -90,7 +90,10 @@ impl AsyncModel {
     }
 
     /// The next end of an observation; None if none came in time.
-    pub fn get_result(&self, timeout: Duration) -> impl Future<Output = Result<Option<Reply>>> + '_ {
+    pub fn get_result(
+        &self,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Option<Reply>>> + '_ {
         NextReply {
             model: &self.0,
             until: Instant::now().checked_add(timeout),

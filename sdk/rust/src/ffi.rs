@@ -248,9 +248,7 @@ pub fn values_of<T: Element>(bytes: &[u8]) -> Option<&[T]> {
     let first = bytes.as_ptr().cast::<T>();
     let count = bytes.len() / size_of::<T>();
     // SAFETY: aligned, within the bytes, and any bits are an element.
-    first
-        .is_aligned()
-        .then(|| unsafe { slice::from_raw_parts(first, count) })
+    first.is_aligned().then(|| unsafe { slice::from_raw_parts(first, count) })
 }
 
 pub struct ConnectionTexts {
@@ -574,9 +572,7 @@ impl ReplyHandle {
     }
 
     pub fn tensors(&self) -> impl Iterator<Item = (&str, TensorView<'_>)> {
-        self.results()
-            .iter()
-            .map(|tensor| (text_at(tensor.name), view(tensor)))
+        self.results().iter().map(|tensor| (text_at(tensor.name), view(tensor)))
     }
 
     pub fn text(&self) -> &str {
@@ -631,10 +627,7 @@ pub fn wait_readable(fds: &[RawFd], timeout_ms: i32) -> Vec<bool> {
         .collect();
     // SAFETY: so many are there, and nobody else has them.
     let ready = unsafe { c::poll(polled.as_mut_ptr(), polled.len() as _, timeout_ms) };
-    polled
-        .iter()
-        .map(|one| ready < 0 || one.revents != 0)
-        .collect()
+    polled.iter().map(|one| ready < 0 || one.revents != 0).collect()
 }
 
 #[cfg(test)]

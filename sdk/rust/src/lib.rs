@@ -22,6 +22,8 @@
 //! [`AsyncModel`]'s futures run on any executor. The promises are those of
 //! `tendon/connect.h`.
 
+#![warn(missing_docs)]
+
 mod aio;
 mod connection;
 mod error;

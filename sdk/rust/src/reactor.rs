@@ -51,9 +51,7 @@ fn reactor() -> Result<&'static Reactor> {
         let (bell, heard) = UnixStream::pair()?;
         bell.set_nonblocking(true)?;
         heard.set_nonblocking(true)?;
-        thread::Builder::new()
-            .name("td-reactor".into())
-            .spawn(move || run(heard))?;
+        thread::Builder::new().name("td-reactor".into()).spawn(move || run(heard))?;
         let table = Mutex::default();
         Ok(Reactor { table, bell })
     });

@@ -137,9 +137,7 @@ impl Reply {
     pub fn tensor(&self, name: &str) -> Result<Tensor<'_>> {
         let none = || Error::new(Code::NotFound, format!("the answer has no result {name}"));
         let found = self.check()?.0.tensors().find(|(own, _)| *own == name);
-        found
-            .map(|(_, tensor)| Tensor(tensor))
-            .ok_or_else(none)
+        found.map(|(_, tensor)| Tensor(tensor)).ok_or_else(none)
     }
 
     /// The names of the other results.
