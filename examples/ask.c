@@ -19,7 +19,8 @@ static void show(const td_model_result *result)
         printf(": %s: %s", td_err_name(result->error), result->error_text);
     for (uint32_t i = 0; i < result->superseded_count; i++)
         printf(", instead of %llu", (unsigned long long)result->superseded[i]);
-    printf("\n");
+    puts("");
+    (void)fflush(stdout);
 }
 
 static td_err ask(td_model *model, const td_model_observation *seen, int times,
