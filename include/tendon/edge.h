@@ -45,6 +45,15 @@ const char *td_client_version_text(void);
 
 typedef struct td_client td_client;
 
+// Policy steps in a row that are known from the chunk before and from the new
+// one.
+typedef struct td_client_overlap {
+    uint64_t first; // the number of the first of them
+    uint32_t rows;
+    uint32_t count;                   // joints
+    const float *old_rows, *new_rows; // [rows x count], borrowed for the call
+} td_client_overlap;
+
 // Your hardware. Begin with zeros and set `size`. In every function `count` is
 // the number of the file's joints, and values are in their order. Return TD_OK,
 // or what went wrong (TD_ERR_IO, TD_ERR_TIMEOUT): it is counted. Functions that
@@ -82,6 +91,14 @@ typedef struct td_client_driver {
     // and counted, and the new one stands.
     void (*aggregate)(void *user, uint64_t step, const float *old_row,
                       const float *new_row, uint32_t count, float *ret_row);
+
+    // (optional, instead of aggregate) The same for all such steps at once, on
+    // a thread of its own: may block. A chunk waits for it for `blend_limit_s`
+    // at most; when it is late or fails, the new rows stand and it is counted
+    // (`aggregate_late`, `aggregate_failed`). Every value must be set.
+    td_err (*blend)(void *user, const td_client_overlap *overlap,
+                    float *ret_rows);
+    double blend_limit_s; // 0: half a policy step
 } td_client_driver;
 
 // Opens a robot from its file, or from the same YAML as text. The functions and

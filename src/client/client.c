@@ -2,7 +2,8 @@
 // The public C API, include/tendon/edge.h, on the edge.
 //
 // Close: the session is told to stop and its thread joined; then the edge's
-// threads end, after which no function of the user's is called any more.
+// threads end, and last the one that blends; after that no function of the
+// user's is called any more.
 #include "client/client.h"
 
 #include "base/clock.h"
@@ -44,7 +45,29 @@ static td_err check_driver(const td_client *client, td_errinfo *info)
         return td_fail(info, TD_ERR_INVALID,
                        "driver: control is not used by a client that is "
                        "pulled");
+    if (driver->aggregate && driver->blend)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: takes either aggregate or blend");
+    if (!(driver->blend_limit_s >= 0 && driver->blend_limit_s <= 3600))
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: blend_limit_s must be 0 to 3600");
     return TD_OK;
+}
+
+static td_err open_blend(td_client *client, td_errinfo *info)
+{
+    const td_config_robot *config = client->config;
+    double limit_s = client->driver.blend_limit_s;
+    if (limit_s == 0) limit_s = 0.5 / (double)config->fps;
+    const td_client_blend_config blend = {
+        .fn = client->driver.blend,
+        .user = client->driver.user,
+        .most_rows = (size_t)config->actions_per_chunk,
+        .channels = config->robot.joint_count,
+        .limit_ns = (int64_t)(limit_s * (double)TD_NS_PER_S),
+    };
+    return blend.fn ? td_client_blend_open(&blend, &client->blend, info)
+                    : TD_OK;
 }
 
 static td_err open_parts(td_client *client, td_net *net, td_errinfo *info)
@@ -61,7 +84,8 @@ static td_err open_parts(td_client *client, td_net *net, td_errinfo *info)
         .control = driver->control,
         .control_user = driver->user,
         .blend = driver->aggregate,
-        .blend_user = driver->user,
+        .blend_all = client->blend ? td_client_blend_all : NULL,
+        .blend_user = client->blend ? (void *)client->blend : driver->user,
         .pull = !driver->read,
         .net = net,
     };
@@ -75,6 +99,7 @@ static td_err open_client(td_client *client, td_net *net,
                                   sizeof client->driver, &client->driver,
                                   info));
     TD_TRY(check_driver(client, info));
+    TD_TRY(open_blend(client, info));
     return open_parts(client, net, info);
 }
 
@@ -157,6 +182,7 @@ void td_client_close(td_client *client)
         td_thread_join(client->runner);
     }
     td_edge_assembly_close(&client->parts);
+    if (client->blend) td_client_blend_close(client->blend);
     td_client_log_release();
     td_config_robot_free(client->config);
     free(client);

@@ -5,6 +5,7 @@
 // What the files of the C API share, and what its tests look at.
 
 #include "base/thread.h"
+#include "client/blend.h"
 #include "edge/assembly.h"
 #include "tendon/edge.h"
 
@@ -13,6 +14,7 @@
 struct td_client {
     td_client_driver driver; // zeros where the user's is of an older version
     td_config_robot *config;
+    td_client_blend *blend; // NULL: the driver has none
     td_edge_assembly parts;
     _Atomic bool ran;  // td_client_run() or td_client_start() was called
     td_thread *runner; // td_client_start()'s

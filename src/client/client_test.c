@@ -34,7 +34,7 @@ static const char file[] =
 // test's thread.
 static struct hardware {
     float at[CHANNELS]; // the driver's
-    atomic_bool blocks, fails, lies;
+    atomic_bool blocks, fails, lies, blend_blocks, blend_fails;
     td_event unblock;
     atomic_uint reads, writes, frames, controls, blends;
 } body;
@@ -88,6 +88,19 @@ static void body_blend(void *user, uint64_t step, const float *old_row,
     atomic_fetch_add(&self->blends, 1);
 }
 
+static td_err body_blend_all(void *user, const td_client_overlap *overlap,
+                             float *ret_rows)
+{
+    struct hardware *self = user;
+    atomic_fetch_add(&self->blends, 1);
+    if (atomic_load(&self->blend_blocks))
+        (void)td_event_wait_until(&self->unblock, INT64_MAX);
+    if (atomic_load(&self->blend_fails)) return TD_ERR_IO;
+    memcpy(ret_rows, overlap->new_rows,
+           (size_t)overlap->rows * overlap->count * sizeof *ret_rows);
+    return TD_OK;
+}
+
 static const td_client_driver whole = {
     .size = sizeof(td_client_driver),
     .user = &body,
@@ -131,6 +144,7 @@ static int teardown(void **state)
 {
     world *w = *state;
     atomic_store(&body.blocks, false);
+    atomic_store(&body.blend_blocks, false);
     td_event_signal(&body.unblock);
     w->edge = NULL;
     if (client) td_client_close(TD_TAKE(client));
@@ -188,6 +202,11 @@ static bool has_acted(world *w)
     return w->report.counts.failsafes[TD_EDGE_FAILSAFE_FOR_DRIVER] > 0;
 }
 
+static bool has_failed(world *w)
+{
+    return w->report.driver_failed > 0;
+}
+
 static uint64_t played; // when the driver was back
 
 static bool plays_again(world *w)
@@ -213,11 +232,49 @@ static void a_driver_that_blocks_fails_or_lies_is_survived(void **state)
         atomic_store(cases[i].wrong, true);
         world_until(w, has_acted);
         assert_true(number("failsafe_driver") > 0);
-        if (i > 0) assert_true(number("driver_failed") > 0);
+        if (i > 0) world_until(w, has_failed);
         atomic_store(cases[i].wrong, false);
         td_event_signal(&body.unblock);
         played = w->report.counts.fresh;
         world_until(w, plays_again);
+        w->edge = NULL;
+        td_client_close(TD_TAKE(client));
+        puppet_close(&w->puppets[0]);
+    }
+}
+
+static bool has_merged_forty(world *w)
+{
+    return world_outcome(w, TD_EDGE_MERGED) >= 40;
+}
+
+static void
+a_blend_that_blocks_or_fails_is_counted_and_done_without(void **state)
+{
+    static const struct {
+        const char *name;
+        atomic_bool *wrong;
+        double limit_s;
+        const char *counter;
+    } cases[] = {
+        {"blocks", &body.blend_blocks, 0, "aggregate_late"},
+        {"fails", &body.blend_fails, 60, "aggregate_failed"},
+    };
+    world *w = *state;
+    td_client_driver blends = whole;
+    blends.aggregate = NULL;
+    blends.blend = body_blend_all;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].name);
+        blends.blend_limit_s = cases[i].limit_s;
+        start(w, &blends);
+        world_until(w, has_merged_twenty);
+        assert_true(atomic_load(&body.blends) > 0);
+        atomic_store(cases[i].wrong, true);
+        world_until(w, has_merged_forty);
+        assert_true(number(cases[i].counter) > 0);
+        atomic_store(cases[i].wrong, false);
+        td_event_signal(&body.unblock);
         w->edge = NULL;
         td_client_close(TD_TAKE(client));
         puppet_close(&w->puppets[0]);
@@ -300,11 +357,13 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
     later.known = whole;
     later.known.size = sizeof later;
     td_client_driver sizeless = whole, half = whole, steered = pulled,
-                     blind = whole;
+                     blind = whole, twice = whole, endless = whole;
     sizeless.size = 0;
     half.write = NULL;
     steered.control = body_control;
     blind.frame = NULL;
+    twice.blend = body_blend_all;
+    endless.blend_limit_s = INFINITY;
     const struct {
         const char *name;
         const td_client_driver *driver;
@@ -315,6 +374,8 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
         {"newer functions", &later.known, TD_ERR_VERSION, "newer"},
         {"half a driver", &half, TD_ERR_INVALID, "both read and write"},
         {"a controller to pull", &steered, TD_ERR_INVALID, "control"},
+        {"two blends", &twice, TD_ERR_INVALID, "either aggregate or blend"},
+        {"no limit", &endless, TD_ERR_INVALID, "blend_limit_s"},
         {"cameras without frames", &blind, TD_ERR_INVALID, "camera hand"},
     };
     world *w = *state;
@@ -438,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(every_function_is_called_and_measured),
         TEST(a_driver_that_blocks_fails_or_lies_is_survived),
+        TEST(a_blend_that_blocks_or_fails_is_counted_and_done_without),
         TEST(a_host_steps_through_the_chunks),
         TEST(a_shorter_result_is_filled_as_far_as_it_goes),
         TEST(a_client_with_a_driver_is_not_stepped),

@@ -60,9 +60,10 @@ static void add_extras(const td_edge_extras *extras, td_edge_config *edge)
     edge->control = extras->control;
     edge->control_user = extras->control_user;
     edge->pull = extras->pull;
-    if (!extras->blend) return;
+    if (!extras->blend && !extras->blend_all) return;
     edge->core.aggregate = TD_EDGE_CUSTOM;
     edge->core.blend = extras->blend;
+    edge->core.blend_all = extras->blend_all;
     edge->core.blend_user = extras->blend_user;
 }
 

@@ -136,17 +136,6 @@ static bool row_is_finite(const float *row, uint32_t channels)
     return true;
 }
 
-// What the function does not write is not a number, and refused with the rest.
-static bool ask_user(const td_edge_blend *blend, uint64_t step,
-                     const float *old_row, const float *new_row, float *ret_row)
-{
-    for (uint32_t i = 0; i < blend->channels; i++)
-        ret_row[i] = NAN;
-    blend->fn(blend->user, step, old_row, new_row, blend->channels, ret_row);
-    return row_is_finite(ret_row, blend->channels) &&
-           normalise_row(blend, ret_row);
-}
-
 void td_edge_blend_alone(const td_edge_blend *blend, const float *new_row,
                          float *ret_row)
 {
@@ -154,13 +143,31 @@ void td_edge_blend_alone(const td_edge_blend *blend, const float *new_row,
     (void)normalise_row(blend, ret_row);
 }
 
+bool td_edge_blend_accept(const td_edge_blend *blend, const float *new_row,
+                          float *row)
+{
+    if (row_is_finite(row, blend->channels) && normalise_row(blend, row))
+        return true;
+    td_edge_blend_alone(blend, new_row, row);
+    return false;
+}
+
+// What the function does not write is not a number, and refused with the rest.
+static bool ask_user(const td_edge_blend *blend, uint64_t step,
+                     const float *old_row, const float *new_row, float *ret_row)
+{
+    for (uint32_t i = 0; i < blend->channels; i++)
+        ret_row[i] = NAN;
+    blend->fn(blend->user, step, old_row, new_row, blend->channels, ret_row);
+    return td_edge_blend_accept(blend, new_row, ret_row);
+}
+
 bool td_edge_blend_row(const td_edge_blend *blend, const td_edge_place *place,
                        const float *old_row, const float *new_row,
                        float *ret_row)
 {
-    bool custom = blend->aggregate == TD_EDGE_CUSTOM;
-    if (custom && ask_user(blend, place->step, old_row, new_row, ret_row))
-        return true;
+    if (blend->aggregate == TD_EDGE_CUSTOM)
+        return ask_user(blend, place->step, old_row, new_row, ret_row);
     double share =
         td_edge_blend_share(blend->aggregate, place->index, place->overlap);
     if (share == 1.0)
@@ -168,7 +175,7 @@ bool td_edge_blend_row(const td_edge_blend *blend, const td_edge_place *place,
     else
         mix_row(blend->kinds, blend->channels, old_row, new_row, share,
                 ret_row);
-    return !custom;
+    return true;
 }
 
 void td_edge_blend_between(const td_wire_channel_kind *kinds, uint32_t channels,

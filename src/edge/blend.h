@@ -31,12 +31,28 @@ typedef void (*td_edge_blend_fn)(void *user, uint64_t step,
                                  const float *old_row, const float *new_row,
                                  uint32_t channels, float *ret_row);
 
+// Steps in a row that both chunks know.
+typedef struct td_edge_overlap {
+    uint64_t first; // the first step's number
+    uint32_t rows;
+    uint32_t channels;
+    const float *old_rows, *new_rows; // [rows x channels], borrowed
+} td_edge_overlap;
+
+// The same for all such steps at once. Called as the other is. Rows are refused
+// one by one; when it fails, with TIMEOUT for one that was late, the new rows
+// stand.
+typedef td_err (*td_edge_blend_all_fn)(void *user,
+                                       const td_edge_overlap *overlap,
+                                       float *ret_rows);
+
 typedef struct td_edge_blend {
     td_edge_aggregate aggregate;
     uint32_t channels;
     const td_wire_channel_kind *kinds; // [channels], borrowed
     td_edge_blend_fn fn;               // CUSTOM only
-    void *user;                        // for fn, borrowed
+    td_edge_blend_all_fn all;          // CUSTOM only, instead of fn
+    void *user;                        // for either, borrowed
 } td_edge_blend;
 
 // A step among those that both chunks know.
@@ -55,6 +71,11 @@ double td_edge_blend_share(td_edge_aggregate aggregate, uint32_t index,
 bool td_edge_blend_row(const td_edge_blend *blend, const td_edge_place *place,
                        const float *old_row, const float *new_row,
                        float *ret_row);
+
+// A row that a user's function made. False: it was refused, and is now the new
+// one.
+bool td_edge_blend_accept(const td_edge_blend *blend, const float *new_row,
+                          float *row);
 
 // The row of a step that the new chunk alone knows: the same values, but
 // quaternions come out with length 1.

@@ -34,7 +34,8 @@ typedef struct td_edge_settings {
     int64_t start_ns;        // the time at the start
     uint32_t actions_per_chunk; // rows of a chunk that are used
     td_edge_aggregate aggregate;
-    td_edge_blend_fn blend; // of a CUSTOM aggregate
+    td_edge_blend_fn blend;         // of a CUSTOM aggregate
+    td_edge_blend_all_fn blend_all; // of one, instead
     void *blend_user;
     td_edge_trim trim;
     td_edge_ask_settings ask;   // its period is the step's
@@ -202,7 +203,9 @@ typedef struct td_edge_counts {
     uint64_t warnings; // starved for warn_after_empty_ticks in a row
     uint64_t failsafes[TD_EDGE_FAILSAFE_REASON_COUNT]; // ticks, by reason
     uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];        // ticks, by limit
-    uint64_t blends_refused; // rows of the user's function
+    uint64_t blends_refused;   // rows of the user's function
+    uint64_t aggregate_late;   // chunks that it was too late for
+    uint64_t aggregate_failed; // and for which it failed
     uint64_t asked;
     uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t sent;

@@ -24,6 +24,9 @@ static void add_safety(const td_edge_counts *counts, td_wire_metrics *metrics)
     for (int i = 0; i < TD_EDGE_GATE_LIMIT_COUNT; i++)
         td_wire_tally_counter(metrics, limited_names[i], counts->limited[i]);
     td_wire_tally_counter(metrics, "blends_refused", counts->blends_refused);
+    td_wire_tally_counter(metrics, "aggregate_late", counts->aggregate_late);
+    td_wire_tally_counter(metrics, "aggregate_failed",
+                          counts->aggregate_failed);
 }
 
 static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)

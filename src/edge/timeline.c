@@ -39,25 +39,51 @@ static td_edge_timeline *timeline_new(uint64_t first, uint64_t end,
     return timeline;
 }
 
+static void blend_each(const td_edge_blend *blend, const td_edge_overlap *both,
+                       td_edge_timeline *next)
+{
+    for (uint32_t i = 0; i < both->rows; i++) {
+        const td_edge_place place = {both->first + i, i, both->rows};
+        size_t at = (size_t)i * both->channels;
+        if (!td_edge_blend_row(blend, &place, &both->old_rows[at],
+                               &both->new_rows[at], &next->data[at]))
+            next->refused++;
+    }
+}
+
+// The user's function of them all; false if it gave nothing.
+static bool blend_all(const td_edge_blend *blend, const td_edge_overlap *both,
+                      td_edge_timeline *next)
+{
+    next->blended = blend->all(blend->user, both, next->data);
+    if (next->blended != TD_OK) return false;
+    for (uint32_t i = 0; i < both->rows; i++) {
+        size_t at = (size_t)i * both->channels;
+        if (!td_edge_blend_accept(blend, &both->new_rows[at], &next->data[at]))
+            next->refused++;
+    }
+    return true;
+}
+
 // The steps that both know come first, then those of the chunk alone.
 static void fill(const td_edge_timeline *old, const td_edge_chunk *chunk,
                  const td_edge_blend *blend, td_edge_timeline *next)
 {
     uint32_t left = td_edge_timeline_left(old, next->first);
-    uint32_t overlap = left < next->rows ? left : next->rows;
-    for (uint32_t i = 0; i < next->rows; i++) {
-        uint64_t step = next->first + i;
-        const float *after =
-            &chunk->data[(step - chunk->first) * next->channels];
-        float *row = &next->data[(size_t)i * next->channels];
-        if (i >= overlap) {
-            td_edge_blend_alone(blend, after, row);
-            continue;
-        }
-        const float *before = td_edge_timeline_row(old, step);
-        const td_edge_place place = {step, i, overlap};
-        if (!td_edge_blend_row(blend, &place, before, after, row))
-            next->refused++;
+    td_edge_overlap both = {
+        .first = next->first,
+        .rows = left < next->rows ? left : next->rows,
+        .channels = next->channels,
+        .old_rows = td_edge_timeline_row(old, next->first),
+        .new_rows = &chunk->data[(next->first - chunk->first) * next->channels],
+    };
+    if (!blend->all)
+        blend_each(blend, &both, next);
+    else if (both.rows > 0 && !blend_all(blend, &both, next))
+        both.rows = 0;
+    for (uint32_t i = both.rows; i < next->rows; i++) {
+        size_t at = (size_t)i * next->channels;
+        td_edge_blend_alone(blend, &both.new_rows[at], &next->data[at]);
     }
 }
 

@@ -27,6 +27,7 @@ struct td_edge_timeline {
     uint32_t channels;
     int64_t captured_ns; // the observation of its newest chunk; the core's
     uint32_t refused;    // rows whose user's function was refused
+    td_err blended; // what the user's function of all rows said; TIMEOUT: late
     float data[];
 };
 

@@ -220,6 +220,61 @@ static void refused_rows_are_new_and_counted(void **state)
     free(new);
 }
 
+static td_err all_says;
+
+// Old values on even steps; odd ones are left as they are, not a number.
+static td_err keep_all_old_on_even_steps(void *user,
+                                         const td_edge_overlap *overlap,
+                                         float *ret_rows)
+{
+    ++*(int *)user;
+    assert_int_equal(overlap->first, 1);
+    assert_int_equal(overlap->rows, 3);
+    for (uint32_t i = 0; i < overlap->rows; i++)
+        ret_rows[i] =
+            (overlap->first + i) % 2 == 0 ? overlap->old_rows[i] : NAN;
+    return all_says;
+}
+
+static void a_function_of_all_rows_is_called_once_or_not_used(void **state)
+{
+    static const struct {
+        const char *name;
+        td_err says;
+        uint32_t refused;
+        float step_2;
+    } cases[] = {
+        {"it is in time", TD_OK, 2, 2},
+        {"it is late", TD_ERR_TIMEOUT, 0, 12},
+        {"it fails", TD_ERR_IO, 0, 12},
+    };
+    (void)state;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        int calls = 0;
+        const td_edge_blend custom = {
+            .aggregate = TD_EDGE_CUSTOM,
+            .channels = 1,
+            .kinds = linear,
+            .all = keep_all_old_on_even_steps,
+            .user = &calls,
+        };
+        print_message("%s\n", cases[i].name);
+        all_says = cases[i].says;
+        td_edge_timeline *old =
+            merge(NULL, 0, 4, (float[]){0, 1, 2, 3}, 0, &custom);
+        assert_int_equal(calls, 0);
+        td_edge_timeline *new =
+            merge(old, 1, 5, (float[]){11, 12, 13, 14, 15}, 1, &custom);
+        const float expected[] = {11, cases[i].step_2, 13, 14, 15};
+        assert_memory_equal(new->data, expected, sizeof expected);
+        assert_int_equal(calls, 1);
+        assert_int_equal(new->refused, cases[i].refused);
+        assert_int_equal(new->blended, cases[i].says);
+        free(old);
+        free(new);
+    }
+}
+
 static void every_quaternion_of_a_timeline_has_length_one(void **state)
 {
     (void)state;
@@ -298,6 +353,7 @@ int main(void)
         cmocka_unit_test(a_temporal_merge_has_no_jump_at_either_end),
         cmocka_unit_test(the_overlap_counts_from_the_cursor),
         cmocka_unit_test(refused_rows_are_new_and_counted),
+        cmocka_unit_test(a_function_of_all_rows_is_called_once_or_not_used),
         cmocka_unit_test(every_quaternion_of_a_timeline_has_length_one),
         cmocka_unit_test(the_example_of_the_docs_holds),
     };

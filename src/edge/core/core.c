@@ -81,7 +81,8 @@ static td_err check(const td_edge_settings *settings, td_errinfo *info)
     if (settings->actions_per_chunk == 0)
         return td_fail(info, TD_ERR_INVALID,
                        "actions_per_chunk: must be above 0");
-    if (settings->aggregate == TD_EDGE_CUSTOM && !settings->blend)
+    if (settings->aggregate == TD_EDGE_CUSTOM &&
+        !settings->blend == !settings->blend_all)
         return td_fail(info, TD_ERR_INVALID, "aggregate: needs its function");
     if (!quaternions_are_whole(settings))
         return td_fail(info, TD_ERR_INVALID,
@@ -120,6 +121,7 @@ static td_err init(td_edge_core *core, const td_edge_settings *settings,
         .channels = settings->channels,
         .kinds = core->settings.kinds,
         .fn = settings->blend,
+        .all = settings->blend_all,
         .user = settings->blend_user,
     };
     TD_TRY(init_tick(core, info));
@@ -182,6 +184,8 @@ void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts)
         .asked = atomic_load_explicit(&tick->asked, memory_order_relaxed),
         .left = atomic_load_explicit(&tick->left, memory_order_relaxed),
         .blends_refused = merge->blends_refused,
+        .aggregate_late = merge->aggregate_late,
+        .aggregate_failed = merge->aggregate_failed,
         .sent = merge->inflight.sent,
     };
     read_all(tick->failsafes, ret_counts->failsafes,

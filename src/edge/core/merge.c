@@ -198,6 +198,10 @@ static void note_merged(td_edge_core *core, const td_wire_action *action,
     answer->overlap_rows = overlap(merge->current, chunk, next->first);
     next->captured_ns = answer->sent.captured_ns;
     merge->blends_refused += next->refused;
+    if (next->blended == TD_ERR_TIMEOUT)
+        merge->aggregate_late++;
+    else if (next->blended != TD_OK)
+        merge->aggregate_failed++;
     merge->merged_seq = action->ident.seq;
     merge->merged++;
     merge->chunk_rows = action->actions.shape[0];

@@ -48,7 +48,7 @@ typedef struct td_edge_merge_side {
     td_edge_latency waits, trips;
     int64_t answered_ns; // when the last answer came
     bool serial;         // the server runs one of ours at a time
-    uint64_t blends_refused;
+    uint64_t blends_refused, aggregate_late, aggregate_failed;
     uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t strays[TD_EDGE_STRAY_COUNT];
 } td_edge_merge_side;

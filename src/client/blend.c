@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The two threads hand one job to and fro; its stage says whose it is:
+//
+//   IDLE     the edge's, which fills it
+//   ASKED    the first that takes it: the thread to run it, the edge to give up
+//   RUNNING  the thread's; the edge still waits
+//   DONE     the edge's, which takes the rows
+//   LATE     the thread's; the edge has gone on without
+//
+// Rows are copied in and out, so that a late function never sees memory that is
+// somebody else's by then.
+//
+// Close: after the edge, so nobody asks any more. The thread is told to stop
+// and joined, then everything is freed.
+#include "client/blend.h"
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "base/thread.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { IDLE, ASKED, RUNNING, DONE, LATE };
+
+struct td_client_blend {
+    td_client_blend_config config;
+    td_thread *thread;
+    td_event wake; // the thread
+    td_event done; // the edge
+    atomic_bool stop;
+    atomic_int stage;
+    td_client_overlap job;
+    float *rows; // old, new and the result, one after another
+    td_err err;  // of the job
+};
+
+static size_t cells(const td_client_blend *blend)
+{
+    return blend->config.most_rows * blend->config.channels;
+}
+
+static float *result(const td_client_blend *blend)
+{
+    return &blend->rows[2 * cells(blend)];
+}
+
+static bool pass(td_client_blend *blend, int from, int to)
+{
+    return atomic_compare_exchange_strong(&blend->stage, &from, to);
+}
+
+static void run_one(td_client_blend *blend)
+{
+    if (!pass(blend, ASKED, RUNNING)) return;
+    blend->err =
+        blend->config.fn(blend->config.user, &blend->job, result(blend));
+    if (pass(blend, RUNNING, DONE))
+        td_event_signal(&blend->done);
+    else
+        atomic_store(&blend->stage, IDLE);
+}
+
+static void run(void *user)
+{
+    td_client_blend *blend = user;
+    while (!atomic_load(&blend->stop)) {
+        (void)td_event_wait_until(&blend->wake, INT64_MAX);
+        run_one(blend);
+    }
+}
+
+td_err td_client_blend_open(const td_client_blend_config *config,
+                            td_client_blend **ret_blend, td_errinfo *info)
+{
+    const td_thread_config thread = {.name = "td-blend", .cpu = -1};
+    TD_AUTO(td_client_blend) *blend = calloc(1, sizeof *blend);
+    if (!blend) return TD_ERR_NOMEM;
+    blend->config = *config;
+    td_event_init(&blend->wake);
+    td_event_init(&blend->done);
+    blend->rows = calloc(3 * cells(blend), sizeof *blend->rows);
+    if (!blend->rows) return TD_ERR_NOMEM;
+    TD_TRY(td_thread_start(&thread, run, blend, &blend->thread, info));
+    *ret_blend = TD_TAKE(blend);
+    return TD_OK;
+}
+
+static void ask(td_client_blend *blend, const td_edge_overlap *overlap)
+{
+    size_t count = (size_t)overlap->rows * overlap->channels;
+    float *old_rows = blend->rows, *new_rows = &blend->rows[cells(blend)];
+    memcpy(old_rows, overlap->old_rows, count * sizeof *old_rows);
+    memcpy(new_rows, overlap->new_rows, count * sizeof *new_rows);
+    for (size_t i = 0; i < count; i++)
+        result(blend)[i] = NAN;
+    blend->job = (td_client_overlap){
+        .first = overlap->first,
+        .rows = overlap->rows,
+        .count = overlap->channels,
+        .old_rows = old_rows,
+        .new_rows = new_rows,
+    };
+    atomic_store(&blend->stage, ASKED);
+    td_event_signal(&blend->wake);
+}
+
+static bool is_done(td_client_blend *blend)
+{
+    return atomic_load(&blend->stage) == DONE;
+}
+
+// False: given up. A signal may be left from a job that was done as the edge
+// gave it up.
+static bool wait_done(td_client_blend *blend)
+{
+    int64_t until_ns =
+        td_clock_now_ns(&td_clock_monotonic) + blend->config.limit_ns;
+    while (!is_done(blend))
+        if (!td_event_wait_until(&blend->done, until_ns))
+            return !pass(blend, ASKED, IDLE) && !pass(blend, RUNNING, LATE);
+    return true;
+}
+
+td_err td_client_blend_all(void *user, const td_edge_overlap *overlap,
+                           float *ret_rows)
+{
+    td_client_blend *blend = user;
+    if (atomic_load(&blend->stage) != IDLE) return TD_ERR_TIMEOUT;
+    ask(blend, overlap);
+    if (!wait_done(blend)) return TD_ERR_TIMEOUT;
+    td_err err = blend->err == TD_OK ? TD_OK : TD_ERR_IO;
+    if (err == TD_OK)
+        memcpy(ret_rows, result(blend),
+               (size_t)overlap->rows * overlap->channels * sizeof *ret_rows);
+    atomic_store(&blend->stage, IDLE);
+    return err;
+}
+
+void td_client_blend_close(td_client_blend *blend)
+{
+    if (blend->thread) {
+        atomic_store(&blend->stop, true);
+        td_event_signal(&blend->wake);
+        td_thread_join(blend->thread);
+    }
+    free(blend->rows);
+    free(blend);
+}
