@@ -1,2 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Python side of Tendon."""
+"""Robots and models on Tendon: docs/python.md begins with ten lines of each."""
+
+from ._library import VERSION as __version__
+from .connection import Connection, Encoded, Model, Result
+from .errors import Closed, Error, Invalid, Mismatch, Timeout
+from .robot import Robot, Step
+
+__all__ = [
+    "Closed",
+    "Connection",
+    "Encoded",
+    "Error",
+    "Invalid",
+    "Mismatch",
+    "Model",
+    "Result",
+    "Robot",
+    "Step",
+    "Timeout",
+    "__version__",
+]

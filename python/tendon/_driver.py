@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A Python robot as the functions that libtendon calls."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from . import _types
+from ._faults import Faults
+
+if TYPE_CHECKING:
+    from .robot import Robot
+
+Floats = npt.NDArray[np.float32]
+
+_inside = threading.local()
+
+
+def inside() -> bool:
+    """Whether this thread is in a function that libtendon has called."""
+    return getattr(_inside, "depth", 0) > 0
+
+
+def floats(address: int, *shape: int) -> Floats:
+    """C's memory, as it is: good until the call is over."""
+    count = int(np.prod(shape))
+    memory = (ctypes.c_float * count).from_address(address)
+    return np.ctypeslib.as_array(memory).reshape(shape)
+
+
+def numbers(values: Any, where: str) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype.kind not in "fiu":
+        raise TypeError(f"{where} gave {array.dtype}, and not numbers")
+    return array
+
+
+def to_state(values: Any, names: tuple[str, ...], where: str) -> npt.NDArray[Any]:
+    """An array in the joints' order, or a dict by their names."""
+    if isinstance(values, Mapping):
+        wrong = [f"no {name}" for name in names if name not in values]
+        wrong += [f"{name}, no joint," for name in values if name not in names]
+        if wrong:
+            raise ValueError(
+                f"{where} gave {' and '.join(wrong)}; the joints are {', '.join(names)}"
+            )
+        values = [values[name] for name in names]
+    array = numbers(values, where)
+    if array.shape != (len(names),):
+        raise ValueError(
+            f"{where} gave {_shape(array)}, the robot has"
+            f" {len(names)} joints: {', '.join(names)}"
+        )
+    return array
+
+
+def to_frame(values: Any, height: int, width: int, where: str) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.dtype != np.uint8:
+        raise TypeError(f"{where} gave {array.dtype}, a frame is uint8")
+    if array.shape != (height, width, 3):
+        raise ValueError(f"{where} gave {_shape(array)}, not {height} x {width} x 3")
+    return array
+
+
+def _shape(array: npt.NDArray[Any]) -> str:
+    return "shape " + (" x ".join(map(str, array.shape)) or "()")
+
+
+class Driver:
+    """Holds what C borrows; must live until the client is closed."""
+
+    def __init__(self, robot: Robot, names: tuple[str, ...], faults: Faults) -> None:
+        self.robot, self.names, self.faults = robot, names, faults
+        self.cameras = tuple(robot.cameras)
+        self.begun: dict[str, threading.Event] = {}
+        self.struct = _types.Driver(size=ctypes.sizeof(_types.Driver))
+        if robot._has("read"):
+            self.begun["read"] = threading.Event()
+            self.struct.read = _types.ReadFn(self._read)
+            self.struct.write = _types.WriteFn(self._write)
+        if robot._has("control"):
+            self.struct.control = _types.ControlFn(self._control)
+        if self.cameras:
+            self.struct.frame = _types.FrameFn(self._frame)
+            for name in self.cameras:
+                self.begun[f"frame({name!r})"] = threading.Event()
+        if robot.aggregate is not None:
+            self.struct.blend = _types.BlendFn(self._blend)
+            self.struct.blend_limit_s = robot.aggregate_limit_s
+
+    def wait_begun(self, seconds: float) -> None:
+        """Until every function that reads was called once, or the time is over."""
+        until = time.monotonic() + seconds
+        for event in self.begun.values():
+            event.wait(max(0.0, until - time.monotonic()))
+
+    def _guard(self, where: str, work: Callable[[], None]) -> int:
+        """Whatever a user's function raises stays on this side of C."""
+        _inside.depth = getattr(_inside, "depth", 0) + 1
+        try:
+            work()
+            return _types.OK
+        except BaseException as error:
+            self._failed(where, error)
+            return _types.IO
+        finally:
+            _inside.depth -= 1
+            if where in self.begun:
+                self.begun[where].set()
+
+    def _failed(self, where: str, error: BaseException) -> None:
+        fault = self.faults.add(where, error)
+        try:
+            if self.robot.on_error(error, where):
+                fault.handled = True
+        except BaseException as worse:
+            self.faults.add("on_error", worse)
+
+    def _read(self, _user: int, ret_state: int, count: int) -> int:
+        def work() -> None:
+            state = to_state(self.robot.read(), self.names, "read()")
+            floats(ret_state, count)[:] = state
+
+        return self._guard("read", work)
+
+    def _write(self, _user: int, command: int, count: int) -> int:
+        return self._guard(
+            "write", lambda: self.robot.write(floats(command, count).copy())
+        )
+
+    def _control(
+        self, _user: int, command: int, state: int | None, count: int, ret_out: int
+    ) -> int:
+        def work() -> None:
+            measured = floats(state, count).copy() if state else None
+            out = self.robot.control(floats(command, count).copy(), measured)
+            floats(ret_out, count)[:] = to_state(out, self.names, "control()")
+
+        return self._guard("control", work)
+
+    def _frame(
+        self, _user: int, camera: int, ret_rgb: int, height: int, width: int
+    ) -> int:
+        name = self.cameras[camera]
+        where = f"frame({name!r})"
+
+        def work() -> None:
+            frame = to_frame(self.robot.frame(name), height, width, where)
+            memory = (ctypes.c_uint8 * (height * width * 3)).from_address(ret_rgb)
+            np.copyto(np.ctypeslib.as_array(memory).reshape(frame.shape), frame)
+
+        return self._guard(where, work)
+
+    def _blend(self, _user: int, overlap: Any, ret_rows: int) -> int:
+        def work() -> None:
+            job = overlap.contents
+            shape = (job.rows, job.count)
+            steps = np.arange(job.first, job.first + job.rows, dtype=np.uint64)
+            old = floats(job.old_rows, *shape).copy()
+            new = floats(job.new_rows, *shape).copy()
+            assert self.robot.aggregate is not None
+            rows = numbers(self.robot.aggregate(steps, old, new), "aggregate()")
+            if rows.shape != shape:
+                raise ValueError(
+                    f"aggregate() gave {_shape(rows)}, not {shape[0]} x {shape[1]}"
+                )
+            floats(ret_rows, *shape)[:] = rows
+
+        return self._guard("aggregate", work)

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""libtendon.so: found, loaded once, and called.
+
+ctypes lets other Python threads run while a C function does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import logging
+import os
+import pathlib
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from . import _types, errors
+
+VERSION = "0.1.0"
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+NATIVE = pathlib.Path(__file__).resolve().parent / "_native"
+BUILDS = ("release", "dev")
+
+log = logging.getLogger("tendon")
+_LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
+
+
+def find(name: str) -> pathlib.Path:
+    """`libtendon.so` or `tendon`: of the wheel, or the newest of a source tree."""
+    inside = NATIVE / name
+    if inside.exists():
+        return inside
+    given = os.environ.get("TENDON_BUILD")
+    folders = [pathlib.Path(given)] if given else [ROOT / "build" / b for b in BUILDS]
+    built = [folder / name for folder in folders if (folder / name).exists()]
+    if not built:
+        looked = ", ".join(str(folder) for folder in [NATIVE, *folders])
+        raise ImportError(
+            f"{name} is not in {looked}: `pip install ./python` in Tendon's source"
+            f" tree, or build it there (tools/setup says what that takes)"
+        )
+    return max(built, key=lambda path: path.stat().st_mtime)
+
+
+@functools.cache
+def load() -> ctypes.CDLL:
+    path = find("libtendon.so")
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise ImportError(
+            f"{path} cannot be loaded: {error} (tools/setup installs what it needs)"
+        ) from error
+    for name, (result, arguments) in _types.FUNCTIONS.items():
+        if not hasattr(library, name):
+            continue
+        function = getattr(library, name)
+        function.restype = result
+        function.argtypes = arguments
+    found = library.td_client_version_text().decode()
+    if found.split(".")[:2] != VERSION.split(".")[:2]:
+        raise ImportError(f"{path} is version {found}, this package {VERSION}")
+    library.td_client_log(_pass_on, None, 1)
+    return library
+
+
+@_types.LogFn
+def _pass_on(_user: int | None, level: int, line: bytes) -> None:
+    log.log(_LEVELS[level], "%s", line.decode(errors="replace"))
+
+
+def fail(code: int, text: str = "") -> errors.Error:
+    """The exception of a td_err."""
+    library = load()
+    name = library.td_err_name(code).decode()
+    return errors.make(name, text or library.td_err_text(code).decode())
+
+
+def call(name: str, *arguments: Any) -> None:
+    """A function that returns a td_err and ends with a td_errinfo."""
+    info = _types.ErrInfo()
+    code = getattr(load(), name)(*arguments, ctypes.byref(info))
+    if code != _types.OK:
+        raise fail(code, info.text.decode(errors="replace"))
+
+
+def report(name: str, pointer: int) -> dict[str, float]:
+    """What a function tells a td_client_number_fn or its like."""
+    found: dict[str, float] = {}
+
+    @_types.NumberFn
+    def each(_user: int | None, name: bytes, value: float) -> None:
+        found[name.decode()] = value
+
+    if code := getattr(load(), name)(pointer, each, None):
+        raise fail(code)
+    return found
+
+
+class Handle:
+    """A C object that threads may use until one of them closes it.
+
+    `with handle as pointer:` keeps it open meanwhile, so that no call ever meets
+    memory that was freed.
+    """
+
+    def __init__(self, pointer: int, what: str) -> None:
+        self.what = what
+        self._pointer: int | None = pointer
+        self._users = 0
+        self._changed = threading.Condition()
+
+    def __enter__(self) -> int:
+        with self._changed:
+            if self._pointer is None:
+                raise errors.Closed(f"{self.what} is closed", "CLOSED")
+            self._users += 1
+            return self._pointer
+
+    def __exit__(self, *_: object) -> None:
+        with self._changed:
+            self._users -= 1
+            self._changed.notify_all()
+
+    @property
+    def closed(self) -> bool:
+        return self._pointer is None
+
+    def close(self, free: Callable[[int], object]) -> None:
+        """Once; waits for those who use it. Whoever comes second does nothing."""
+        with self._changed:
+            pointer, self._pointer = self._pointer, None
+            while self._users:
+                self._changed.wait()
+        if pointer is not None:
+            free(pointer)
