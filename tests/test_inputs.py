@@ -37,6 +37,25 @@ def test_ages_are_held_against_the_manifest(house):
         watch.wait_count("gpu-1", "misaligned", 1)
 
 
+def test_errors_of_observations_are_those_that_are_bad_in_themselves(house):
+    house.serve(inputs={"staleness_ms": 100})
+    watch = house.watch()
+    with Client(house.endpoint, ROUTE, "robot-1") as client:
+        client.attach("gpu-1")
+        assert send(client, 10, 10) is None
+        watch.wait_count("gpu-1", "answered", 1)
+        client.send(again=99)  # nothing is wrong with it, but nothing is kept
+        assert client.receive()["error"]["code"] == "NOTFOUND"
+        assert send(client, 10, 101)["code"] == "LIMIT"
+        client.send(state=tensor(STATE), images={})
+        assert client.receive()["error"]["code"] == "MISMATCH"
+        client.send(state=7)
+        assert client.receive()["error"]["code"] == "FORMAT"
+        watch.wait_count("gpu-1", "malformed", 1)
+    assert watch.count("gpu-1", "refused") == 2
+    assert watch.count("gpu-1", "observation_errors") == 3
+
+
 @pytest.mark.parametrize("engine", [{"continuous": True}, {}])
 def test_robots_share_an_engine(house, engine):
     latency = {"kind": "fixed", "ms": 5, "per_batch_ms": 1, "prepare_ms": 1}

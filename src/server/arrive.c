@@ -48,6 +48,13 @@ static void refuse(td_server *server, td_server_peer *peer,
     td_server_request_put(peer, server->encoder, &action);
 }
 
+// Bad in themselves: not those for which there was no room, or nobody there.
+static void count_bad(td_server *server, uint64_t count)
+{
+    td_server_stats_count(server->stats, TD_SERVER_COUNT_OBSERVATION_ERRORS,
+                          TD_SERVER_NOBODY, count);
+}
+
 static td_err decode(td_server_reader *reader, td_server_request *request,
                      td_errinfo *info)
 {
@@ -230,6 +237,7 @@ static void admit(td_server_request *request, uint64_t seq)
     td_server_outcome outcome;
     td_err err = read_loop(request, seq, &ident, &outcome, &info);
     if (err != TD_OK) {
+        if (outcome != TD_SERVER_UNREADY) count_bad(server, 1);
         refuse(server, peer, outcome, &ident, err, info.text);
         td_server_request_recycle(server, request);
         return;
@@ -281,6 +289,7 @@ static void count_skipped(td_server *server, const td_server_peer *peer,
     for (uint64_t i = 0; i < mail->skipped_unnamed; i++)
         end_locked(peer, TD_SERVER_MALFORMED, 0);
     pthread_mutex_unlock(&server->device->lock);
+    count_bad(server, mail->skipped_unnamed);
 }
 
 // What the callbacks left: the observation as a request, or NULL.
@@ -326,6 +335,7 @@ void td_server_arrive_refused(td_server *server, td_server_peer *peer,
     bool readable = decode(&server->reader, request, NULL) == TD_OK;
     td_wire_ident ident = {.boot = peer->boot, .seq = mail.seq};
     if (readable) ident = request->obs.ident;
+    if (!readable) count_bad(server, 1);
     refuse(server, peer, readable ? TD_SERVER_REFUSED : TD_SERVER_MALFORMED,
            &ident, code, text);
     td_server_request_recycle(server, request);

@@ -63,7 +63,7 @@ typedef enum td_server_by {
       "requests that waited longer than their time to live")                   \
     X(OBSERVATION_ERRORS, MODEL, PIECES, "observation_errors",                 \
       "observation_errors_total",                                              \
-      "observations that are malformed or do not fit the model")               \
+      "observations that are malformed, do not fit the model or are too old")  \
     X(CLIENT_DISCONNECTED, DEPARTED, PIECES, "client_disconnected",            \
       "client_disconnected_total", "times that a client left or fell silent")  \
     X(DEVICE_US, CLIENT, TIME, "device_us", "device_seconds_total",            \

@@ -50,15 +50,11 @@ int64_t td_server_turned_ns(const td_server *server)
 }
 
 // What the core counts is not counted again.
-static void take_counts(const td_server_counts *counts, uint64_t *counters)
-{
+static void take_counts(const td_server_counts *counts, uint64_t *counters){
 #define TAKE(field, name, help)                                                \
     counters[TD_SERVER_COUNT_OF_##field] = counts->field;
     TD_SERVER_COUNTERS(TAKE)
 #undef TAKE
-    counters[TD_SERVER_COUNT_OBSERVATION_ERRORS] =
-        counts->outcomes[TD_SERVER_MALFORMED] +
-        counts->outcomes[TD_SERVER_REFUSED];
 }
 
 td_err td_server_see(td_server *server, int64_t now_ns, int64_t window_ns,
