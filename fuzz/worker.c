@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What another process may have written where a server reads: a hello, then the
 // results of a batch. The buffers are as large as they must be and no larger.
+#include "engine/results.h"
 #include "engine/worker/ring.h"
 #include "engine/worker/spec.h"
 
@@ -40,12 +41,26 @@ static void hear(const td_worker_hello *shared)
     free(spec);
 }
 
-static void read_results(const uint8_t *data, size_t size)
+// All that is taken can stand in a message.
+static void check_item(const td_engine_item *item)
+{
+    if (item->rows > 3 || item->status >= TD_ERR_COUNT) abort();
+    const td_engine_results *results = item->results;
+    if (item->status != TD_OK && results->count > 0) abort();
+    for (uint32_t i = 0; i < results->count; i++)
+        if (results->named[i].tensor.size > 256 ||
+            results->named[i].name.size > TD_WIRE_MAX_NAME)
+            abort();
+}
+
+static void read_results(td_worker_operation operation, const uint8_t *data,
+                         size_t size)
 {
     static const td_worker_spec spec = {.state_count = 1,
                                         .action_count = 2,
                                         .chunk_rows = 3,
-                                        .max_batch = COUNT};
+                                        .max_batch = COUNT,
+                                        .values_bytes = 256};
     td_engine_worker_plan plan;
     if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) abort();
     uint8_t *results = calloc(1, plan.result_bytes);
@@ -56,17 +71,20 @@ static void read_results(const uint8_t *data, size_t size)
     td_engine_item each[COUNT];
     td_engine_item *items[COUNT];
     td_errinfo infos[COUNT];
+    td_engine_results more[COUNT] = {0};
     int64_t service_ns;
     for (size_t i = 0; i < COUNT; i++) {
-        each[i] =
-            (td_engine_item){.actions = actions + 6 * i, .info = &infos[i]};
+        each[i] = (td_engine_item){
+            .actions = actions + 6 * i, .info = &infos[i], .results = &more[i]};
         items[i] = &each[i];
     }
-    const td_worker_result *shared = (const void *)results;
-    if (td_engine_worker_read(&spec, &plan, shared, items, COUNT,
-                              &service_ns) == TD_OK)
+    const td_engine_worker_reader reader = {&spec, &plan, operation,
+                                            (const void *)results};
+    if (td_engine_worker_read(&reader, items, COUNT, &service_ns) == TD_OK)
         for (size_t i = 0; i < COUNT; i++)
-            if (each[i].rows > 3 || each[i].status >= TD_ERR_COUNT) abort();
+            check_item(&each[i]);
+    for (size_t i = 0; i < COUNT; i++)
+        td_engine_results_done(&more[i]);
     free(results);
     free(actions);
 }
@@ -81,7 +99,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)take(&data, &size, shared, sizeof *shared);
         hear(shared);
     } else {
-        read_results(data, size);
+        read_results(TD_WORKER_WHOLE, data, size);
+        read_results(TD_WORKER_PREFIX, data, size);
     }
     free(shared);
     return 0;

@@ -21,16 +21,20 @@ SPEC = {
     "actions": {"a": "linear", "b": "hold"},
     "chunk": 3,
     "max_batch": 2,
+    "results_kb": 1,
 }
 # As a server would have them: what is where, in 64-bit words of the offer.
 PLACES = {
     "requests": 2 * PAGE,
     "request_bytes": 8 * PAGE,
     "results": 18 * PAGE,
-    "result_bytes": PAGE,
-    "actions": 32832,
+    "result_bytes": 4 * PAGE,
+    "actions": 246848,
     "actions_bytes": 64,
+    "values": 246976,
+    "values_bytes": 1024,
 }
+FILE = 26 * PAGE
 DATA = 4 * PAGE  # of a slot's requests, behind its items
 
 
@@ -39,8 +43,8 @@ class Server:
 
     def __init__(self, **changes):
         self.fd = os.memfd_create("test")
-        os.ftruncate(self.fd, 20 * PAGE)
-        self.memory = mmap.mmap(self.fd, 20 * PAGE)
+        os.ftruncate(self.fd, FILE)
+        self.memory = mmap.mmap(self.fd, FILE)
         self.bell, self.answer = os.eventfd(1), os.eventfd(0)
         places = PLACES | changes
         layout.OFFER.pack_into(
@@ -65,10 +69,10 @@ class Server:
         for fd in (self.fd, self.bell, self.answer):
             os.close(fd)
 
-    def batch(self, slot=0, generation=1, count=1, **item):
+    def batch(self, slot=0, generation=1, count=1, operation=0, **item):
         """One that has its members' states, pictures and texts in the same place."""
         at = PLACES["requests"] + slot * PLACES["request_bytes"]
-        struct.pack_into("<QII", self.memory, at, generation, count, 0)
+        struct.pack_into("<QII", self.memory, at, generation, count, operation)
         for member in range(count):
             place = at + layout.BATCH_ITEMS + member * layout.ITEM_BYTES
             self.item(place, **item)
@@ -79,7 +83,7 @@ class Server:
     def item(
         self, at, state=DATA, state_bytes=8, image=DATA + 64, text=DATA + 192, dtype=0
     ):
-        layout.ITEM.pack_into(self.memory, at, 11, 12, 13, 14, 15, 0, 0, 0, 0, 0)
+        layout.ITEM.pack_into(self.memory, at, 11, 12, 13, 14, 15, 16, 0, 0, 0, 0, 0)
         layout.TEXT.pack_into(self.memory, at + layout.ITEM_TASK, text, 4, 0)
         shape = [state_bytes // 4] + [0] * 7
         layout.TENSOR.pack_into(
@@ -123,7 +127,7 @@ def test_an_observation_is_read_in_place(serve):
     ring = server.ring()
     ring.say({})
     server.batch(count=2)
-    assert ring.next() == 2
+    assert ring.next() == (2, layout.WHOLE)
     obs = ring.observation(1)
     assert obs["state"].tolist() == [1, 2]
     assert obs["front"].shape == (4, 6, 3)
@@ -147,14 +151,16 @@ def test_answers_stand_where_the_server_reads(serve):
     ring.say({})
     server.batch(slot=1, generation=7, count=2)
     ring.next()
-    ring.put_actions(0, np.float32([[1, 2], [3, 4]]))
+    ring.put_answer(0, np.float32([[1, 2], [3, 4]]), [])
     ring.put_error(1, layout.INTERNAL, "n\u00f6" * 400)
     ring.done(2, 1234)
     at = PLACES["results"] + PLACES["result_bytes"]
     assert struct.unpack_from("<QqI", server.memory, at) == (7, 1234, 2)
     first = layout.ANSWER.unpack_from(server.memory, at + 24)
     assert first[:2] == (layout.OK, 2)
-    status, rows, error = layout.ANSWER.unpack_from(server.memory, at + 24 + 512)
+    status, rows, _, _, _, error = layout.ANSWER.unpack_from(
+        server.memory, at + 24 + layout.ANSWER_BYTES
+    )
     assert (status, rows) == (layout.INTERNAL, 0)
     assert layout.text(error) == "n\u00f6" * 168  # 504 bytes, no character in two
     actions = struct.unpack_from("<4f", server.memory, at + PLACES["actions"])
@@ -168,7 +174,7 @@ def test_the_oldest_goes_first_and_then_it_stops(serve):
     server.batch(slot=0, generation=3, count=2)
     server.batch(slot=1, generation=2, count=1)
     for count in (1, 2):
-        assert ring.next() == count
+        assert ring.next() == (count, layout.WHOLE)
         ring.done(count, 0)
     struct.pack_into("<I", server.memory, 12, layout.STOP)
     with pytest.raises(Closed):
@@ -176,22 +182,25 @@ def test_the_oldest_goes_first_and_then_it_stops(serve):
 
 
 def test_another_version_is_refused(serve):
-    with pytest.raises(RuntimeError, match="version 2, this worker 1"):
-        serve(version=2).ring()
+    with pytest.raises(RuntimeError, match="version 3, this worker 2"):
+        serve(version=3).ring()
 
 
 @pytest.mark.parametrize(
     "change",
     [
-        {"requests": 5 * PAGE},
+        {"requests": 11 * PAGE},
         {"request_bytes": PAGE},
         {"request_bytes": 1 << 62},
-        {"results": 19 * PAGE},
+        {"results": 20 * PAGE},
         {"result_bytes": 1 << 40},
         {"actions": 0},
-        {"actions": PAGE},
+        {"actions": 4 * PAGE},
         {"actions_bytes": 16},
         {"actions_bytes": 1 << 50},
+        {"values": 0},
+        {"values": 4 * PAGE},
+        {"values_bytes": 1 << 50},
     ],
 )
 def test_a_ring_out_of_bounds_is_refused(serve, change):
@@ -227,3 +236,113 @@ def test_a_batch_that_cannot_be_is_refused(serve, count):
     struct.pack_into("<QI", server.memory, PLACES["requests"], 1, count)
     with pytest.raises(ValueError, match="out of bounds"):
         ring.next()
+
+
+def test_an_operation_that_is_none_is_refused(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(operation=3)
+    with pytest.raises(ValueError, match="out of bounds"):
+        ring.next()
+
+
+def test_results_stand_where_the_server_reads(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(count=2)
+    ring.next()
+    values = [
+        ("force", 1, np.float64([[1, 2]])),
+        ("text", layout.TEXT_DTYPE, np.frombuffer(b"go left", "|u1")),
+        ("none", 0, np.zeros((0, 3), np.float32)),
+    ]
+    ring.put_answer(1, np.float32([[1, 2]]), values)
+    at = PLACES["results"]
+    answer = at + layout.RESULT_ANSWERS + layout.ANSWER_BYTES
+    assert layout.ANSWER.unpack_from(server.memory, answer)[3] == 3
+    places = [answer + layout.ANSWER_VALUES + i * layout.VALUE.size for i in range(3)]
+    found = [layout.VALUE.unpack_from(server.memory, place) for place in places]
+    assert [layout.text(name) for name, *_ in found] == ["force", "text", "none"]
+    assert found[0][1:5] == (1, 2, 1, 2)
+    assert found[1][1:4] == (layout.TEXT_DTYPE, 1, 7)
+    place = at + PLACES["values"] + PLACES["values_bytes"]
+    assert struct.unpack_from("<2d", server.memory, place) == (1, 2)
+    assert server.memory[place + 64 : place + 71] == b"go left"
+
+
+def test_a_result_beyond_its_room_is_refused(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(count=2)
+    ring.next()
+    values = [("large", 4, np.zeros(1025, np.uint8))]
+    with pytest.raises(ValueError, match="out of bounds"):
+        ring.put_answer(0, np.float32([[1, 2]]), values)
+
+
+def test_a_prefix_has_a_number_and_a_size(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(operation=layout.PREFIX)
+    assert ring.next() == (1, layout.PREFIX)
+    assert ring.prefix(0) == 16
+    ring.put_prefix(0, 1 << 40)
+    answer = PLACES["results"] + layout.RESULT_ANSWERS
+    assert layout.ANSWER.unpack_from(server.memory, answer)[2] == 1 << 40
+
+
+def test_to_be_decoded_an_observation_has_no_inputs(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    server.batch(operation=layout.DECODE)
+    ring.next()
+    obs = ring.observation(0, inputs=False)
+    assert obs["task"] == "wave"
+    assert "state" not in obs
+    assert "front" not in obs
+
+
+def test_drops_are_seen_once(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    longs = memoryview(server.memory).cast("Q")
+    longs[layout.LONG_DROPS : layout.LONG_DROPS + 2] = memoryview(
+        struct.pack("<2Q", 41, 42)
+    ).cast("Q")
+    longs[layout.LONG_DROPPED] = 2
+    seen = []
+    server.batch()
+    ring.next(seen.append)
+    assert seen == [41, 42]
+    assert longs[PAGE // 8 + layout.LONG_LET_GO] == 2
+    ring.done(1, 0)
+    longs[layout.LONG_DROPPED] = 1 << 60  # more than there can be
+    server.batch(generation=2)
+    ring.next(seen.append)
+    assert seen == [41, 42]
+    longs.release()
+
+
+def test_what_is_expected_is_said_once_and_not_too_late(serve):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    longs = memoryview(server.memory).cast("Q")
+    told = []
+    longs[layout.LONG_EXPECTED] = 1
+    server.batch()
+    ring.next(expect=lambda: told.append("late"))
+    ring.done(1, 0)
+    longs[layout.LONG_EXPECTED] = 2
+    struct.pack_into("<I", server.memory, 12, layout.STOP)
+    for _ in range(2):
+        with pytest.raises(Closed):
+            ring.next(expect=lambda: told.append("now"))
+    assert told == ["now"]
+    longs.release()

@@ -30,10 +30,17 @@
 // generation last and rings BELL. The worker takes the batch with the smallest
 // generation above its last one, answers, sets the result's generation to the
 // batch's, last, and rings ANSWER. A result of any other generation is ignored.
+//
+// A worker whose spec says `prefix` works in two halves: it keeps what a
+// TD_WORKER_PREFIX made of each member under the number that the server gave
+// it, and answers a TD_WORKER_DECODE from there, any number of times, until the
+// server drops that number. Drops go beside the batches: the server writes
+// them into offer.drops and then counts them in offer.dropped; the worker lets
+// them go when it looks for a batch, and says in hello.dropped how far it is.
 
 #include "tendon/wire.h"
 
-#define TD_WORKER_VERSION 1
+#define TD_WORKER_VERSION 2
 #define TD_WORKER_MAGIC UINT64_C(0x72656b726f776474) // "tdworker"
 #define TD_WORKER_ENV "TENDON_WORKER"
 #define TD_WORKER_PAGE 65536 // every part of the file begins at a multiple
@@ -41,6 +48,8 @@
 #define TD_WORKER_MAX_BATCH 64
 #define TD_WORKER_ALL UINT32_MAX // as hello.member: all of them at once
 #define TD_WORKER_ERROR_BYTES 504
+#define TD_WORKER_DROPS 2048
+#define TD_WORKER_TEXT 256 // as value.dtype: the answer's text
 
 typedef struct td_worker_camera {
     char name[64];          //  0
@@ -61,11 +70,13 @@ typedef struct td_worker_spec {
     uint32_t max_batch;             //    16
     uint32_t rtc;                   //    20: 1 when it can
     float tolerance;                //    24
-    uint32_t unused;                //    28
-    td_worker_camera cameras[16];   //    32
-    td_worker_channel states[256];  //  1184
-    td_worker_channel actions[256]; // 18592
-} td_worker_spec;                   // 36000
+    uint32_t values_bytes;          //    28: most that a member's values take
+    uint32_t prefix;                //    32: 1 when it works in two halves
+    uint32_t expects;               //    36: 1 when it wants offer.expected
+    td_worker_camera cameras[16];   //    40
+    td_worker_channel states[256];  //  1192
+    td_worker_channel actions[256]; // 18600
+} td_worker_spec;                   // 36008
 
 typedef enum td_worker_offer_phase {
     TD_WORKER_LOAD, // and say hello
@@ -74,22 +85,27 @@ typedef enum td_worker_offer_phase {
 } td_worker_offer_phase;
 
 typedef struct td_worker_offer {
-    uint64_t magic;             //    0
-    uint32_t version;           //    8
-    uint32_t phase;             //   12: td_worker_offer_phase
-    uint64_t requests;          //   16: where slot 0's td_worker_batch is
-    uint64_t request_bytes;     //   24: from one slot's to the next's
-    uint64_t results;           //   32: where slot 0's td_worker_result is
-    uint64_t result_bytes;      //   40: from one slot's to the next's
-    uint64_t actions;           //   48: in a slot's results, member 0's
-    uint64_t actions_bytes;     //   56: from one member's to the next's
-    int64_t step_period_us;     //   64
-    char model_id[72];          //   72
-    char model_version[72];     //  144
-    char device[72];            //  216
-    char pretrained_path[4104]; //  288
-    td_worker_spec spec;        // 4392: as agreed from TD_WORKER_RING on
-} td_worker_offer;              // 40392
+    uint64_t magic;             //     0
+    uint32_t version;           //     8
+    uint32_t phase;             //    12: td_worker_offer_phase
+    uint64_t requests;          //    16: where slot 0's td_worker_batch is
+    uint64_t request_bytes;     //    24: from one slot's to the next's
+    uint64_t results;           //    32: where slot 0's td_worker_result is
+    uint64_t result_bytes;      //    40: from one slot's to the next's
+    uint64_t actions;           //    48: in a slot's results, member 0's
+    uint64_t actions_bytes;     //    56: from one member's to the next's
+    uint64_t values;            //    64: in a slot's results, member 0's
+    uint64_t values_bytes;      //    72: from one member's to the next's
+    int64_t step_period_us;     //    80
+    char model_id[72];          //    88
+    char model_version[72];     //   160
+    char device[72];            //   232
+    char pretrained_path[4104]; //   304
+    td_worker_spec spec;        //  4408: as agreed from TD_WORKER_RING on
+    uint64_t expected;          // 40416: grows when a batch is about to come
+    uint64_t dropped;           // 40424: prefixes, so far
+    uint64_t drops[TD_WORKER_DROPS]; // 40432: their numbers, n at n modulo 2048
+} td_worker_offer;                   // 56816
 
 typedef enum td_worker_hello_phase {
     TD_WORKER_LOADING,
@@ -107,9 +123,10 @@ typedef struct td_worker_hello {
     uint64_t running;    //  32: the generation that runs; 0: none
     uint32_t member;     //  40: of it, or TD_WORKER_ALL
     uint32_t unused;     //  44
-    char error[504];     //  48
-    td_worker_spec spec; // 552
-} td_worker_hello;       // 36552
+    uint64_t dropped;    //  48: drops that are done
+    char error[504];     //  56
+    td_worker_spec spec; // 560
+} td_worker_hello;       // 36568
 
 // Offsets count from the beginning of the slot's requests, and everything
 // begins at a multiple of 64.
@@ -138,39 +155,60 @@ typedef struct td_worker_pair {
 } td_worker_pair;              // 32
 
 // One observation. The pictures of a camera stand at even distances, member
-// after member, and so do the states.
+// after member, and so do the states. To be decoded, it has no state, tensors
+// or pictures: its prefix is made of them.
 typedef struct td_worker_item {
     uint64_t seed;               //    0: of all noise
     uint64_t cursor;             //    8
     uint64_t boot;               //   16
     uint64_t episode;            //   24
     uint64_t seq;                //   32
-    uint64_t rtc_base_chunk;     //   40
-    uint32_t rtc_delay_steps;    //   48
-    uint32_t has_rtc;            //   52
-    uint32_t tensor_count;       //   56
-    uint32_t metadata_count;     //   60
-    td_worker_text client;       //   64
-    td_worker_text task;         //   80
-    td_worker_tensor state;      //   96: state_count x float32
-    td_worker_tensor rtc_prefix; //  160
-    uint64_t images[16];         //  224: of each camera, height x width x RGB
-    td_worker_named tensors[32]; //  352
-    td_worker_pair metadata[32]; // 2912
-} td_worker_item;                // 3936
+    uint64_t prefix;             //   40: its number
+    uint64_t rtc_base_chunk;     //   48
+    uint32_t rtc_delay_steps;    //   56
+    uint32_t has_rtc;            //   60
+    uint32_t tensor_count;       //   64
+    uint32_t metadata_count;     //   68
+    td_worker_text client;       //   72
+    td_worker_text task;         //   88
+    td_worker_tensor state;      //  104: state_count x float32
+    td_worker_tensor rtc_prefix; //  168
+    uint64_t images[16];         //  232: of each camera, height x width x RGB
+    td_worker_named tensors[32]; //  360
+    td_worker_pair metadata[32]; // 2920
+} td_worker_item;                // 3944
+
+typedef enum td_worker_operation {
+    TD_WORKER_WHOLE,  // observations to actions
+    TD_WORKER_PREFIX, // the first half: to prefixes, kept under their numbers
+    TD_WORKER_DECODE, // the second: prefixes to actions
+} td_worker_operation;
 
 typedef struct td_worker_batch {
     uint64_t generation;      //  0: set last
     uint32_t count;           //  8
-    uint32_t unused;          // 12
+    uint32_t operation;       // 12: td_worker_operation
     td_worker_item items[64]; // 16
-} td_worker_batch;            // 251920
+} td_worker_batch;            // 252432
+
+// What a model gives beside its actions. The values of a member follow each
+// other in its place, in the order of these, each at the next multiple of 64.
+typedef struct td_worker_value {
+    char name[64];     //  0
+    uint32_t dtype;    // 64: td_wire_dtype, or TD_WORKER_TEXT
+    uint32_t rank;     // 68: 1 to 8
+    uint32_t shape[8]; // 72: of a text, its bytes
+} td_worker_value;     // 104
 
 typedef struct td_worker_answer {
-    uint32_t status; //  0: td_err
-    uint32_t rows;   //  4
-    char error[504]; //  8: for the robot, when the status is not OK
-} td_worker_answer;  // 512
+    uint32_t status;            //   0: td_err
+    uint32_t rows;              //   4
+    uint64_t prefix_bytes;      //   8: what its prefix takes
+    uint32_t value_count;       //  16
+    uint32_t unused;            //  20
+    char error[504];            //  24: for the robot, when it is not OK
+    td_worker_value values[32]; // 528
+} td_worker_answer;             // 3856
 
 typedef struct td_worker_result {
     uint64_t generation;          //  0: set last
@@ -178,7 +216,7 @@ typedef struct td_worker_result {
     uint32_t count;               // 16: the batch's
     uint32_t unused;              // 20
     td_worker_answer answers[64]; // 24
-} td_worker_result;               // 32792; the actions follow at offer.actions
+} td_worker_result; // 246808; actions and values follow where the offer says
 
 // A worker written in C. One thread.
 typedef struct td_worker td_worker;
@@ -220,9 +258,30 @@ void td_worker_beat(td_worker *worker, uint32_t member);
 // Where the actions of a member go: chunk_rows x action_count.
 float *td_worker_actions(td_worker *worker, uint32_t member);
 
-// The outcome of a member; `why` (may be NULL) is for the robot.
+// The outcome of a member; `why` (may be NULL) is for the robot. One whose
+// prefix is not there is NOTFOUND.
 void td_worker_answer_member(td_worker *worker, uint32_t member, td_err status,
                              uint32_t rows, const char *why);
+
+// Room for one more of a member's values, to be filled before
+// td_worker_done(). NULL when there is none: too many, too large, or of a dtype
+// or rank that is none.
+void *td_worker_answer_value(td_worker *worker, uint32_t member,
+                             const td_worker_value *value);
+
+// The outcome of a member of a TD_WORKER_PREFIX: kept, and what it takes.
+void td_worker_answer_prefix(td_worker *worker, uint32_t member,
+                             uint64_t prefix_bytes);
+
+// Who lets a prefix go, inside td_worker_next().
+typedef void (*td_worker_drop)(void *user, uint64_t prefix);
+void td_worker_on_drop(td_worker *worker, td_worker_drop drop, void *user);
+
+// Who is told, inside td_worker_next(), that a batch is expected within
+// milliseconds, if the spec says `expects`: the time to wake a device.
+typedef void (*td_worker_expect)(void *user);
+void td_worker_on_expect(td_worker *worker, td_worker_expect expect,
+                         void *user);
 
 // Hands the batch's answers over. Members without an outcome failed.
 void td_worker_done(td_worker *worker, int64_t service_ns);

@@ -71,6 +71,9 @@ static const td_config_field engine_rows[] = {
                 "worker: it can do real-time chunking"),
     TD_ROW_NUMBER(td_config_engine, tolerance, "0", 0, 1000,
                   "worker: largest difference of an answer across batch sizes"),
+    TD_ROW_INTEGER(td_config_engine, results_kb, "0", 0, 32 << 10,
+                   "worker: most that the named results of an answer take; "
+                   "0: as it says, or 1024"),
     TD_ROW_INTEGER(td_config_engine, memory_mb, "0", 0, 16 << 20,
                    "worker: most private memory; 0: no limit"),
     TD_ROW_NUMBER(td_config_engine, start_s, "300", 0.1, 86400,
@@ -122,8 +125,9 @@ static const struct {
     {"seed", TD_CONFIG_SYNTHETIC},       {"check_images", TD_CONFIG_SYNTHETIC},
     {"python", TD_CONFIG_WORKER},        {"command", TD_CONFIG_WORKER},
     {"batched", TD_CONFIG_WORKER},       {"rtc", TD_CONFIG_WORKER},
-    {"tolerance", TD_CONFIG_WORKER},     {"memory_mb", TD_CONFIG_WORKER},
-    {"start_s", TD_CONFIG_WORKER},       {"answer_s", TD_CONFIG_WORKER},
+    {"tolerance", TD_CONFIG_WORKER},     {"results_kb", TD_CONFIG_WORKER},
+    {"memory_mb", TD_CONFIG_WORKER},     {"start_s", TD_CONFIG_WORKER},
+    {"answer_s", TD_CONFIG_WORKER},
 };
 
 static td_err check_kind(const td_config_place *place,

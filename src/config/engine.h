@@ -59,7 +59,8 @@ typedef struct td_config_engine {
     bool batched;
     bool rtc;
     double tolerance;
-    int64_t memory_mb; // 0: no limit
+    int64_t results_kb; // 0: the worker's to say
+    int64_t memory_mb;  // 0: no limit
     double start_s, answer_s;
 } td_config_engine;
 

@@ -63,7 +63,7 @@ static void a_worker_takes_what_is_given(void **state)
     assert_int_equal(
         parse("{kind: worker, command: [prog, -x, \"a b\"], actions: [j], "
               "chunk: 9, max_batch: 4, memory_mb: 512, answer_s: 0.5, rtc: "
-              "true, tolerance: 0.25}",
+              "true, tolerance: 0.25, results_kb: 2}",
               &manifest),
         TD_OK);
     const td_config_engine *engine = &manifest->server[0].engine;
@@ -74,6 +74,7 @@ static void a_worker_takes_what_is_given(void **state)
     assert_int_equal(engine->chunk, 9);
     assert_int_equal(engine->max_batch, 4);
     assert_int_equal(engine->memory_mb, 512);
+    assert_int_equal(engine->results_kb, 2);
     assert_true(engine->answer_s == 0.5 && engine->tolerance == 0.25);
     assert_true(engine->rtc);
 }

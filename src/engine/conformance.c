@@ -2,6 +2,7 @@
 #include "engine/conformance.h"
 
 #include "base/event.h"
+#include "engine/results.h"
 #include "media/jpeg.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@ typedef td_err (*submit_fn)(td_engine *engine, td_engine_batch *batch,
 typedef struct request {
     td_wire_obs obs;
     float state[TD_WIRE_MAX_CHANNELS];
+    td_engine_results results;
     td_engine_item item;
 } request;
 
@@ -94,7 +96,8 @@ static void make_request(request *made, uint32_t index)
     made->item = (td_engine_item){.obs = obs,
                                   .seed = td_engine_seed(obs->client, 0, index),
                                   .actions = calloc(1, chunk_bytes()),
-                                  .status = TD_ERR_INTERNAL};
+                                  .status = TD_ERR_INTERNAL,
+                                  .results = &made->results};
     assert_non_null(made->item.actions);
 }
 
@@ -122,8 +125,10 @@ static int teardown(void **state)
 {
     (void)state;
     if (engine) td_engine_close(engine);
-    for (uint32_t i = 0; i < TD_ENGINE_MAX_BATCH; i++)
+    for (uint32_t i = 0; i < TD_ENGINE_MAX_BATCH; i++) {
         free(requests[i].item.actions);
+        td_engine_results_done(&requests[i].results);
+    }
     for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++) {
         free(pictures[i].jpeg);
         pictures[i] = (picture){0};
@@ -157,8 +162,10 @@ static void on_done(void *user, td_engine_batch *given)
 static void fill(td_engine_batch *given, uint32_t first, uint32_t count)
 {
     *given = (td_engine_batch){.count = count};
-    for (uint32_t i = 0; i < count && i < TD_ENGINE_MAX_BATCH; i++)
+    for (uint32_t i = 0; i < count && i < TD_ENGINE_MAX_BATCH; i++) {
         given->items[i] = &requests[first + i].item;
+        td_engine_results_clear(&requests[first + i].results);
+    }
 }
 
 // Runs requests [first, first + count) as one batch.
@@ -185,6 +192,37 @@ static void assert_answer(uint32_t index, const float *want, float tolerance)
     const float *got = requests[index].item.actions;
     for (size_t i = 0; i < chunk_bytes() / sizeof(float); i++)
         assert_true(fabsf(got[i] - want[i]) <= tolerance);
+}
+
+// Takes what else the request was answered with, to compare it.
+static td_engine_results take_results(uint32_t index)
+{
+    td_engine_results taken = requests[index].results;
+    requests[index].results = (td_engine_results){0};
+    return taken;
+}
+
+static void assert_text(td_wire_text got, td_wire_text want)
+{
+    assert_int_equal(got.size, want.size);
+    if (want.size > 0) assert_memory_equal(got.data, want.data, want.size);
+}
+
+static void assert_results(uint32_t index, const td_engine_results *want)
+{
+    const td_engine_results *got = &requests[index].results;
+    assert_int_equal(got->count, want->count);
+    assert_text(got->text, want->text);
+    for (uint32_t i = 0; i < want->count; i++) {
+        const td_wire_tensor *a = &got->named[i].tensor;
+        const td_wire_tensor *b = &want->named[i].tensor;
+        assert_text(got->named[i].name, want->named[i].name);
+        assert_int_equal(a->dtype, b->dtype);
+        assert_int_equal(a->rank, b->rank);
+        assert_memory_equal(a->shape, b->shape, sizeof a->shape);
+        assert_int_equal(a->size, b->size);
+        if (b->size > 0) assert_memory_equal(a->data, b->data, b->size);
+    }
 }
 
 static void the_spec_says_what_it_was_opened_with(void **state)
@@ -274,6 +312,25 @@ static void equal_inputs_give_equal_answers(void **state)
     free(first);
 }
 
+static void equal_inputs_give_equal_results(void **state)
+{
+    (void)state;
+    run(engine->ops->submit, 3, 1);
+    td_engine_results first = take_results(3);
+    run(engine->ops->submit, 5, 1);
+    run(engine->ops->submit, 3, 1);
+    assert_results(3, &first);
+    td_engine_results_done(&first);
+}
+
+static void results_that_nobody_wants_are_not_given(void **state)
+{
+    (void)state;
+    requests[3].item.results = NULL;
+    run(engine->ops->submit, 3, 1);
+    assert_int_equal(requests[3].results.count, 0);
+}
+
 static void an_answer_does_not_depend_on_its_batch(void **state)
 {
     (void)state;
@@ -307,6 +364,7 @@ static void two_halves_give_what_the_whole_gives(void **state)
     td_engine_item *item = &requests[2].item;
     run(engine->ops->submit, 2, 1);
     float *whole = copy_answer(2);
+    td_engine_results more = take_results(2);
     run(engine->ops->prefix, 2, 1);
     assert_non_null(item->prefix);
     assert_true(item->prefix_bytes > 0);
@@ -315,9 +373,24 @@ static void two_halves_give_what_the_whole_gives(void **state)
         memset(item->actions, 0, chunk_bytes());
         run(engine->ops->decode, 2, 1);
         assert_answer(2, whole, 0);
+        assert_results(2, &more);
     }
     engine->ops->drop(engine, item->prefix);
+    td_engine_results_done(&more);
     free(whole);
+}
+
+static void without_a_prefix_nothing_is_decoded(void **state)
+{
+    (void)state;
+    if (!td_engine_splits(engine)) skip();
+    run(engine->ops->prefix, 1, 1);
+    fill(&batch, 0, 2);
+    assert_int_equal(engine->ops->decode(engine, &batch, on_done, &out), TD_OK);
+    td_event_wait_until(&out.event, INT64_MAX);
+    assert_int_equal(requests[0].item.status, TD_ERR_INVALID);
+    assert_int_equal(requests[1].item.status, TD_OK);
+    engine->ops->drop(engine, requests[1].item.prefix);
 }
 
 static void a_prefix_outlives_other_batches(void **state)
@@ -369,9 +442,12 @@ int td_engine_conformance(const char *name, const td_engine_config *config)
         TEST(done_may_submit_as_many_as_it_takes),
         TEST(closing_finishes_what_was_submitted),
         TEST(equal_inputs_give_equal_answers),
+        TEST(equal_inputs_give_equal_results),
+        TEST(results_that_nobody_wants_are_not_given),
         TEST(an_answer_does_not_depend_on_its_batch),
         TEST(a_bad_member_spoils_no_other),
         TEST(two_halves_give_what_the_whole_gives),
+        TEST(without_a_prefix_nothing_is_decoded),
         TEST(a_prefix_outlives_other_batches),
         TEST(the_estimate_never_falls_with_the_batch),
     };

@@ -5,6 +5,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "engine/conformance.h"
+#include "engine/results.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -78,18 +79,25 @@ static void on_done(void *user, td_engine_batch *batch)
     td_event_signal(user);
 }
 
-static td_err run(td_engine *engine, const td_wire_obs *obs)
+static td_err run_for(td_engine *engine, const td_wire_obs *obs,
+                      td_engine_results *results)
 {
     td_event event;
     td_event_init(&event);
     info.text[0] = '\0';
-    td_engine_item item = {.obs = obs, .actions = actions, .info = &info};
+    td_engine_item item = {
+        .obs = obs, .actions = actions, .info = &info, .results = results};
     td_engine_batch batch = {.items = {&item}, .count = 1};
     assert_int_equal(engine->ops->submit(engine, &batch, on_done, &event),
                      TD_OK);
     td_event_wait_until(&event, INT64_MAX);
     assert_true(item.status != TD_OK || item.rows == ROWS);
     return item.status;
+}
+
+static td_err run(td_engine *engine, const td_wire_obs *obs)
+{
+    return run_for(engine, obs, NULL);
 }
 
 static td_engine *open_engine(void)
@@ -192,6 +200,8 @@ static void a_start_that_fails_says_why(void **state)
          "attribute 'nobody'"},
         {"nowhere:infer", "worker act/v1 cannot: ModuleNotFoundError: No "
                           "module named 'nowhere'"},
+        {POLICY "HalfHalves", "worker act/v1 cannot: TypeError: spec says "
+                              "prefix, but there is no decode"},
         {POLICY "infer_nothing",
          "worker act/v1 cannot: Misfit: the policy gave 1 x 1, the model has 1 "
          "to 12 x 3"},
@@ -207,6 +217,47 @@ static void a_start_that_fails_says_why(void **state)
     }
 }
 
+static void what_it_names_beside_actions_comes_with_them(void **state)
+{
+    (void)state;
+    use(POLICY "infer_more", NULL);
+    TD_AUTO(td_engine) *engine = open_engine();
+    td_wire_obs obs = make_obs();
+    td_engine_results results = {0};
+    assert_int_equal(run_for(engine, &obs, &results), TD_OK);
+    assert_int_equal(results.count, 3);
+    assert_true(td_wire_text_is(results.named[0].name, "value"));
+    assert_true(td_wire_text_is(results.named[1].name, "plan"));
+    assert_int_equal(results.named[1].tensor.dtype, TD_WIRE_U8);
+    assert_true(td_wire_text_is(results.named[2].name, "attention"));
+    const td_wire_tensor *attention = &results.named[2].tensor;
+    assert_int_equal(attention->dtype, TD_WIRE_F64);
+    assert_int_equal(attention->shape[1], 2);
+    assert_memory_equal(attention->data, ((double[]){1, 2}), 16);
+    assert_true(td_wire_text_is(results.text, "waving"));
+    td_engine_results_done(&results);
+}
+
+static void what_is_dropped_is_let_go(void **state)
+{
+    (void)state;
+    use(POLICY "Halves", NULL);
+    TD_AUTO(td_engine) *engine = open_engine();
+    td_wire_obs obs = make_obs();
+    td_event event;
+    td_event_init(&event);
+    for (int i = 0; i < 3; i++) {
+        td_engine_item item = {.obs = &obs, .actions = actions, .info = &info};
+        td_engine_batch batch = {.items = {&item}, .count = 1};
+        assert_int_equal(engine->ops->prefix(engine, &batch, on_done, &event),
+                         TD_OK);
+        td_event_wait_until(&event, INT64_MAX);
+        assert_int_equal(item.status, TD_OK);
+        assert_int_equal(item.prefix_bytes, 1);
+        engine->ops->drop(engine, item.prefix);
+    }
+}
+
 int main(void)
 {
     if (access(PYTHON, X_OK) != 0) command[0] = "python3";
@@ -215,10 +266,14 @@ int main(void)
         cmocka_unit_test(one_that_raises_fails_with_its_text),
         cmocka_unit_test(a_policy_may_say_what_it_is),
         cmocka_unit_test(a_coroutine_is_awaited),
+        cmocka_unit_test(what_it_names_beside_actions_comes_with_them),
+        cmocka_unit_test(what_is_dropped_is_let_go),
         cmocka_unit_test(a_start_that_fails_says_why),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     use(POLICY "infer", NULL);
+    failed += td_engine_conformance("worker", &config);
+    use(POLICY "Halves", NULL);
     failed += td_engine_conformance("worker", &config);
     use(POLICY "infer_batch", "--batched");
     return failed + td_engine_conformance("worker", &config);

@@ -1,82 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The worker engine with tests/worker/echo.c as its process.
-#include "engine/worker/worker.h"
-
-#include "base/clock.h"
-#include "base/event.h"
-#include "base/log.h"
 #include "engine/conformance.h"
-
-#include <pthread.h>
-#include <setjmp.h>
-#include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-#define ROWS 5
-#define CHANNELS 2
-#define MOST 8
-
-// What tests/worker/echo.c does for the first value of a state.
-enum { DIES = 1001, HANGS, FAILS, GARBAGE, NO_ROWS, NOT_FINITE, PRINTS, LIES };
-
-static const char *command[3] = {TD_WORKER_ECHO};
-static td_engine_worker_settings settings = {
-    .spec = {.camera_count = 1,
-             .state_count = 2,
-             .action_count = CHANNELS,
-             .chunk_rows = ROWS,
-             .max_batch = MOST,
-             .cameras = {{"front", 48, 64}},
-             .states = {{"x", TD_WIRE_LINEAR}, {"y", TD_WIRE_LINEAR}},
-             .actions = {{"a", TD_WIRE_LINEAR}, {"b", TD_WIRE_HOLD}}},
-    .command = command,
-    .start_ns = 60 * TD_NS_PER_S,
-    .answer_ns = 60 * TD_NS_PER_S,
-};
-static const td_engine_config config = {.model_id = "pi0",
-                                        .model_version = "v1",
-                                        .step_period_us = 33333,
-                                        .settings = &settings};
-
-static uint8_t pixels[48 * 64 * 3];
-static td_engine *engine;
-static td_event done_event;
-
-typedef struct request {
-    float state[2];
-    float actions[ROWS * CHANNELS];
-    td_errinfo info;
-    td_wire_obs obs;
-    td_engine_item item;
-} request;
-
-typedef struct group {
-    request requests[MOST];
-    td_engine_batch batch;
-    _Atomic bool done;
-} group;
-
-static int open_engine(const char *how, int64_t answer_ns)
-{
-    command[1] = how;
-    settings.answer_ns = answer_ns;
-    td_errinfo info = {""};
-    if (td_engine_open("worker", &config, &engine, &info) == TD_OK) return 0;
-    print_error("%s\n", info.text);
-    return -1;
-}
-
-static int setup(void **state)
-{
-    (void)state;
-    td_event_init(&done_event);
-    settings.start_ns = 60 * TD_NS_PER_S;
-    return open_engine(NULL, 60 * TD_NS_PER_S);
-}
+#include "engine/worker_fixture.h"
 
 static int setup_together(void **state)
 {
@@ -98,89 +23,6 @@ static int setup_impatient(void **state)
     td_event_init(&done_event);
     return open_engine(NULL, TD_NS_PER_S);
 }
-
-static int teardown(void **state)
-{
-    (void)state;
-    if (engine) td_engine_close(engine);
-    engine = NULL;
-    return 0;
-}
-
-static void on_done(void *user, td_engine_batch *batch)
-{
-    group *self = user;
-    (void)batch;
-    self->done = true;
-    td_event_signal(&done_event);
-}
-
-static void make_request(request *made, float first, float second)
-{
-    *made = (request){.state = {first, second}};
-    made->obs = (td_wire_obs){
-        .client = td_wire_text_of("robot"),
-        .state = {.dtype = TD_WIRE_F32,
-                  .rank = 1,
-                  .shape = {2},
-                  .data = made->state,
-                  .size = sizeof made->state},
-        .images = {{.name = td_wire_text_of("front"),
-                    .codec = TD_WIRE_RAW,
-                    .shape = {48, 64, 3},
-                    .data = pixels,
-                    .size = sizeof pixels}},
-        .image_count = 1,
-    };
-    made->item = (td_engine_item){
-        .obs = &made->obs, .actions = made->actions, .info = &made->info};
-}
-
-// One batch of states that begin with these values.
-static td_err submit(group *self, const float *firsts, uint32_t count)
-{
-    *self = (group){.batch = {.count = count}};
-    for (uint32_t i = 0; i < count; i++) {
-        make_request(&self->requests[i], firsts[i], (float)i);
-        self->batch.items[i] = &self->requests[i].item;
-    }
-    return engine->ops->submit(engine, &self->batch, on_done, self);
-}
-
-static void wait_done(const group *self)
-{
-    while (!self->done)
-        td_event_wait_until(&done_event, INT64_MAX);
-}
-
-static void run(group *self, const float *firsts, uint32_t count)
-{
-    assert_int_equal(submit(self, firsts, count), TD_OK);
-    wait_done(self);
-}
-
-static td_err run_one(group *self, float first)
-{
-    run(self, &first, 1);
-    return self->requests[0].item.status;
-}
-
-static void wait_ready(void)
-{
-    while (td_engine_health_of(engine) != TD_ENGINE_READY)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
-}
-
-static void assert_answered(const request *asked)
-{
-    assert_int_equal(asked->item.status, TD_OK);
-    assert_int_equal(asked->item.rows, ROWS);
-    assert_true(asked->actions[0] == asked->state[0]);
-    assert_true(asked->actions[1] == asked->state[1]);
-}
-
-static group one, two;
 
 static void those_running_are_told_when_it_dies_and_it_comes_back(void **state)
 {
@@ -338,10 +180,17 @@ static void a_member_that_fails_fails_alone(void **state)
          "the worker gave 4294967295 rows, a chunk has 1 to 5"},
         {NOT_FINITE, TD_ERR_FORMAT,
          "the worker's row 0 is not finite in channel 1"},
+        {NO_VALUES, TD_ERR_FORMAT,
+         "the worker gave 4294967295 results, at most 32"},
     };
+    td_engine_results results = {0};
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         const float firsts[] = {1, cases[i].first, 2};
-        run(&one, firsts, 3);
+        make_group(&one, firsts, 3);
+        one.requests[1].item.results = &results;
+        assert_int_equal(engine->ops->submit(engine, &one.batch, on_done, &one),
+                         TD_OK);
+        wait_done(&one);
         assert_answered(&one.requests[0]);
         assert_int_equal(one.requests[1].item.status, cases[i].status);
         assert_string_equal(one.requests[1].info.text, cases[i].text);
@@ -397,19 +246,6 @@ static void what_the_manifest_leaves_open_the_worker_says(void **state)
     assert_int_equal(engine->ops->spec(engine)->chunk_rows, 1);
 }
 
-static char logged[4096];
-static pthread_mutex_t logged_lock = PTHREAD_MUTEX_INITIALIZER;
-
-static void on_line(void *user, td_log_level level, const char *line)
-{
-    (void)user;
-    (void)level;
-    pthread_mutex_lock(&logged_lock);
-    strncat(logged, line, sizeof logged - strlen(logged) - 2);
-    strcat(logged, "\n");
-    pthread_mutex_unlock(&logged_lock);
-}
-
 static void what_it_prints_is_logged_under_its_name(void **state)
 {
     (void)state;
@@ -422,11 +258,52 @@ static void what_it_prints_is_logged_under_its_name(void **state)
                                    "worker pi0/v1: and another\n"));
 }
 
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define HAS_ITS_OWN_MALLOC 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define HAS_ITS_OWN_MALLOC 1
+#endif
+#endif
+#ifndef HAS_ITS_OWN_MALLOC
+#define HAS_ITS_OWN_MALLOC 0
+#endif
+
+static void one_that_takes_too_much_memory_starts_again(void **state)
+{
+    (void)state;
+    if (HAS_ITS_OWN_MALLOC) skip(); // which needs more than any limit
+    settings.memory_bytes = UINT64_C(256) << 20;
+    int opened = open_engine(NULL, 60 * TD_NS_PER_S);
+    settings.memory_bytes = 0;
+    assert_int_equal(opened, 0);
+    assert_int_equal(run_one(&one, GROWS), TD_ERR_CLOSED);
+    assert_string_equal(one.requests[0].info.text,
+                        "worker pi0/v1 was ended by signal 6 (Aborted)");
+    wait_ready();
+    assert_int_equal(run_one(&one, 1), TD_OK);
+}
+
+// One that leaks never has any again.
+static void one_without_memory_three_times_in_a_row_starts_again(void **state)
+{
+    (void)state;
+    int pid = td_engine_worker_pid(engine);
+    const float few[] = {STARVES, STARVES, 1, STARVES, STARVES};
+    for (size_t i = 0; i < TD_COUNT_OF(few); i++)
+        assert_int_equal(run_one(&one, few[i]),
+                         few[i] == 1 ? TD_OK : TD_ERR_NOMEM);
+    assert_int_equal(td_engine_worker_pid(engine), pid);
+    assert_int_equal(run_one(&one, STARVES), TD_ERR_NOMEM);
+    while (td_engine_worker_pid(engine) == pid)
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+    wait_ready();
+    assert_int_equal(run_one(&one, 1), TD_OK);
+}
+
 int main(void)
 {
-#define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
-#define TEST_WITH(test, with)                                                  \
-    cmocka_unit_test_setup_teardown(test, with, teardown)
     const struct CMUnitTest tests[] = {
         TEST(those_running_are_told_when_it_dies_and_it_comes_back),
         TEST(what_waited_behind_it_is_told_too),
@@ -445,6 +322,9 @@ int main(void)
         cmocka_unit_test_teardown(what_the_manifest_leaves_open_the_worker_says,
                                   teardown),
         TEST(what_it_prints_is_logged_under_its_name),
+        cmocka_unit_test_teardown(one_that_takes_too_much_memory_starts_again,
+                                  teardown),
+        TEST(one_without_memory_three_times_in_a_row_starts_again),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     command[1] = NULL;

@@ -14,11 +14,16 @@ as height x width x 3 bytes under its name, `task`, `client` and `metadata` (tex
 `seed`, `cursor`, `boot`, `episode` and `seq` (numbers), and `rtc`, which is None or
 what is to be continued. Arrays are read-only views that are good until `infer`
 returns: copy what is to stay.
+
+An answer is rows of actions, or a dict of `actions` and whatever else the robot is
+to have by name. docs/worker.md says what else a policy may do: take batches, work in
+two halves, be told what is expected.
 """
 
 #: What the server wants of the model, filled in before its module is imported:
 #: model_id, model_version, device, pretrained_path, step_period_us, cameras,
-#: states, actions, chunk, max_batch. What the manifest leaves open is empty or 0.
+#: states, actions, chunk, max_batch, results_kb. What the manifest leaves open is
+#: empty or 0.
 wanted = {}
 
 _ring = None

@@ -3,7 +3,7 @@
 
 import struct
 
-VERSION = 1
+VERSION = 2
 MAGIC = 0x72656B726F776474
 ENVIRONMENT = "TENDON_WORKER"
 PAGE = 65536
@@ -11,44 +11,56 @@ SLOTS = 2
 MAX_BATCH = 64
 ALL = 0xFFFFFFFF
 
+ALIGN = 64
+DROPS = 2048
+MAX_VALUES = 32
+MAX_NAME = 64
+MAX_TEXT = 8192
+
 LOAD, RING, STOP = range(3)  # offer.phase
 LOADING, SAID, READY, CANNOT = range(4)  # hello.phase
+WHOLE, PREFIX, DECODE = range(3)  # batch.operation
 
-OK, NOMEM, FORMAT, MISMATCH, INTERNAL = 0, 2, 12, 15, 18  # td_err
+OK, NOMEM, NOTFOUND, FORMAT, MISMATCH, INTERNAL = 0, 2, 8, 12, 15, 18  # td_err
 
 DTYPES = ("<f4", "<f8", "<f2", "<u2", "|u1", "|i1", "<i2", "<i4", "<i8", "|b1")
+TEXT_DTYPE = 256
 KINDS = ("linear", "angle", "quaternion", "hold")
 
-OFFER = struct.Struct("<QII6Qq72s72s72s4104s")
-HELLO_ERROR = 48
-HELLO_SPEC = 552
-OFFER_SPEC = 4392
+OFFER = struct.Struct("<QII8Qq72s72s72s4104s")
+HELLO_ERROR = 56
+HELLO_SPEC = 560
+OFFER_SPEC = 4408
 
-# As 4-byte words of the offer and the hello, and 8-byte ones of the hello.
+# As 4-byte words of the offer and the hello, and 8-byte ones of both.
 WORD_PHASE, WORD_MEMBER = 3, 10
-LONG_WARM, LONG_BEAT, LONG_RUNNING = 2, 3, 4
+LONG_WARM, LONG_BEAT, LONG_RUNNING, LONG_LET_GO = 2, 3, 4, 6
+LONG_EXPECTED, LONG_DROPPED, LONG_DROPS = 5052, 5053, 5054
 
-SPEC = struct.Struct("<6IfI")
+SPEC = struct.Struct("<6If3I")
 CAMERA = struct.Struct("<64sII")
 CHANNEL = struct.Struct("<64sI")
-SPEC_CAMERAS, SPEC_STATES, SPEC_ACTIONS = 32, 1184, 18592
-SPEC_BYTES = 36000
+SPEC_CAMERAS, SPEC_STATES, SPEC_ACTIONS = 40, 1192, 18600
+SPEC_BYTES = 36008
 
+BATCH = struct.Struct("<QII")
 BATCH_ITEMS = 16
-BATCH_BYTES = 251920
-ITEM_BYTES = 3936
-ITEM = struct.Struct("<6Q4I")
+BATCH_BYTES = 252432
+ITEM_BYTES = 3944
+ITEM = struct.Struct("<7Q4I")
 TEXT = struct.Struct("<QII")
 TENSOR = struct.Struct("<2I8I2Qq")
 IMAGES = struct.Struct("<16Q")
-ITEM_CLIENT, ITEM_TASK, ITEM_STATE, ITEM_RTC, ITEM_IMAGES = 64, 80, 96, 160, 224
-ITEM_TENSORS, NAMED_BYTES, NAMED_TENSOR = 352, 80, 16
-ITEM_METADATA, PAIR_BYTES, PAIR_TEXT = 2912, 32, 16
+ITEM_CLIENT, ITEM_TASK, ITEM_STATE, ITEM_RTC, ITEM_IMAGES = 72, 88, 104, 168, 232
+ITEM_TENSORS, NAMED_BYTES, NAMED_TENSOR = 360, 80, 16
+ITEM_METADATA, PAIR_BYTES, PAIR_TEXT = 2920, 32, 16
 
-RESULT_BYTES = 32792
+RESULT_BYTES = 246808
 RESULT = struct.Struct("<qII")  # after the generation
-RESULT_ANSWERS, ANSWER_BYTES = 24, 512
-ANSWER = struct.Struct("<II504s")
+RESULT_ANSWERS, ANSWER_BYTES = 24, 3856
+ANSWER = struct.Struct("<IIQII504s")
+ANSWER_VALUES = 528
+VALUE = struct.Struct("<64sII8I")
 ERROR_BYTES = 504
 
 
@@ -62,9 +74,13 @@ def cut(words, size):
     return words.encode(errors="replace")[:size].decode(errors="ignore").encode()
 
 
+def round_up(size):
+    return -(-size // ALIGN) * ALIGN
+
+
 def read_spec(memory, at):
-    cameras, states, actions, chunk, batch, rtc, tolerance, _ = SPEC.unpack_from(
-        memory, at
+    cameras, states, actions, chunk, batch, rtc, tolerance, values, prefix, expects = (
+        SPEC.unpack_from(memory, at)
     )
 
     def channels(count, offset):
@@ -86,6 +102,9 @@ def read_spec(memory, at):
         "max_batch": batch,
         "rtc": bool(rtc),
         "tolerance": tolerance,
+        "results_kb": values >> 10,
+        "prefix": bool(prefix),
+        "expects": bool(expects),
     }
 
 
@@ -118,5 +137,7 @@ def write_spec(memory, at, spec):
         spec.get("max_batch", 0),
         bool(spec.get("rtc", False)),
         spec.get("tolerance", 0.0),
-        0,
+        spec.get("results_kb", 0) << 10,
+        bool(spec.get("prefix", False)),
+        bool(spec.get("expects", False)),
     )

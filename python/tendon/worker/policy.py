@@ -9,7 +9,7 @@ import inspect
 import pathlib
 import sys
 
-import numpy as np
+from .answers import Misfit
 
 
 def load(target):
@@ -36,59 +36,19 @@ def _load_file(where):
     return module
 
 
-@functools.lru_cache  # once for each
-def _say_left_out(names):
-    print("only actions are sent, left out:", ", ".join(sorted(map(str, names))))
-
-
-def actions_of(answer):
-    """What is sent of a dict."""
-    if "actions" not in answer:
-        names = ", ".join(map(str, answer))
-        raise Misfit(f"the policy gave a dict of {names or 'nothing'}, not of actions")
-    if len(answer) > 1:
-        _say_left_out(frozenset(answer) - {"actions"})
-    return answer["actions"]
-
-
-def to_array(value):
-    """float32 of anything array-like: numpy, torch, jax, lists."""
-    if isinstance(value, dict):
-        value = actions_of(value)
-    if hasattr(value, "detach"):  # torch: off its graph and its device
-        value = value.detach().cpu()
-        if value.dtype.itemsize == 2:  # numpy has no bfloat16
-            value = value.float()
-    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
-        try:
-            value = np.from_dlpack(value)
-        except (BufferError, RuntimeError, TypeError):
-            pass  # on a device, or of a kind that numpy has not; it may convert
-    return np.asarray(value, dtype=np.float32)
-
-
-def to_chunk(value, shape):
-    """Rows of actions that fit the model."""
-    array = to_array(value)
-    if array.ndim == 1:
-        array = array[None]
-    rows, channels = shape
-    fits = array.ndim == 2 and 1 <= len(array) <= rows and array.shape[1] == channels
-    if not fits:
-        got = " x ".join(map(str, array.shape))
-        raise Misfit(f"the policy gave {got}, the model has 1 to {rows} x {channels}")
-    return array
-
-
-class Misfit(ValueError):
-    """An answer of a shape that the model has not."""
+HALVES = ("prefix", "decode", "prefix_bytes")
 
 
 class Policy:
     def __init__(self, call, batched=False):
         self.call = call
         self.batched = batched or getattr(call, "batched", False)
-        self.spec = getattr(call, "spec", {})
+        self.spec = dict(getattr(call, "spec", {}))
+        self.spec["expects"] = callable(getattr(call, "expect", None))
+        self.splits = bool(self.spec.get("prefix"))
+        missing = [name for name in HALVES if not callable(getattr(call, name, None))]
+        if self.splits and missing:
+            raise TypeError(f"spec says prefix, but there is no {missing[0]}")
         self.waits = any(map(inspect.iscoroutinefunction, (call, type(call).__call__)))
         self.loop = None
 
@@ -109,9 +69,26 @@ class Policy:
         except Exception as error:
             return error
 
-    def _run_batch(self, observations):
+    def prefix(self, observations):
+        """What decode() needs of each, or the exception."""
+        return self._run_batch(observations, self.call.prefix)
+
+    def decode(self, pairs):
+        """An answer, or the exception, for each observation and its prefix."""
+        return self._run_batch(pairs, self.call.decode)
+
+    def prefix_bytes(self, prefix):
+        return max(1, int(self.call.prefix_bytes(prefix)))
+
+    def expect(self):
+        self.call.expect()
+
+    def drop(self, prefix):
+        getattr(self.call, "drop", lambda _: None)(prefix)
+
+    def _run_batch(self, observations, call=None):
         try:
-            answers = self.call(observations)
+            answers = (call or self.call)(observations)
             if inspect.isawaitable(answers):
                 answers = self._wait(answers)
             if len(answers) != len(observations):

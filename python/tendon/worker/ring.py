@@ -24,6 +24,7 @@ class Ring:
         self.offer = self._map(0, layout.PAGE, mmap.PROT_READ)
         self.hello = self._map(layout.PAGE, layout.PAGE)
         self.phase = memoryview(self.offer).cast("I")
+        self.offered = memoryview(self.offer).cast("Q")
         self.words = memoryview(self.hello).cast("I")
         self.longs = memoryview(self.hello).cast("Q")
         magic, version, *_ = layout.OFFER.unpack_from(self.offer)
@@ -33,7 +34,7 @@ class Ring:
             )
         self.longs[0] = layout.MAGIC
         self.words[2] = layout.VERSION
-        self.last = 0
+        self.last = self.expected = 0
 
     def _map(self, offset, size, prot=mmap.PROT_READ | mmap.PROT_WRITE):
         return mmap.mmap(self.file, size, mmap.MAP_SHARED, prot, offset=offset)
@@ -74,18 +75,18 @@ class Ring:
 
     def _open(self):
         size = os.fstat(self.file).st_size
-        fields = layout.OFFER.unpack_from(self.offer)[3:9]
+        fields = layout.OFFER.unpack_from(self.offer)[3:11]
         requests, self.request_bytes, results, self.result_bytes = fields[:4]
-        actions, actions_bytes = fields[4:]
+        actions, actions_bytes, self.values, self.values_bytes = fields[4:]
         asked = layout.SLOTS * self.request_bytes
         told = layout.SLOTS * self.result_bytes
         cells = self.shape[0] * self.shape[1]
         count = self.spec["max_batch"]
         _check(self.request_bytes >= layout.BATCH_BYTES, "ring")
         _check(requests + asked <= size and results + told <= size, "ring")
-        _check(actions >= layout.RESULT_BYTES, "room for actions")
-        _check(actions + count * actions_bytes <= self.result_bytes, "room for actions")
+        self._check_places(actions, actions_bytes, "room for actions")
         _check(4 * cells <= actions_bytes, "room for actions")
+        self._check_places(self.values, self.values_bytes, "room for results")
         self.requests = self._map(requests, asked, mmap.PROT_READ)
         self.results = self._map(results, told)
         self.asked = memoryview(self.requests).cast("Q")
@@ -103,16 +104,25 @@ class Ring:
             for slot in range(layout.SLOTS)
         ]
 
+    def _check_places(self, at, each, what):
+        """One for each member, in a slot's results."""
+        _check(at >= layout.RESULT_BYTES, what)
+        _check(at + self.spec["max_batch"] * each <= self.result_bytes, what)
+
     def ready(self, warm_ns):
         self.longs[layout.LONG_WARM] = warm_ns
         self._say(layout.READY)
 
-    def next(self):
-        """Waits for a batch, and how many it has; the oldest goes first."""
+    def next(self, drop=lambda prefix: None, expect=lambda: None):
+        """Waits for a batch: how many it has, and what to do with them. The oldest
+        goes first. `drop` gets the numbers of the prefixes that may go; `expect` is
+        called when a batch is about to come."""
         while True:
+            self._let_go(drop)
             slots = range(layout.SLOTS)
             waiting = [(self.asked[i * self.request_bytes // 8], i) for i in slots]
             waiting = [each for each in waiting if each[0] > self.last]
+            self._look_ahead(expect, bool(waiting))
             if waiting:
                 break
             if self.phase[layout.WORD_PHASE] == layout.STOP:
@@ -120,13 +130,28 @@ class Ring:
             os.read(self.bell, 8)
         self.last, self.slot = min(waiting)
         self.begin = self.slot * self.request_bytes
-        count = int.from_bytes(
-            self.requests[self.begin + 8 : self.begin + 12], "little"
-        )
+        _, count, operation = layout.BATCH.unpack_from(self.requests, self.begin)
         _check(0 < count <= self.spec["max_batch"], "batch")
+        _check(operation <= layout.DECODE, "batch")
         self.longs[layout.LONG_RUNNING] = self.last
         self.beat(layout.ALL)
-        return count
+        return count, operation
+
+    def _look_ahead(self, expect, has_come):
+        """What has come by now is expected no more."""
+        expected = self.offered[layout.LONG_EXPECTED]
+        if expected != self.expected and not has_come:
+            expect()
+        self.expected = expected
+
+    def _let_go(self, drop):
+        done = self.longs[layout.LONG_LET_GO]
+        dropped = self.offered[layout.LONG_DROPPED]
+        if done == dropped or dropped - done > layout.DROPS:
+            return
+        for i in range(done, dropped):
+            drop(self.offered[layout.LONG_DROPS + i % layout.DROPS])
+        self.longs[layout.LONG_LET_GO] = dropped
 
     def beat(self, member):
         """This member begins, or all of them."""
@@ -156,10 +181,17 @@ class Ring:
         offset += self.begin
         return self.requests[offset : offset + size].decode()
 
-    def observation(self, member):
+    def _item(self, member):
+        return self.begin + layout.BATCH_ITEMS + member * layout.ITEM_BYTES
+
+    def prefix(self, member):
+        """The number of a member's prefix."""
+        return layout.ITEM.unpack_from(self.requests, self._item(member))[5]
+
+    def observation(self, member, inputs=True):
         """The arrays look into the ring, and are good until done()."""
-        at = self.begin + layout.BATCH_ITEMS + member * layout.ITEM_BYTES
-        seed, cursor, boot, episode, seq, base, delay, has_rtc, tensors, pairs = (
+        at = self._item(member)
+        seed, cursor, boot, episode, seq, _, base, delay, has_rtc, tensors, pairs = (
             layout.ITEM.unpack_from(self.requests, at)
         )
         _check(tensors <= 32 and pairs <= 32, "observation")
@@ -180,6 +212,11 @@ class Ring:
                 "delay_steps": delay,
                 "prefix": self._tensor(at + layout.ITEM_RTC),
             }
+        if inputs:
+            self._add_inputs(obs, at, tensors)
+        return obs
+
+    def _add_inputs(self, obs, at, tensors):
         if self.spec["states"]:
             obs["state"] = self._tensor(at + layout.ITEM_STATE)
         for i in range(tensors):
@@ -191,7 +228,6 @@ class Ring:
         ):
             shape = (*size, 3)
             obs[name] = self._array("|u1", shape, offset, size[0] * size[1] * 3)
-        return obs
 
     def _metadata(self, at, count):
         places = (at + i * layout.PAIR_BYTES for i in range(count))
@@ -199,20 +235,45 @@ class Ring:
             self._text(place): self._text(place + layout.PAIR_TEXT) for place in places
         }
 
-    def put_actions(self, member, array):
-        self.actions[self.slot][member][: len(array)] = array
-        self._put(member, layout.OK, len(array), "")
+    def put_answer(self, member, actions, values):
+        """Rows of actions, and the named results of answers.to_values()."""
+        self.actions[self.slot][member][: len(actions)] = actions
+        begin = self.slot * self.result_bytes
+        place = begin + self.values + member * self.values_bytes
+        end = place + self.values_bytes
+        entry = self._answer(member) + layout.ANSWER_VALUES
+        for name, dtype, array in values:
+            _check(place + array.nbytes <= end, "room for results")
+            shape = [*array.shape, *[0] * (8 - array.ndim)]
+            layout.VALUE.pack_into(
+                self.results, entry, name.encode(), dtype, array.ndim, *shape
+            )
+            if array.size:
+                into = np.frombuffer(self.results, array.dtype, array.size, place)
+                into[:] = array.reshape(-1)
+            place += layout.round_up(array.nbytes)
+            entry += layout.VALUE.size
+        self._put(member, rows=len(actions), values=len(values))
+
+    def put_prefix(self, member, size):
+        self._put(member, prefix_bytes=size)
 
     def put_error(self, member, status, why):
-        self._put(member, status, 0, why)
+        self._put(member, status, why=why)
 
-    def _put(self, member, status, rows, why):
+    def _answer(self, member):
         at = self.slot * self.result_bytes + layout.RESULT_ANSWERS
+        return at + member * layout.ANSWER_BYTES
+
+    def _put(self, member, status=layout.OK, rows=0, prefix_bytes=0, values=0, why=""):
         layout.ANSWER.pack_into(
             self.results,
-            at + member * layout.ANSWER_BYTES,
+            self._answer(member),
             status,
             rows,
+            prefix_bytes,
+            values,
+            0,
             layout.cut(why, layout.ERROR_BYTES),
         )
 

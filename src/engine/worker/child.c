@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker's own side of tendon/worker.h, in C.
 #include "base/err.h"
+#include "engine/worker/ring.h"
 #include "tendon/worker.h"
 
 #include <errno.h>
@@ -21,6 +22,12 @@ struct td_worker {
     uint64_t last; // generation
     size_t slot;   // of the present batch
     uint32_t count;
+    td_worker_drop drop; // NULL: nobody cares
+    void *drop_user;
+    uint64_t dropped; // so far
+    td_worker_expect expect;
+    void *expect_user;
+    uint64_t expected; // as it was last seen
 };
 
 void td_worker_close(td_worker *worker)
@@ -117,6 +124,15 @@ static bool is_inside(uint64_t at, uint64_t each, uint64_t least, uint64_t size)
            each * TD_WORKER_SLOTS <= size - at;
 }
 
+// Whether there is a place for each member of a batch in a slot's results.
+static bool has_places(const td_worker_offer *ring, uint64_t at, uint64_t each)
+{
+    return at >= sizeof(td_worker_result) && at <= ring->result_bytes &&
+           at % TD_ENGINE_WORKER_ALIGN == 0 &&
+           each % TD_ENGINE_WORKER_ALIGN == 0 && each <= ring->result_bytes &&
+           each * ring->spec.max_batch <= ring->result_bytes - at;
+}
+
 static td_err check_ring(const td_worker *worker, td_errinfo *info)
 {
     const td_worker_offer *ring = &worker->ring;
@@ -131,12 +147,9 @@ static td_err check_ring(const td_worker *worker, td_errinfo *info)
         is_inside(ring->results, ring->result_bytes, sizeof(td_worker_result),
                   size) &&
         spec->max_batch <= TD_WORKER_MAX_BATCH &&
-        ring->actions >= sizeof(td_worker_result) &&
-        ring->actions <= ring->result_bytes &&
-        ring->actions_bytes <= ring->result_bytes &&
+        has_places(ring, ring->actions, ring->actions_bytes) &&
         cells * sizeof(float) <= ring->actions_bytes &&
-        ring->actions_bytes * spec->max_batch <=
-            ring->result_bytes - ring->actions)
+        has_places(ring, ring->values, ring->values_bytes))
         return TD_OK;
     return td_fail(info, TD_ERR_FORMAT, "the server's ring is out of bounds");
 }
@@ -203,25 +216,70 @@ static void begin(td_worker *worker)
 {
     td_worker_result *result = result_of(worker);
     result->count = worker->count;
-    for (uint32_t i = 0; i < worker->count; i++)
+    for (uint32_t i = 0; i < worker->count; i++) {
+        result->answers[i].value_count = 0;
         td_worker_answer_member(worker, i, TD_ERR_INTERNAL, 0,
                                 "the worker forgot this one");
+    }
     __atomic_store_n(&worker->hello->running, worker->last, __ATOMIC_RELEASE);
     td_worker_beat(worker, TD_WORKER_ALL);
+}
+
+void td_worker_on_drop(td_worker *worker, td_worker_drop drop, void *user)
+{
+    worker->drop = drop;
+    worker->drop_user = user;
+}
+
+// More than there are places for cannot be.
+static void let_go(td_worker *worker)
+{
+    uint64_t dropped =
+        __atomic_load_n(&worker->offer->dropped, __ATOMIC_ACQUIRE);
+    if (dropped - worker->dropped > TD_WORKER_DROPS) return;
+    while (worker->dropped != dropped) {
+        uint64_t prefix =
+            worker->offer->drops[worker->dropped++ % TD_WORKER_DROPS];
+        if (worker->drop) worker->drop(worker->drop_user, prefix);
+    }
+    __atomic_store_n(&worker->hello->dropped, dropped, __ATOMIC_RELEASE);
+}
+
+void td_worker_on_expect(td_worker *worker, td_worker_expect expect, void *user)
+{
+    worker->expect = expect;
+    worker->expect_user = user;
+}
+
+// What has come by now is expected no more.
+static void look_ahead(td_worker *worker, bool has_come)
+{
+    uint64_t expected =
+        __atomic_load_n(&worker->offer->expected, __ATOMIC_RELAXED);
+    if (!has_come && expected != worker->expected && worker->expect)
+        worker->expect(worker->expect_user);
+    worker->expected = expected;
 }
 
 td_err td_worker_next(td_worker *worker, const td_worker_batch **ret_batch)
 {
     uint64_t found;
-    while (!(found = find_next(worker, &worker->slot)))
+    for (;;) {
+        let_go(worker);
+        found = find_next(worker, &worker->slot);
+        look_ahead(worker, found != 0);
+        if (found) break;
         if (offer_phase(worker) == TD_WORKER_STOP || !wait_for_bell(worker))
             return TD_ERR_CLOSED;
+    }
+    const td_worker_batch *batch = batch_of(worker, worker->slot);
     worker->last = found;
-    worker->count = batch_of(worker, worker->slot)->count;
-    if (worker->count == 0 || worker->count > worker->ring.spec.max_batch)
+    worker->count = batch->count;
+    if (worker->count == 0 || worker->count > worker->ring.spec.max_batch ||
+        batch->operation > TD_WORKER_DECODE)
         return TD_ERR_FORMAT;
     begin(worker);
-    *ret_batch = batch_of(worker, worker->slot);
+    *ret_batch = batch;
     return TD_OK;
 }
 
@@ -253,6 +311,41 @@ void td_worker_answer_member(td_worker *worker, uint32_t member, td_err status,
     answer->status = status;
     answer->rows = rows;
     (void)snprintf(answer->error, sizeof answer->error, "%s", why ? why : "");
+}
+
+void td_worker_answer_prefix(td_worker *worker, uint32_t member,
+                             uint64_t prefix_bytes)
+{
+    result_of(worker)->answers[member].prefix_bytes = prefix_bytes;
+    td_worker_answer_member(worker, member, TD_OK, 0, NULL);
+}
+
+// Where a member's next value goes.
+static uint64_t values_end(const td_worker_answer *answer)
+{
+    uint64_t at = 0;
+    td_wire_tensor tensor;
+    for (uint32_t i = 0; i < answer->value_count; i++)
+        if (td_engine_worker_read_shape(&answer->values[i], &tensor))
+            at +=
+                td_engine_worker_round_up(tensor.size, TD_ENGINE_WORKER_ALIGN);
+    return at;
+}
+
+void *td_worker_answer_value(td_worker *worker, uint32_t member,
+                             const td_worker_value *value)
+{
+    td_worker_result *result = result_of(worker);
+    td_worker_answer *answer = &result->answers[member];
+    uint64_t at = values_end(answer);
+    td_wire_tensor tensor;
+    if (answer->value_count == TD_WIRE_MAX_TENSORS ||
+        !td_engine_worker_read_shape(value, &tensor) ||
+        tensor.size > worker->ring.values_bytes - at)
+        return NULL;
+    answer->values[answer->value_count++] = *value;
+    return (uint8_t *)result + worker->ring.values +
+           member * worker->ring.values_bytes + at;
 }
 
 void td_worker_done(td_worker *worker, int64_t service_ns)

@@ -16,7 +16,13 @@
 #include <cmocka.h>
 
 static const td_worker_spec spec = {
-    .state_count = 1, .action_count = 2, .chunk_rows = 3, .max_batch = 4};
+    .state_count = 1,
+    .action_count = 2,
+    .chunk_rows = 3,
+    .max_batch = 4,
+    .values_bytes = 256,
+    .prefix = 1,
+};
 static td_engine_worker_plan plan;
 static int ring_fd, bell_fd, answer_fd;
 static uint8_t *memory; // the whole file
@@ -47,6 +53,8 @@ static int setup(void **state)
         .result_bytes = plan.result_bytes,
         .actions = plan.actions,
         .actions_bytes = plan.actions_bytes,
+        .values = plan.values,
+        .values_bytes = plan.values_bytes,
         .spec = spec,
     };
     (void)snprintf(numbers, sizeof numbers, "%d,%d,%d", ring_fd, bell_fd,
@@ -93,10 +101,10 @@ static void a_program_that_no_server_started_is_told(void **state)
 static void another_version_is_refused(void **state)
 {
     (void)state;
-    offer->version = 2;
+    offer->version = 3;
     assert_int_equal(td_worker_open(&worker, &info), TD_ERR_VERSION);
     assert_string_equal(info.text,
-                        "the server speaks version 2, this worker 1");
+                        "the server speaks version 3, this worker 2");
 }
 
 static void one_that_is_not_wanted_ends(void **state)
@@ -151,6 +159,22 @@ static void narrow_actions(void)
 {
     offer->actions_bytes = 8;
 }
+static void early_values(void)
+{
+    offer->values = 0;
+}
+static void far_values(void)
+{
+    offer->values = plan.result_bytes;
+}
+static void wide_values(void)
+{
+    offer->values_bytes = UINT64_MAX / 4 * 4 - 63;
+}
+static void odd_values(void)
+{
+    offer->values_bytes = 60;
+}
 static void many_rows(void)
 {
     offer->spec.chunk_rows = UINT32_MAX;
@@ -167,7 +191,8 @@ static void a_ring_out_of_bounds_is_refused(void **state)
         far_requests,   early_requests, odd_requests,   large_requests,
         small_requests, far_results,    large_results,  early_actions,
         far_actions,    wide_actions,   narrow_actions, many_rows,
-        many_members,
+        many_members,   early_values,   far_values,     wide_values,
+        odd_values,
     };
     const td_worker_offer good = *offer;
     for (size_t i = 0; i < TD_COUNT_OF(spoils); i++) {
@@ -210,6 +235,10 @@ static void a_batch_that_cannot_be_is_refused(void **state)
         batch(0)->count = i == 0 ? 0 : 5;
         assert_int_equal(td_worker_next(worker, &got), TD_ERR_FORMAT);
     }
+    batch(0)->generation = 3;
+    batch(0)->count = 1;
+    batch(0)->operation = 3;
+    assert_int_equal(td_worker_next(worker, &got), TD_ERR_FORMAT);
 }
 
 static void an_offset_out_of_bounds_is_none(void **state)
@@ -247,6 +276,133 @@ static void a_member_without_an_outcome_failed(void **state)
     assert_int_equal(result->answers[1].rows, 3);
 }
 
+static const td_worker_result *begin_batch(uint32_t count)
+{
+    const td_worker_batch *got = NULL;
+    batch(0)->generation = 9;
+    batch(0)->count = count;
+    attach();
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    void *at = memory + plan.results;
+    return at;
+}
+
+static void values_go_one_after_another(void **state)
+{
+    (void)state;
+    const td_worker_result *result = begin_batch(2);
+    const uint8_t *place = (const uint8_t *)td_worker_actions(worker, 0) -
+                           plan.actions + plan.values;
+    const td_worker_value first = {"a", TD_WIRE_F32, 2, {2, 3}};
+    const td_worker_value text = {"", TD_WORKER_TEXT, 1, {65}};
+    assert_ptr_equal(td_worker_answer_value(worker, 0, &first), place);
+    assert_ptr_equal(td_worker_answer_value(worker, 0, &text), place + 64);
+    assert_ptr_equal(td_worker_answer_value(worker, 0, &first), place + 192);
+    assert_ptr_equal(td_worker_answer_value(worker, 1, &first), place + 256);
+    assert_int_equal(result->answers[0].value_count, 3);
+    assert_string_equal(result->answers[0].values[0].name, "a");
+}
+
+static void a_value_for_which_there_is_no_room_is_refused(void **state)
+{
+    (void)state;
+    static const td_worker_value cases[] = {
+        {"large", TD_WIRE_U8, 1, {257}},
+        {"huge", TD_WIRE_F64, 3, {UINT32_MAX, UINT32_MAX, UINT32_MAX}},
+        {"dtype", TD_WIRE_BOOL + 1, 1, {1}},
+        {"flat", TD_WIRE_U8, 0, {0}},
+        {"deep", TD_WIRE_U8, 9, {1}},
+        {"text", TD_WORKER_TEXT, 2, {1, 1}},
+    };
+    const td_worker_value nothing = {"none", TD_WIRE_U8, 1, {0}};
+    const td_worker_result *result = begin_batch(1);
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++)
+        assert_null(td_worker_answer_value(worker, 0, &cases[i]));
+    assert_int_equal(result->answers[0].value_count, 0);
+    for (int i = 0; i < TD_WIRE_MAX_TENSORS; i++)
+        assert_non_null(td_worker_answer_value(worker, 0, &nothing));
+    assert_null(td_worker_answer_value(worker, 0, &nothing));
+}
+
+typedef struct drops {
+    uint64_t numbers[8];
+    size_t count;
+} drops;
+
+static void on_drop(void *user, uint64_t prefix)
+{
+    drops *seen = user;
+    if (seen->count < TD_COUNT_OF(seen->numbers))
+        seen->numbers[seen->count] = prefix;
+    seen->count++;
+}
+
+static void drops_are_seen_once_before_the_next_batch(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    drops seen = {0};
+    void *page = memory + TD_WORKER_PAGE;
+    const td_worker_hello *hello = page;
+    attach();
+    td_worker_on_drop(worker, on_drop, &seen);
+    offer->drops[0] = 41;
+    offer->drops[1] = 42;
+    offer->dropped = 2;
+    batch(0)->generation = 1;
+    batch(0)->count = 1;
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.numbers[0], 41);
+    assert_int_equal(seen.numbers[1], 42);
+    assert_int_equal(hello->dropped, 2);
+    td_worker_done(worker, 0);
+    offer->phase = TD_WORKER_STOP; // with no batch, too
+    offer->drops[2] = 43;
+    offer->dropped = 3;
+    assert_int_equal(td_worker_next(worker, &got), TD_ERR_CLOSED);
+    assert_int_equal(seen.count, 3);
+    assert_int_equal(seen.numbers[2], 43);
+}
+
+static void on_expect(void *user)
+{
+    ++*(int *)user;
+}
+
+static void what_is_expected_is_said_once_and_not_too_late(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    int told = 0;
+    attach();
+    td_worker_on_expect(worker, on_expect, &told);
+    offer->expected = 1;
+    batch(0)->generation = 1;
+    batch(0)->count = 1;
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    assert_int_equal(told, 0); // it was there
+    td_worker_done(worker, 0);
+    offer->expected = 2;
+    offer->phase = TD_WORKER_STOP;
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(td_worker_next(worker, &got), TD_ERR_CLOSED);
+    assert_int_equal(told, 1);
+}
+
+static void more_drops_than_there_can_be_are_none(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    drops seen = {0};
+    attach();
+    td_worker_on_drop(worker, on_drop, &seen);
+    offer->dropped = UINT64_MAX;
+    offer->phase = TD_WORKER_STOP;
+    assert_int_equal(td_worker_next(worker, &got), TD_ERR_CLOSED);
+    assert_int_equal(seen.count, 0);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
@@ -259,6 +415,11 @@ int main(void)
         TEST(a_batch_that_cannot_be_is_refused),
         TEST(an_offset_out_of_bounds_is_none),
         TEST(a_member_without_an_outcome_failed),
+        TEST(values_go_one_after_another),
+        TEST(a_value_for_which_there_is_no_room_is_refused),
+        TEST(drops_are_seen_once_before_the_next_batch),
+        TEST(more_drops_than_there_can_be_are_none),
+        TEST(what_is_expected_is_said_once_and_not_too_late),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,11 +23,13 @@ static td_engine_worker_slot *take(td_engine_worker_self *self,
     while (!(slot = first_waiting(self)) && !self->filler_stop)
         pthread_cond_wait(&self->work, &self->lock);
     if (slot) {
+        size_t index = (size_t)(slot - self->slots);
         slot->state = TD_ENGINE_WORKER_FILLING;
+        slot->life = self->life;
         self->filling = true;
-        td_engine_worker_write_begin(writer, self->process.requests +
-                                                 (size_t)(slot - self->slots) *
-                                                     self->plan.request_bytes);
+        td_engine_worker_write_begin(writer, slot->operation,
+                                     self->process.requests +
+                                         index * self->plan.request_bytes);
     }
     pthread_mutex_unlock(&self->lock);
     return slot;
@@ -54,7 +56,8 @@ static void judge(td_engine_worker_self *self, td_engine_worker_slot *slot,
     }
 }
 
-// Who runs in which turn. Nobody is hashed while there is no suspect.
+// Who runs in which turn. Nobody is hashed while there is no suspect, nor one
+// that is decoded without its observation.
 static void arrange(td_engine_worker_self *self, td_engine_worker_slot *slot)
 {
     slot->turns = 1;
@@ -65,24 +68,56 @@ static void arrange(td_engine_worker_self *self, td_engine_worker_slot *slot)
     pthread_mutex_unlock(&self->lock);
     if (!any) return;
     for (uint32_t i = 0; i < slot->batch->count; i++)
-        slot->hashes[i] =
-            td_engine_worker_suspects_hash(slot->batch->items[i]->obs);
+        if (td_engine_worker_is_whole(slot->batch->items[i]))
+            slot->hashes[i] =
+                td_engine_worker_suspects_hash(slot->batch->items[i]->obs);
     pthread_mutex_lock(&self->lock);
     for (uint32_t i = 0; i < slot->batch->count; i++)
-        judge(self, slot, i);
+        if (td_engine_worker_is_whole(slot->batch->items[i]))
+            judge(self, slot, i);
     pthread_mutex_unlock(&self->lock);
 }
 
-static void write_turn(td_engine_worker_slot *slot,
+// The number of what is decoded, or of what will be made.
+static td_err number_of(td_engine_worker_self *self,
+                        td_engine_worker_slot *slot, uint32_t index,
+                        uint64_t *ret_number)
+{
+    const td_engine_item *item = slot->batch->items[index];
+    if (slot->operation == TD_WORKER_WHOLE) return TD_OK;
+    if (slot->operation == TD_WORKER_DECODE) {
+        if (!item->prefix) return TD_ERR_INVALID;
+        if (item->prefix->life != slot->life)
+            return td_fail(item->info, TD_ERR_NOTFOUND,
+                           "its prefix went with a %s that ended", self->name);
+        *ret_number = item->prefix->number;
+        return TD_OK;
+    }
+    slot->made[index] = td_engine_worker_prefix_new(self, slot->life);
+    if (!slot->made[index]) return TD_ERR_NOMEM;
+    *ret_number = slot->made[index]->number;
+    return TD_OK;
+}
+
+static td_err write_one(td_engine_worker_self *self,
+                        td_engine_worker_slot *slot, uint32_t index,
+                        td_engine_worker_writer *writer)
+{
+    const td_engine_item *item = slot->batch->items[index];
+    uint64_t number = 0;
+    TD_TRY(number_of(self, slot, index, &number));
+    return td_engine_worker_write_member(writer, item, number, item->info);
+}
+
+static void write_turn(td_engine_worker_self *self, td_engine_worker_slot *slot,
                        td_engine_worker_writer *writer)
 {
     slot->count = 0;
     for (uint32_t i = 0; i < slot->batch->count; i++) {
         if (!slot->open[i] || slot->turn_of[i] != slot->turn) continue;
         if (atomic_load(&slot->lost)) return;
-        td_engine_item *item = slot->batch->items[i];
-        td_err err = td_engine_worker_write_member(writer, item, item->info);
-        item->status = err;
+        td_err err = write_one(self, slot, i, writer);
+        slot->batch->items[i]->status = err;
         slot->open[i] = err == TD_OK;
         if (err == TD_OK) slot->members[slot->count++] = i;
     }
@@ -128,7 +163,7 @@ void td_engine_worker_fill(void *user)
     td_engine_worker_slot *slot;
     while ((slot = take(self, &writer))) {
         if (slot->turn == 0) arrange(self, slot);
-        write_turn(slot, &writer);
+        write_turn(self, slot, &writer);
         hand_on(self, slot, &writer);
     }
 }

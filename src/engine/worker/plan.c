@@ -3,21 +3,17 @@
 
 #include <inttypes.h>
 
-#define ALIGN 64
 #define MOST_BYTES (UINT64_C(64) << 30)
 
-_Static_assert(sizeof(td_worker_spec) == 36000, "as documented");
-_Static_assert(sizeof(td_worker_offer) == 40392, "as documented");
-_Static_assert(sizeof(td_worker_hello) == 36552, "as documented");
-_Static_assert(sizeof(td_worker_item) == 3936, "as documented");
-_Static_assert(sizeof(td_worker_batch) == 251920, "as documented");
-_Static_assert(sizeof(td_worker_result) == 32792, "as documented");
+_Static_assert(sizeof(td_worker_spec) == 36008, "as documented");
+_Static_assert(sizeof(td_worker_offer) == 56816, "as documented");
+_Static_assert(sizeof(td_worker_hello) == 36568, "as documented");
+_Static_assert(sizeof(td_worker_item) == 3944, "as documented");
+_Static_assert(sizeof(td_worker_batch) == 252432, "as documented");
+_Static_assert(sizeof(td_worker_result) == 246808, "as documented");
+_Static_assert(sizeof(td_worker_offer) <= TD_WORKER_PAGE, "as documented");
+_Static_assert(sizeof(td_worker_hello) <= TD_WORKER_PAGE, "as documented");
 _Static_assert(TD_WORKER_MAX_BATCH == TD_ENGINE_MAX_BATCH, "one limit");
-
-static uint64_t round_up(uint64_t bytes, uint64_t to)
-{
-    return (bytes + to - 1) / to * to;
-}
 
 // Hands out room after room.
 static uint64_t take(uint64_t *used, uint64_t bytes, uint32_t count)
@@ -30,27 +26,35 @@ static uint64_t take(uint64_t *used, uint64_t bytes, uint32_t count)
 static void plan_requests(const td_worker_spec *spec,
                           td_engine_worker_plan *plan)
 {
-    uint64_t used = round_up(sizeof(td_worker_batch), ALIGN);
-    plan->state_bytes = round_up(spec->state_count * sizeof(float), ALIGN);
+    uint64_t used = td_engine_worker_round_up(sizeof(td_worker_batch),
+                                              TD_ENGINE_WORKER_ALIGN);
+    plan->state_bytes = td_engine_worker_round_up(
+        spec->state_count * sizeof(float), TD_ENGINE_WORKER_ALIGN);
     plan->states = take(&used, plan->state_bytes, spec->max_batch);
     for (uint32_t i = 0; i < spec->camera_count; i++) {
         const td_worker_camera *camera = &spec->cameras[i];
-        plan->image_bytes[i] =
-            round_up((uint64_t)camera->height * camera->width * 3, ALIGN);
+        plan->image_bytes[i] = td_engine_worker_round_up(
+            (uint64_t)camera->height * camera->width * 3,
+            TD_ENGINE_WORKER_ALIGN);
         plan->images[i] = take(&used, plan->image_bytes[i], spec->max_batch);
     }
     plan->extra = take(&used, TD_ENGINE_WORKER_EXTRA_BYTES, spec->max_batch);
-    plan->request_bytes = round_up(used, TD_WORKER_PAGE);
+    plan->request_bytes = td_engine_worker_round_up(used, TD_WORKER_PAGE);
 }
 
 static void plan_results(const td_worker_spec *spec,
                          td_engine_worker_plan *plan)
 {
-    uint64_t used = round_up(sizeof(td_worker_result), ALIGN);
-    plan->actions_bytes = round_up(
-        (uint64_t)spec->chunk_rows * spec->action_count * sizeof(float), ALIGN);
+    uint64_t used = td_engine_worker_round_up(sizeof(td_worker_result),
+                                              TD_ENGINE_WORKER_ALIGN);
+    plan->actions_bytes = td_engine_worker_round_up(
+        (uint64_t)spec->chunk_rows * spec->action_count * sizeof(float),
+        TD_ENGINE_WORKER_ALIGN);
     plan->actions = take(&used, plan->actions_bytes, spec->max_batch);
-    plan->result_bytes = round_up(used, TD_WORKER_PAGE);
+    plan->values_bytes =
+        td_engine_worker_round_up(spec->values_bytes, TD_ENGINE_WORKER_ALIGN);
+    plan->values = take(&used, plan->values_bytes, spec->max_batch);
+    plan->result_bytes = td_engine_worker_round_up(used, TD_WORKER_PAGE);
 }
 
 td_err td_engine_worker_plan_make(const td_worker_spec *spec,

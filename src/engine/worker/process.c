@@ -133,6 +133,8 @@ td_err td_engine_worker_process_grow(td_engine_worker_process *process,
     offer->result_bytes = plan->result_bytes;
     offer->actions = plan->actions;
     offer->actions_bytes = plan->actions_bytes;
+    offer->values = plan->values;
+    offer->values_bytes = plan->values_bytes;
     offer->spec = *spec;
     set_phase(offer, TD_WORKER_RING);
     td_engine_worker_process_ring(process);

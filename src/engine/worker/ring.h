@@ -18,13 +18,21 @@
 // Memory that is never written costs nothing.
 #define TD_ENGINE_WORKER_EXTRA_BYTES (4u << 20)
 
+#define TD_ENGINE_WORKER_ALIGN 64
+
+static inline uint64_t td_engine_worker_round_up(uint64_t bytes, uint64_t to)
+{
+    return (bytes + to - 1) / to * to;
+}
+
 // Offsets in a slot's requests and results, and in the file.
 typedef struct td_engine_worker_plan {
     uint64_t states, state_bytes; // member 0's, and from one to the next
     uint64_t images[TD_WIRE_MAX_IMAGES], image_bytes[TD_WIRE_MAX_IMAGES];
     uint64_t extra; // until the end of the requests
     uint64_t request_bytes;
-    uint64_t actions, actions_bytes;
+    uint64_t actions, actions_bytes; // member 0's, and from one to the next
+    uint64_t values, values_bytes;
     uint64_t result_bytes;
     uint64_t requests, results, file_bytes;
 } td_engine_worker_plan;
@@ -39,21 +47,24 @@ typedef struct td_engine_worker_writer {
     const td_worker_spec *spec;
     const td_engine_worker_plan *plan;
     td_engine_picture_reader *pictures;
-    uint8_t *slot; // its requests
-    uint64_t used; // up to here
+    td_worker_operation operation; // of the batch
+    uint8_t *slot;                 // its requests
+    uint64_t used;                 // up to here
     uint32_t count;
 } td_engine_worker_writer;
 
 // `requests` is the slot's part of the file. Borrows everything.
 void td_engine_worker_write_begin(td_engine_worker_writer *writer,
+                                  td_worker_operation operation,
                                   uint8_t *requests);
 
-// Adds a member: pictures are decoded or copied straight to their place. When
-// it fails nothing was added. MISMATCH, FORMAT, LIMIT, UNSUPPORTED with the
-// field in `info`.
-TD_NODISCARD td_err
-td_engine_worker_write_member(td_engine_worker_writer *writer,
-                              const td_engine_item *item, td_errinfo *info);
+// Adds a member: pictures are decoded or copied straight to their place. To be
+// decoded it needs no observation. `prefix` is its prefix's number, where it
+// has one. When it fails nothing was added. MISMATCH, FORMAT, LIMIT,
+// UNSUPPORTED with the field in `info`.
+TD_NODISCARD td_err td_engine_worker_write_member(
+    td_engine_worker_writer *writer, const td_engine_item *item,
+    uint64_t prefix, td_errinfo *info);
 
 // Shows the batch to the other side.
 void td_engine_worker_write_end(const td_engine_worker_writer *writer,
@@ -63,11 +74,22 @@ void td_engine_worker_write_end(const td_engine_worker_writer *writer,
 bool td_engine_worker_read_ready(const td_worker_result *shared,
                                  uint64_t generation);
 
-// Takes the answers of `count` members: status, rows, actions and, of those
-// that failed, why. FORMAT when the header cannot be: then no item is touched.
-TD_NODISCARD td_err td_engine_worker_read(const td_worker_spec *spec,
-                                          const td_engine_worker_plan *plan,
-                                          const td_worker_result *shared,
+// What a value is and how many bytes it has. False when it cannot be.
+bool td_engine_worker_read_shape(const td_worker_value *value,
+                                 td_wire_tensor *ret_tensor);
+
+// Reads the answers to one batch.
+typedef struct td_engine_worker_reader {
+    const td_worker_spec *spec;
+    const td_engine_worker_plan *plan;
+    td_worker_operation operation;  // of the batch
+    const td_worker_result *shared; // the slot's results
+} td_engine_worker_reader;
+
+// Takes the answers of `count` members: status, rows, actions, results, or the
+// bytes of a prefix; of those that failed, why. FORMAT when the header cannot
+// be: then no item is touched.
+TD_NODISCARD td_err td_engine_worker_read(const td_engine_worker_reader *reader,
                                           td_engine_item *const *items,
                                           uint32_t count,
                                           int64_t *ret_service_ns);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/worker/ring.h"
 
+#include "engine/results.h"
 #include "media/jpeg.h"
 
 #include <math.h>
@@ -22,6 +23,7 @@ static const td_worker_spec spec = {
     .action_count = 2,
     .chunk_rows = 5,
     .max_batch = 2,
+    .values_bytes = 1000,
     .cameras = {{"front", HEIGHT, WIDTH}, {"wrist", HEIGHT, WIDTH}},
 };
 static td_engine_worker_plan plan;
@@ -30,6 +32,7 @@ static uint8_t *requests, *results;
 static uint8_t front[PIXELS], wrist[PIXELS];
 static float state_values[3] = {1, 2, 3};
 static td_errinfo info;
+static td_engine_results results_read;
 
 static int setup(void **state)
 {
@@ -41,7 +44,7 @@ static int setup(void **state)
     memset(front, 10, sizeof front);
     memset(wrist, 20, sizeof wrist);
     writer = (td_engine_worker_writer){.spec = &spec, .plan = &plan};
-    td_engine_worker_write_begin(&writer, requests);
+    td_engine_worker_write_begin(&writer, TD_WORKER_WHOLE, requests);
     return td_engine_picture_reader_new(&writer.pictures) == TD_OK ? 0 : -1;
 }
 
@@ -49,6 +52,7 @@ static int teardown(void **state)
 {
     (void)state;
     td_engine_picture_reader_free(writer.pictures);
+    td_engine_results_done(&results_read);
     free(requests);
     free(results);
     return 0;
@@ -83,7 +87,7 @@ static td_wire_obs make_obs(void)
 static td_err write_obs(const td_wire_obs *obs)
 {
     td_engine_item item = {.obs = obs, .seed = 99};
-    return td_engine_worker_write_member(&writer, &item, &info);
+    return td_engine_worker_write_member(&writer, &item, 0, &info);
 }
 
 static const td_worker_batch *batch(void)
@@ -112,6 +116,10 @@ static void nothing_overlaps_and_all_is_aligned(void **state)
     }
     assert_true(plan.actions >= sizeof(td_worker_result));
     assert_true(plan.actions + spec.max_batch * plan.actions_bytes <=
+                plan.values);
+    assert_int_equal(plan.values_bytes, 1024);
+    assert_int_equal(plan.values % 64, 0);
+    assert_true(plan.values + spec.max_batch * plan.values_bytes <=
                 plan.result_bytes);
     assert_int_equal(plan.requests, 2 * TD_WORKER_PAGE);
     assert_int_equal(plan.results, plan.requests + 2 * plan.request_bytes);
@@ -177,6 +185,36 @@ static void a_member_stands_where_its_item_says(void **state)
     assert_int_equal(item->rtc_base_chunk, 8);
     assert_int_equal(item->rtc_delay_steps, 2);
     assert_memory_equal(requests + item->rtc_prefix.offset, state_values, 12);
+}
+
+// Its prefix is made of the rest, and stays with the worker.
+static void to_be_decoded_it_brings_only_what_may_change(void **state)
+{
+    (void)state;
+    td_wire_obs obs = make_obs();
+    obs.tensor_count = 1;
+    obs.has_rtc = true;
+    obs.rtc_prefix = obs.state;
+    const td_engine_item whole = {.obs = &obs, .seed = 9};
+    const td_engine_item bare = {.seed = 10};
+    td_engine_worker_write_begin(&writer, TD_WORKER_DECODE, requests);
+    assert_int_equal(td_engine_worker_write_member(&writer, &whole, 7, &info),
+                     TD_OK);
+    assert_int_equal(td_engine_worker_write_member(&writer, &bare, 8, &info),
+                     TD_OK);
+    td_engine_worker_write_end(&writer, 1);
+    assert_int_equal(batch()->operation, TD_WORKER_DECODE);
+    const td_worker_item *items = batch()->items;
+    assert_int_equal(items[0].prefix, 7);
+    assert_int_equal(items[0].seed, 9);
+    assert_int_equal(items[0].state.rank, 0);
+    assert_int_equal(items[0].tensor_count, 0);
+    assert_int_equal(items[0].images[0], 0);
+    assert_text(items[0].task, "wave");
+    assert_memory_equal(requests + items[0].rtc_prefix.offset, state_values,
+                        12);
+    assert_int_equal(items[1].prefix, 8);
+    assert_int_equal(items[1].client.size, 0);
 }
 
 static void members_stand_at_even_distances(void **state)
@@ -287,16 +325,23 @@ static td_worker_result *result(void)
 static float actions[10];
 static td_engine_item item_read;
 
-static td_err read_one(void)
+static td_err read_as(td_worker_operation operation)
 {
+    const td_engine_worker_reader reader = {&spec, &plan, operation, result()};
     td_engine_item *items[] = {&item_read};
     int64_t service_ns = -1;
-    item_read = (td_engine_item){.actions = actions, .info = &info};
+    td_engine_results_clear(&results_read);
+    item_read = (td_engine_item){
+        .actions = actions, .info = &info, .results = &results_read};
     info.text[0] = '\0';
-    td_err err =
-        td_engine_worker_read(&spec, &plan, result(), items, 1, &service_ns);
+    td_err err = td_engine_worker_read(&reader, items, 1, &service_ns);
     assert_true(err != TD_OK || service_ns >= 0);
     return err;
+}
+
+static td_err read_one(void)
+{
+    return read_as(TD_WORKER_WHOLE);
 }
 
 static void answer_well(void)
@@ -309,6 +354,55 @@ static void answer_well(void)
     result()->answers[0].rows = 5;
     for (int i = 0; i < 10; i++)
         rows[i] = (float)i;
+}
+
+// Two results and a text, one after another.
+static void give_more(void)
+{
+    td_worker_answer *answer = &result()->answers[0];
+    const td_worker_value values[] = {
+        {"force", TD_WIRE_F64, 1, {2}},
+        {"", TD_WORKER_TEXT, 1, {7}},
+        {"grip", TD_WIRE_U8, 2, {3, 1}},
+    };
+    uint8_t *at = results + plan.values;
+    memcpy(answer->values, values, sizeof values);
+    answer->value_count = 3;
+    memcpy(at, (double[]){5, 6}, 16);
+    memcpy(at + 64, "go left", 7);
+    memcpy(at + 128, "\1\2\3", 3);
+}
+
+static void results_stand_one_after_another(void **state)
+{
+    (void)state;
+    answer_well();
+    give_more();
+    assert_int_equal(read_one(), TD_OK);
+    assert_int_equal(item_read.status, TD_OK);
+    assert_int_equal(results_read.count, 2);
+    const td_wire_named *named = results_read.named;
+    assert_true(td_wire_text_is(named[0].name, "force"));
+    assert_int_equal(named[0].tensor.dtype, TD_WIRE_F64);
+    assert_memory_equal(named[0].tensor.data, ((double[]){5, 6}), 16);
+    assert_true(td_wire_text_is(results_read.text, "go left"));
+    assert_true(td_wire_text_is(named[1].name, "grip"));
+    assert_int_equal(named[1].tensor.shape[0], 3);
+    assert_memory_equal(named[1].tensor.data, "\1\2\3", 3);
+}
+
+static void a_prefix_says_what_it_takes(void **state)
+{
+    (void)state;
+    answer_well();
+    result()->answers[0].rows = 0;
+    result()->answers[0].prefix_bytes = 12345;
+    assert_int_equal(read_as(TD_WORKER_PREFIX), TD_OK);
+    assert_int_equal(item_read.status, TD_OK);
+    assert_int_equal(item_read.prefix_bytes, 12345);
+    result()->answers[0].prefix_bytes = 0; // nothing takes nothing
+    assert_int_equal(read_as(TD_WORKER_PREFIX), TD_OK);
+    assert_int_equal(item_read.prefix_bytes, 1);
 }
 
 static void an_answer_is_copied(void **state)
@@ -360,6 +454,53 @@ static void says_why(void)
     memcpy(result()->answers[0].error, "\xc3\xa4, no", 7);
 }
 
+static void many_values(void)
+{
+    result()->answers[0].value_count = 33;
+}
+static void no_dtype(void)
+{
+    give_more();
+    result()->answers[0].values[1].dtype = TD_WIRE_BOOL + 1;
+}
+static void no_rank(void)
+{
+    give_more();
+    result()->answers[0].values[2].rank = 9;
+}
+static void text_of_two_sides(void)
+{
+    give_more();
+    result()->answers[0].values[1].rank = 2;
+}
+static void beyond_the_room(void)
+{
+    give_more();
+    result()->answers[0].values[2].shape[0] = 1024 - 128 + 1;
+}
+static void beyond_everything(void)
+{
+    give_more();
+    for (int i = 0; i < 8; i++)
+        result()->answers[0].values[2].shape[i] = UINT32_MAX;
+    result()->answers[0].values[2].rank = 8;
+}
+static void no_value_name(void)
+{
+    give_more();
+    memset(result()->answers[0].values[0].name, 0xff, 64);
+}
+static void twice(void)
+{
+    give_more();
+    memcpy(result()->answers[0].values[2].name, "force", 6);
+}
+static void not_utf8(void)
+{
+    give_more();
+    memset(results + plan.values + 64, 0xff, 7);
+}
+
 static void a_member_that_makes_no_sense_fails(void **state)
 {
     (void)state;
@@ -376,6 +517,20 @@ static void a_member_that_makes_no_sense_fails(void **state)
         {failed, TD_ERR_NOMEM, "the worker could not answer this"},
         {says_why, TD_ERR_NOMEM, "\xc3\xa4, no"},
         {no_status, TD_ERR_INTERNAL, "the worker could not answer this"},
+        {many_values, TD_ERR_FORMAT, "the worker gave 33 results, at most 32"},
+        {no_dtype, TD_ERR_FORMAT,
+         "the worker's result 1 is none, or too large"},
+        {no_rank, TD_ERR_FORMAT, "the worker's result 2 is none, or too large"},
+        {text_of_two_sides, TD_ERR_FORMAT,
+         "the worker's result 1 is none, or too large"},
+        {beyond_the_room, TD_ERR_FORMAT,
+         "the worker's result 2 is none, or too large"},
+        {beyond_everything, TD_ERR_FORMAT,
+         "the worker's result 2 is none, or too large"},
+        {no_value_name, TD_ERR_FORMAT,
+         "results: a name is not printable UTF-8"},
+        {twice, TD_ERR_FORMAT, "results: force: is there twice"},
+        {not_utf8, TD_ERR_FORMAT, "text: text is not valid UTF-8"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         answer_well();
@@ -384,6 +539,7 @@ static void a_member_that_makes_no_sense_fails(void **state)
         assert_int_equal(item_read.status, cases[i].err);
         assert_string_equal(info.text, cases[i].text);
         assert_int_equal(item_read.rows, 0);
+        assert_int_equal(results_read.count, 0);
     }
 }
 
@@ -404,10 +560,13 @@ int main(void)
         TEST(nothing_overlaps_and_all_is_aligned),
         TEST(what_no_machine_holds_is_refused),
         TEST(a_member_stands_where_its_item_says),
+        TEST(to_be_decoded_it_brings_only_what_may_change),
         TEST(members_stand_at_even_distances),
         TEST(a_jpeg_is_decoded_in_its_place),
         TEST(a_member_that_does_not_fit_leaves_nothing),
         TEST(an_answer_is_copied),
+        TEST(results_stand_one_after_another),
+        TEST(a_prefix_says_what_it_takes),
         TEST(an_answer_of_another_generation_is_none),
         TEST(a_member_that_makes_no_sense_fails),
         TEST(another_count_refuses_the_whole_batch),

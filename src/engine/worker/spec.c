@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/worker/spec.h"
 
+#include "engine/results.h"
 #include "wire/text.h"
 
 #include <stdio.h>
@@ -9,6 +10,7 @@
 #define MAX_SIDE 8192
 #define MAX_ROWS 4096
 #define DEFAULT_ROWS 50
+#define DEFAULT_VALUES_BYTES (1u << 20)
 
 void td_engine_worker_spec_text(const char *field, size_t size,
                                 char ret_text[TD_ENGINE_WORKER_TEXT_BYTES])
@@ -80,6 +82,9 @@ static td_err check_spec(const td_worker_spec *spec, td_errinfo *info)
         {"chunk_rows", spec->chunk_rows, MAX_ROWS},
         {"max_batch", spec->max_batch, TD_WORKER_MAX_BATCH},
         {"rtc", spec->rtc, 1},
+        {"values_bytes", spec->values_bytes, TD_ENGINE_RESULTS_MOST_BYTES},
+        {"prefix", spec->prefix, 1},
+        {"expects", spec->expects, 1},
     };
     for (size_t i = 0; i < TD_COUNT_OF(counts); i++)
         if (counts[i].got > counts[i].most)
@@ -223,7 +228,12 @@ td_err td_engine_worker_spec_agree(const td_worker_spec *manifest,
                         DEFAULT_ROWS, &spec.chunk_rows, info));
     TD_TRY(agree_number("max_batch", manifest->max_batch, worker->max_batch, 1,
                         &spec.max_batch, info));
+    TD_TRY(agree_number("results_bytes", manifest->values_bytes,
+                        worker->values_bytes, DEFAULT_VALUES_BYTES,
+                        &spec.values_bytes, info));
     spec.rtc = manifest->rtc | worker->rtc;
+    spec.prefix = worker->prefix;
+    spec.expects = worker->expects;
     spec.tolerance = manifest->tolerance > worker->tolerance
                          ? manifest->tolerance
                          : worker->tolerance;

@@ -15,8 +15,8 @@ TD_NODISCARD td_err td_engine_worker_spec_hear(const td_worker_hello *shared,
                                                td_errinfo *info);
 
 // What holds when both have spoken: what only one of them says, or what both
-// say alike; 50 rows and batches of 1 where neither says. MISMATCH naming both
-// sides, INVALID for channels that neither names.
+// say alike; 50 rows, batches of 1 and 1 MiB of results where neither says.
+// MISMATCH naming both sides, INVALID for channels that neither names.
 TD_NODISCARD td_err td_engine_worker_spec_agree(const td_worker_spec *manifest,
                                                 const td_worker_spec *worker,
                                                 td_worker_spec *ret_spec,

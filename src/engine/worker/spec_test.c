@@ -17,6 +17,7 @@ static td_worker_spec make_spec(void)
         .action_count = 2,
         .chunk_rows = 20,
         .max_batch = 4,
+        .values_bytes = 4096,
         .cameras = {{"front", 48, 64}},
         .states = {{"x", TD_WIRE_LINEAR}, {"y", TD_WIRE_LINEAR}},
         .actions = {{"a", TD_WIRE_LINEAR}, {"b", TD_WIRE_HOLD}},
@@ -76,6 +77,14 @@ static void many_rows(void)
 {
     hello.spec.chunk_rows = UINT32_MAX;
 }
+static void large_values(void)
+{
+    hello.spec.values_bytes = (32u << 20) + 1;
+}
+static void half_a_prefix(void)
+{
+    hello.spec.prefix = 2;
+}
 static void no_number(void)
 {
     hello.spec.tolerance = NAN;
@@ -110,7 +119,7 @@ static void what_no_hello_can_be_is_refused(void **state)
         const char *text;
     } cases[] = {
         {no_magic, TD_ERR_FORMAT, "the worker's hello is none"},
-        {newer, TD_ERR_VERSION, "the worker speaks version 2, this server 1"},
+        {newer, TD_ERR_VERSION, "the worker speaks version 3, this server 2"},
         {no_phase, TD_ERR_FORMAT, "the worker is in phase 4"},
         {many_cameras, TD_ERR_FORMAT,
          "the worker's camera_count is 17, at most 16"},
@@ -122,6 +131,9 @@ static void what_no_hello_can_be_is_refused(void **state)
          "the worker's max_batch is 65, at most 64"},
         {many_rows, TD_ERR_FORMAT,
          "the worker's chunk_rows is 4294967295, at most 4096"},
+        {large_values, TD_ERR_FORMAT,
+         "the worker's values_bytes is 33554433, at most 33554432"},
+        {half_a_prefix, TD_ERR_FORMAT, "the worker's prefix is 2, at most 1"},
         {no_number, TD_ERR_FORMAT,
          "the worker's tolerance is no number from 0 on"},
         {no_name, TD_ERR_FORMAT,
@@ -206,6 +218,11 @@ static void other_batch(td_worker_spec *s)
     s->max_batch = 8;
 }
 
+static void other_values(td_worker_spec *s)
+{
+    s->values_bytes = 8192;
+}
+
 static void a_difference_names_both_sides(void **state)
 {
     (void)state;
@@ -223,6 +240,8 @@ static void a_difference_names_both_sides(void **state)
         {other_states, "states: the manifest says 2, the worker 1"},
         {other_chunk, "chunk: the manifest says 20, the worker 50"},
         {other_batch, "max_batch: the manifest says 4, the worker 8"},
+        {other_values,
+         "results_bytes: the manifest says 4096, the worker 8192"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_worker_spec ours = make_spec(), theirs = make_spec(), agreed;
@@ -246,15 +265,26 @@ static void what_neither_says_is_missing(void **state)
                         "actions: neither the manifest nor the worker says it");
 }
 
-static void rows_and_batches_have_a_default(void **state)
+static void rows_batches_and_results_have_a_default(void **state)
 {
     (void)state;
     td_worker_spec ours = make_spec(), theirs = {0}, agreed;
-    ours.chunk_rows = ours.max_batch = 0;
+    ours.chunk_rows = ours.max_batch = ours.values_bytes = 0;
     assert_int_equal(
         td_engine_worker_spec_agree(&ours, &theirs, &agreed, &info), TD_OK);
     assert_int_equal(agreed.chunk_rows, 50);
     assert_int_equal(agreed.max_batch, 1);
+    assert_int_equal(agreed.values_bytes, 1 << 20);
+}
+
+static void only_the_worker_knows_whether_it_works_in_halves(void **state)
+{
+    (void)state;
+    td_worker_spec ours = make_spec(), theirs = make_spec(), agreed;
+    theirs.prefix = 1;
+    assert_int_equal(
+        td_engine_worker_spec_agree(&ours, &theirs, &agreed, &info), TD_OK);
+    assert_int_equal(agreed.prefix, 1);
 }
 
 int main(void)
@@ -267,7 +297,8 @@ int main(void)
         TEST(what_only_one_says_holds),
         TEST(a_difference_names_both_sides),
         TEST(what_neither_says_is_missing),
-        TEST(rows_and_batches_have_a_default),
+        TEST(rows_batches_and_results_have_a_default),
+        TEST(only_the_worker_knows_whether_it_works_in_halves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

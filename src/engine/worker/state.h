@@ -27,18 +27,28 @@ typedef enum td_engine_worker_slot_state {
     TD_ENGINE_WORKER_OVER, // for the supervisor to complete
 } td_engine_worker_slot_state;
 
+// A prefix that a process keeps for us, and dies with it.
+struct td_engine_prefix {
+    uint64_t number;
+    uint64_t life;          // whose
+    td_engine_prefix *next; // to be dropped
+};
+
 // A batch on its way. It runs in turns: those who are no suspects together,
 // then each suspect alone.
 typedef struct td_engine_worker_slot {
     td_engine_worker_slot_state state;
+    td_worker_operation operation;
+    uint64_t life;  // of the process that it is written for
     uint64_t order; // of submission
     td_engine_batch *batch;
     td_engine_done done;
     void *user;
     uint32_t turn, turns;
     uint32_t turn_of[TD_ENGINE_MAX_BATCH];
-    uint64_t hashes[TD_ENGINE_MAX_BATCH];  // of suspects
-    bool open[TD_ENGINE_MAX_BATCH];        // has no outcome yet
+    uint64_t hashes[TD_ENGINE_MAX_BATCH];        // of suspects
+    bool open[TD_ENGINE_MAX_BATCH];              // has no outcome yet
+    td_engine_prefix *made[TD_ENGINE_MAX_BATCH]; // until the worker has them
     uint32_t members[TD_ENGINE_MAX_BATCH]; // of the batch, that are in the ring
     uint32_t count;                        // of those
     uint64_t generation;
@@ -49,7 +59,8 @@ typedef struct td_engine_worker_slot {
 
 typedef struct td_engine_worker_self {
     td_engine engine;
-    char name[160]; // "worker pi0/v1"
+    td_engine_ops ops; // what this worker can do
+    char name[160];    // "worker pi0/v1"
     char **argv;
     char python_path[4096];
     td_engine_worker_command command;
@@ -58,6 +69,7 @@ typedef struct td_engine_worker_self {
     td_engine_spec spec;
     td_engine_worker_plan plan;
     td_engine_picture_reader *pictures; // the filler's
+    uint64_t prefixes;                  // the filler's: numbers given so far
     td_thread *supervisor, *filler;
     int wake_fd; // for the supervisor
     td_hist beyond_ns;
@@ -65,6 +77,7 @@ typedef struct td_engine_worker_self {
     _Atomic int pid;
     td_worker_hello hello; // the supervisor's copy
     bool told; // the supervisor's: everybody knows that this process is lost
+    uint32_t starved; // the supervisor's: batches in a row without memory
 
     pthread_mutex_t lock;             // guards everything below
     pthread_cond_t work;              // for the filler
@@ -74,6 +87,9 @@ typedef struct td_engine_worker_self {
     td_engine_worker_suspects suspects;
     td_engine_worker_slot slots[TD_WORKER_SLOTS];
     uint64_t submissions, generation;
+    uint64_t life;          // counts the processes
+    td_engine_prefix *drop; // of this life, and not yet handed to it
+    uint64_t dropped;       // handed to it
     bool filling;
     bool stopping;    // take nothing more, finish and stop
     bool filler_stop; // there will be nothing more to fill
@@ -86,8 +102,27 @@ typedef struct td_engine_worker_self {
 void td_engine_worker_supervise(void *user);
 void td_engine_worker_fill(void *user);
 
+// Whether all that the model sees is there: what only asks for an answer once
+// more says nothing.
+static inline bool td_engine_worker_is_whole(const td_engine_item *item)
+{
+    return item->obs && !item->obs->has_again;
+}
+
 // Wakes the supervisor. Any thread.
 void td_engine_worker_wake(const td_engine_worker_self *self);
+
+// A prefix that the process is about to make, for a batch of this life. Owned.
+// NULL: no memory. On the filler.
+td_engine_prefix *td_engine_worker_prefix_new(td_engine_worker_self *self,
+                                              uint64_t life);
+// The engine's drop().
+void td_engine_worker_prefix_drop(td_engine *engine, td_engine_prefix *prefix);
+// Another process: what the last one kept is gone. With the lock.
+void td_engine_worker_prefix_forget(td_engine_worker_self *self);
+// What is to be dropped, to the process, which is woken for it when it has
+// nothing else to do. With the lock.
+void td_engine_worker_prefix_remind(td_engine_worker_self *self);
 
 // What a process that starts has to say. On the supervisor. FORMAT, VERSION,
 // MISMATCH, INVALID, LIMIT, CLOSED: it is no use.

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 
 #define LOOK_NS (100 * TD_NS_PER_MS) // at least this often, at a batch too
 #define GRACE_NS (2 * TD_NS_PER_S)
+#define STARVED 3 // batches in a row for which it had no memory
 
 static int64_t now_ns(void)
 {
@@ -40,6 +42,8 @@ static void fail_open(const td_engine_worker_slot *slot, td_err err,
 // The slot is free before `done`, which may submit the next batch.
 static void complete(td_engine_worker_self *self, td_engine_worker_slot *slot)
 {
+    for (uint32_t i = 0; i < slot->batch->count; i++)
+        free(slot->made[i]); // of those that failed
     td_engine_done done = slot->done;
     void *user = slot->user;
     td_engine_batch *batch = slot->batch;
@@ -70,6 +74,7 @@ static void strike_locked(td_engine_worker_self *self)
     for (uint32_t i = 0; i < slot->count; i++) {
         if (known && i != member) continue;
         td_engine_item *item = slot->batch->items[slot->members[i]];
+        if (!td_engine_worker_is_whole(item)) continue;
         td_engine_worker_suspects_strike(
             &self->suspects, td_engine_worker_suspects_hash(item->obs));
     }
@@ -139,9 +144,11 @@ static void start(td_engine_worker_self *self)
                                                 &process, &info);
     pthread_mutex_lock(&self->lock);
     td_engine_worker_watch_started(&self->watch, now_ns());
+    td_engine_worker_prefix_forget(self);
     if (err == TD_OK) self->process = process;
     pthread_mutex_unlock(&self->lock);
     self->told = false;
+    self->starved = 0;
     if (err != TD_OK) {
         lose(self, err, info.text);
         return;
@@ -157,7 +164,8 @@ static bool is_over_locked(td_engine_worker_self *self,
 {
     for (uint32_t i = 0; i < slot->count; i++) {
         slot->open[slot->members[i]] = false;
-        if (slot->turn > 0) // it survived that one, alone
+        // It survived that one, alone; of two halves, the second.
+        if (slot->turn > 0 && slot->operation != TD_WORKER_PREFIX)
             td_engine_worker_suspects_clear(&self->suspects,
                                             slot->hashes[slot->members[i]]);
     }
@@ -171,17 +179,40 @@ static bool is_over_locked(td_engine_worker_self *self,
     return false;
 }
 
+static td_err read_turn(const td_engine_worker_self *self,
+                        td_engine_worker_slot *slot,
+                        const td_worker_result *result, int64_t *ret_service_ns)
+{
+    const td_engine_worker_reader reader = {&self->agreed, &self->plan,
+                                            slot->operation, result};
+    td_engine_item *items[TD_ENGINE_MAX_BATCH];
+    for (uint32_t i = 0; i < slot->count; i++)
+        items[i] = slot->batch->items[slot->members[i]];
+    TD_TRY(td_engine_worker_read(&reader, items, slot->count, ret_service_ns));
+    for (uint32_t i = 0; i < slot->count; i++)
+        if (slot->operation == TD_WORKER_PREFIX && items[i]->status == TD_OK)
+            items[i]->prefix = TD_TAKE(slot->made[slot->members[i]]);
+    return TD_OK;
+}
+
+// One that leaks does not get better by itself.
+static bool is_starved(td_engine_worker_self *self,
+                       const td_engine_worker_slot *slot)
+{
+    bool fed = false;
+    for (uint32_t i = 0; i < slot->count; i++)
+        fed |= slot->batch->items[slot->members[i]]->status != TD_ERR_NOMEM;
+    self->starved = fed ? 0 : self->starved + 1;
+    return self->starved >= STARVED;
+}
+
 static void take_answer(td_engine_worker_self *self,
                         td_engine_worker_slot *slot,
                         const td_worker_result *result)
 {
     int64_t seen_ns = now_ns();
     int64_t service_ns = 0;
-    td_engine_item *items[TD_ENGINE_MAX_BATCH];
-    for (uint32_t i = 0; i < slot->count; i++)
-        items[i] = slot->batch->items[slot->members[i]];
-    if (td_engine_worker_read(&self->agreed, &self->plan, result, items,
-                              slot->count, &service_ns) != TD_OK) {
+    if (read_turn(self, slot, result, &service_ns) != TD_OK) {
         give_up(self, TD_ERR_FORMAT, "answered with nonsense");
         return;
     }
@@ -190,11 +221,13 @@ static void take_answer(td_engine_worker_self *self,
     if (slot->found_idle)
         td_hist_record(&self->beyond_ns, passed_ns - service_ns);
     slot->batch->service_ns += service_ns;
+    bool starved = is_starved(self, slot);
     pthread_mutex_lock(&self->lock);
     td_engine_worker_watch_answered(&self->watch, seen_ns, service_ns);
     bool over = is_over_locked(self, slot);
     pthread_mutex_unlock(&self->lock);
     if (over) complete(self, slot);
+    if (starved) give_up(self, TD_ERR_NOMEM, "has run out of memory");
 }
 
 static bool runs(td_engine_worker_self *self, const td_engine_worker_slot *slot)
@@ -298,6 +331,7 @@ static int64_t decide(td_engine_worker_self *self)
     td_engine_worker_verdict verdict =
         td_engine_worker_watch_look(&self->watch, now_ns(), beat, &until_ns);
     if (free_memory) td_engine_worker_process_release(&self->process);
+    td_engine_worker_prefix_remind(self);
     bool may_start = !self->process.hello && !self->stopping;
     pthread_mutex_unlock(&self->lock);
     switch (verdict) {

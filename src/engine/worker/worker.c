@@ -37,6 +37,7 @@ static void close_worker(td_engine *engine)
     stop_threads(self);
     if (self->wake_fd >= 0) (void)close(self->wake_fd);
     if (self->pictures) td_engine_picture_reader_free(self->pictures);
+    td_engine_worker_prefix_forget(self);
     for (size_t i = 0; self->argv && self->argv[i]; i++)
         free(self->argv[i]);
     free(self->argv);
@@ -133,7 +134,8 @@ static td_engine_worker_self *self_new(void)
 {
     td_engine_worker_self *self = calloc(1, sizeof *self);
     if (!self) return NULL;
-    self->engine.ops = &td_engine_worker;
+    self->ops = td_engine_worker;
+    self->engine.ops = &self->ops;
     self->process = TD_ENGINE_WORKER_NO_PROCESS;
     self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     self->health = TD_ENGINE_WARMING;
@@ -166,6 +168,8 @@ static td_err wait_for_first_start(td_engine_worker_self *self,
     return err;
 }
 
+static void offer_more(td_engine_worker_self *self);
+
 static td_err open_worker(const td_engine_config *config,
                           td_engine **ret_engine, td_errinfo *info)
 {
@@ -181,6 +185,7 @@ static td_err open_worker(const td_engine_config *config,
                                 td_clock_now_ns(&td_clock_monotonic));
     TD_TRY(start_threads(self, info));
     TD_TRY(wait_for_first_start(self, info));
+    offer_more(self);
     *ret_engine = &TD_TAKE(self)->engine;
     return TD_OK;
 }
@@ -190,7 +195,8 @@ static const td_engine_spec *spec_worker(const td_engine *engine)
     return &((const td_engine_worker_self *)engine)->spec;
 }
 
-static td_err take_locked(td_engine_worker_self *self, td_engine_batch *batch,
+static td_err take_locked(td_engine_worker_self *self,
+                          td_worker_operation operation, td_engine_batch *batch,
                           td_engine_done done, void *user)
 {
     if (self->stopping || self->watch.phase != TD_ENGINE_WORKER_UP)
@@ -199,28 +205,72 @@ static td_err take_locked(td_engine_worker_self *self, td_engine_batch *batch,
     while (slot->state != TD_ENGINE_WORKER_FREE)
         if (++slot == self->slots + TD_WORKER_SLOTS) return TD_ERR_BUSY;
     slot->state = TD_ENGINE_WORKER_WAITING;
+    slot->operation = operation;
     slot->order = ++self->submissions;
     slot->batch = batch;
     slot->done = done;
     slot->user = user;
     slot->turn = 0;
     batch->service_ns = 0;
-    for (uint32_t i = 0; i < batch->count; i++)
+    for (uint32_t i = 0; i < batch->count; i++) {
         slot->open[i] = true;
+        slot->made[i] = NULL;
+    }
     return TD_OK;
 }
 
-static td_err submit_worker(td_engine *engine, td_engine_batch *batch,
-                            td_engine_done done, void *user)
+static td_err take(td_engine *engine, td_worker_operation operation,
+                   td_engine_batch *batch, td_engine_done done, void *user)
 {
     td_engine_worker_self *self = (td_engine_worker_self *)engine;
     if (batch->count == 0 || batch->count > self->spec.max_batch)
         return TD_ERR_INVALID;
     pthread_mutex_lock(&self->lock);
-    td_err err = take_locked(self, batch, done, user);
+    td_err err = take_locked(self, operation, batch, done, user);
     if (err == TD_OK) pthread_cond_signal(&self->work);
     pthread_mutex_unlock(&self->lock);
     return err;
+}
+
+static td_err submit_worker(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    return take(engine, TD_WORKER_WHOLE, batch, done, user);
+}
+
+static td_err prefix_worker(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    return take(engine, TD_WORKER_PREFIX, batch, done, user);
+}
+
+static td_err decode_worker(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    return take(engine, TD_WORKER_DECODE, batch, done, user);
+}
+
+// A batch that is there already says so by itself.
+static void warm_worker(td_engine *engine)
+{
+    td_engine_worker_self *self = (td_engine_worker_self *)engine;
+    pthread_mutex_lock(&self->lock);
+    if (self->watch.phase == TD_ENGINE_WORKER_UP && self->watch.running == 0) {
+        self->process.offer->expected++;
+        td_engine_worker_process_ring(&self->process);
+    }
+    pthread_mutex_unlock(&self->lock);
+}
+
+// What not every worker can.
+static void offer_more(td_engine_worker_self *self)
+{
+    if (self->agreed.prefix) {
+        self->ops.prefix = prefix_worker;
+        self->ops.decode = decode_worker;
+        self->ops.drop = td_engine_worker_prefix_drop;
+    }
+    if (self->agreed.expects) self->ops.warm = warm_worker;
 }
 
 static td_engine_health health_worker(const td_engine *engine)

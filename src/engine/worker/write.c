@@ -5,11 +5,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#define ALIGN 64
-
 void td_engine_worker_write_begin(td_engine_worker_writer *writer,
+                                  td_worker_operation operation,
                                   uint8_t *requests)
 {
+    writer->operation = operation;
     writer->slot = requests;
     writer->used = writer->plan->extra;
     writer->count = 0;
@@ -78,7 +78,7 @@ static td_err write_bytes(td_engine_worker_writer *writer, const void *data,
                        size, (unsigned long long)room);
     *ret_offset = writer->used;
     if (size > 0) memcpy(writer->slot + writer->used, data, size);
-    uint64_t taken = ((uint64_t)size + ALIGN - 1) / ALIGN * ALIGN;
+    uint64_t taken = td_engine_worker_round_up(size, TD_ENGINE_WORKER_ALIGN);
     writer->used += taken < room ? taken : room;
     return TD_OK;
 }
@@ -103,6 +103,25 @@ static td_err write_tensor(td_engine_worker_writer *writer,
                        info);
 }
 
+// What a prefix is made of.
+static td_err write_inputs(td_engine_worker_writer *writer,
+                           const td_wire_obs *obs, td_worker_item *ret_item,
+                           td_errinfo *info)
+{
+    if (writer->spec->state_count > 0)
+        TD_TRY(write_state(writer, &obs->state, &ret_item->state, info));
+    for (uint32_t i = 0; i < writer->spec->camera_count; i++)
+        TD_TRY(write_image(writer, obs, i, &ret_item->images[i], info));
+    for (uint32_t i = 0; i < obs->tensor_count; i++) {
+        td_worker_named *named = &ret_item->tensors[i];
+        TD_TRY(write_text(writer, obs->tensors[i].name, &named->name, info));
+        TD_TRY(write_tensor(writer, &obs->tensors[i].tensor, &named->tensor,
+                            info));
+    }
+    ret_item->tensor_count = obs->tensor_count;
+    return TD_OK;
+}
+
 static td_err write_rest(td_engine_worker_writer *writer,
                          const td_wire_obs *obs, td_worker_item *ret_item,
                          td_errinfo *info)
@@ -112,52 +131,46 @@ static td_err write_rest(td_engine_worker_writer *writer,
     if (obs->has_rtc)
         TD_TRY(write_tensor(writer, &obs->rtc_prefix, &ret_item->rtc_prefix,
                             info));
-    for (uint32_t i = 0; i < obs->tensor_count; i++) {
-        td_worker_named *named = &ret_item->tensors[i];
-        TD_TRY(write_text(writer, obs->tensors[i].name, &named->name, info));
-        TD_TRY(write_tensor(writer, &obs->tensors[i].tensor, &named->tensor,
-                            info));
-    }
     for (uint32_t i = 0; i < obs->metadata_count; i++) {
         td_worker_pair *pair = &ret_item->metadata[i];
         TD_TRY(write_text(writer, obs->metadata[i].name, &pair->name, info));
         TD_TRY(write_text(writer, obs->metadata[i].text, &pair->text, info));
     }
-    ret_item->tensor_count = obs->tensor_count;
     ret_item->metadata_count = obs->metadata_count;
     return TD_OK;
 }
 
 static td_err write_item(td_engine_worker_writer *writer,
-                         const td_engine_item *item, td_worker_item *ret_item,
-                         td_errinfo *info)
+                         const td_engine_item *item, uint64_t prefix,
+                         td_worker_item *ret_item, td_errinfo *info)
 {
-    const td_wire_obs *obs = item->obs;
+    static const td_wire_obs nothing;
+    const td_wire_obs *obs = item->obs ? item->obs : &nothing;
     *ret_item = (td_worker_item){
         .seed = item->seed,
         .cursor = obs->cursor,
         .boot = obs->ident.boot,
         .episode = obs->ident.episode,
         .seq = obs->ident.seq,
+        .prefix = prefix,
         .rtc_base_chunk = obs->rtc_base_chunk,
         .rtc_delay_steps = obs->rtc_delay_steps,
         .has_rtc = obs->has_rtc,
     };
-    if (writer->spec->state_count > 0)
-        TD_TRY(write_state(writer, &obs->state, &ret_item->state, info));
-    for (uint32_t i = 0; i < writer->spec->camera_count; i++)
-        TD_TRY(write_image(writer, obs, i, &ret_item->images[i], info));
+    if (writer->operation != TD_WORKER_DECODE)
+        TD_TRY(write_inputs(writer, obs, ret_item, info));
     return write_rest(writer, obs, ret_item, info);
 }
 
 td_err td_engine_worker_write_member(td_engine_worker_writer *writer,
                                      const td_engine_item *item,
-                                     td_errinfo *info)
+                                     uint64_t prefix, td_errinfo *info)
 {
     void *slot = writer->slot;
     td_worker_batch *batch = slot;
     uint64_t used = writer->used;
-    td_err err = write_item(writer, item, &batch->items[writer->count], info);
+    td_err err =
+        write_item(writer, item, prefix, &batch->items[writer->count], info);
     if (err == TD_OK)
         writer->count++;
     else
@@ -171,5 +184,6 @@ void td_engine_worker_write_end(const td_engine_worker_writer *writer,
     void *slot = writer->slot;
     td_worker_batch *batch = slot;
     batch->count = writer->count;
+    batch->operation = writer->operation;
     __atomic_store_n(&batch->generation, generation, __ATOMIC_RELEASE);
 }
