@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/answer.h"
 
+#include <string.h>
+
 void td_server_answer_error(const char *server, const td_wire_ident *ident,
                             td_err code, const char *text,
                             td_wire_action *ret_action)
@@ -26,6 +28,7 @@ void td_server_answer(const char *server, const td_engine_item *item,
                                ret_action);
         return;
     }
+    const td_engine_results *results = item->results;
     *ret_action = (td_wire_action){
         .ident = item->obs->ident,
         .kind = TD_WIRE_CHUNK,
@@ -42,4 +45,9 @@ void td_server_answer(const char *server, const td_engine_item *item,
                 .size = (size_t)item->rows * channels * sizeof(float),
             },
     };
+    if (!results) return;
+    ret_action->text = results->text;
+    ret_action->result_count = results->count;
+    memcpy(ret_action->results, results->named,
+           results->count * sizeof *results->named);
 }

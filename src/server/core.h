@@ -54,7 +54,10 @@ const char *td_server_outcome_name(td_server_outcome outcome);
     X(misaligned, "misaligned", "observations of values too far apart")        \
     X(kept_chunk_hits, "kept_chunk_hits", "missed answers sent once more")     \
     X(prefix_hits, "prefix_hits", "missed answers made from a kept prefix")    \
-    X(again_misses, "again_misses", "missed answers of which nothing is kept")
+    X(again_misses, "again_misses", "missed answers of which nothing is kept") \
+    X(prefix_lost, "prefix_lost",                                              \
+      "prefixes that the engine did not have any "                             \
+      "more when they were needed")
 
 // What a client is allowed: it may claim less than its share, and no more.
 typedef struct td_server_client {
@@ -231,6 +234,11 @@ td_engine_prefix *td_server_core_keep_prefix(td_server_core *core,
 
 // The engine has lost them: takes one prefix out, to be dropped. NULL: none.
 td_engine_prefix *td_server_core_forget(td_server_core *core);
+
+// The engine did not have a prefix of the client's: the one in use, or one that
+// was not kept yet.
+void td_server_core_lost_prefix(td_server_core *core, uint32_t number,
+                                bool in_use);
 
 // The client's prefix is no longer in use. Returns it if it must be dropped.
 td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,

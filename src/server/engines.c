@@ -80,6 +80,7 @@ static void fill_worker_spec(const td_config_engine *engine,
     spec->max_batch = (uint32_t)engine->max_batch;
     spec->rtc = engine->rtc;
     spec->tolerance = (float)engine->tolerance;
+    spec->values_bytes = (uint32_t)engine->results_kb << 10;
 }
 
 static int64_t ns_of_s(double s)

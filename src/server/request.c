@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Requests: a pool for each server, and the line of those that ended without an
 // answer, of which the loop tells their robots.
+#include "engine/results.h"
 #include "server/answer.h"
 #include "server/shell.h"
 
@@ -26,11 +27,21 @@ td_server_request *td_server_request_new(td_server *server)
     pthread_mutex_unlock(&server->device->lock);
     size_t cells =
         (size_t)server->spec->chunk_rows * server->spec->action_count;
-    if (!request) request = malloc(sizeof *request + cells * sizeof(float));
-    if (!request) return NULL;
+    if (!request) {
+        request = malloc(sizeof *request + cells * sizeof(float));
+        if (!request) return NULL;
+        request->results = (td_engine_results){0};
+    }
     request->msg = NULL;
     request->prefix = NULL;
+    request->whole = false;
     return request;
+}
+
+void td_server_request_free(td_server_request *request)
+{
+    td_engine_results_done(&request->results);
+    free(request);
 }
 
 void td_server_request_release_locked(td_server *server,

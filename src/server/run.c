@@ -6,8 +6,10 @@
 // A batch that fails as a whole does not say whose fault it is: each of its
 // members runs once more, alone, before anything else does.
 //
-// Where prefixes are kept a batch runs in two halves, prefix and decode.
+// Where prefixes are kept a batch runs in two halves, prefix and decode; a
+// member whose prefix is lost in between runs once more, whole.
 #include "base/log.h"
+#include "engine/results.h"
 #include "server/answer.h"
 #include "server/shell.h"
 
@@ -22,6 +24,7 @@ static void prepare(td_server *server, td_server_request *request,
     const td_wire_ident *ident = &request->obs.ident;
     request->started_ns = now_ns;
     request->why.text[0] = 0;
+    td_engine_results_clear(&request->results);
     td_server_stats_record(server->stats, TD_SERVER_SPREAD_WAIT,
                            request->peer->number, now_ns,
                            (now_ns - request->arrived_ns) / TD_NS_PER_US);
@@ -32,6 +35,7 @@ static void prepare(td_server *server, td_server_request *request,
         .actions = request->actions,
         .status = TD_ERR_INTERNAL,
         .info = &request->why,
+        .results = &request->results,
     };
 }
 
@@ -58,8 +62,8 @@ static void add(td_server_run *run, td_server_request *request)
     td_server *server = run->server;
     prepare(server, request, run->started_ns);
     run->batch.items[run->batch.count++] = &request->item;
-    run->part = td_server_core_keeps_prefixes(server->core) ? TD_ENGINE_PREFIX
-                                                            : TD_ENGINE_WHOLE;
+    bool halves = td_server_core_keeps_prefixes(server->core);
+    run->part = halves && !request->whole ? TD_ENGINE_PREFIX : TD_ENGINE_WHOLE;
     if (request->prefix) run->part = TD_ENGINE_DECODE;
 }
 
@@ -268,6 +272,40 @@ static bool failed_together(const td_server_run *run)
            td_engine_health_of(run->server->engine) == TD_ENGINE_READY;
 }
 
+static void run_alone_locked(td_server_run *run, td_server_request *request)
+{
+    td_server *server = run->server;
+    discard_prefix(server, request);
+    count_retry(request);
+    td_server_request_line_up(&server->device->alone, request);
+    run->moved++;
+}
+
+// A prefix that the engine has lost: its observation runs again, whole. One
+// that only asked for the answer once more has none, and fails.
+static void rerun_lost(td_server_run *run)
+{
+    td_engine_batch *batch = &run->batch;
+    uint32_t left = 0;
+    if (run->part != TD_ENGINE_DECODE || count_good(batch) == batch->count)
+        return;
+    pthread_mutex_lock(&run->server->device->lock);
+    for (uint32_t i = 0; i < batch->count; i++) {
+        td_server_request *request = request_of(batch->items[i]);
+        bool lost = request->item.status == TD_ERR_NOTFOUND;
+        request->whole = lost && !request->prefix;
+        if (lost)
+            td_server_core_lost_prefix(run->server->core, request->peer->number,
+                                       request->prefix != NULL);
+        if (request->whole)
+            run_alone_locked(run, request);
+        else
+            batch->items[left++] = batch->items[i];
+    }
+    batch->count = left;
+    pthread_mutex_unlock(&run->server->device->lock);
+}
+
 static void split(td_server_run *run)
 {
     td_server *server = run->server;
@@ -276,11 +314,8 @@ static void split(td_server_run *run)
                 server->id, run->batch.count);
     pthread_mutex_lock(&server->device->lock);
     for (uint32_t i = 0; i < run->batch.count; i++) {
-        td_server_request *request = request_of(run->batch.items[i]);
-        discard_prefix(server, request);
         td_server_core_rerun(server->core);
-        count_retry(request);
-        td_server_request_line_up(&server->device->alone, request);
+        run_alone_locked(run, request_of(run->batch.items[i]));
     }
     pthread_mutex_unlock(&server->device->lock);
 }
@@ -304,7 +339,7 @@ static td_server_run *end(td_server_run *run, bool was_split)
     td_server_telemetry_count(server, TD_SERVER_COUNT_BATCHES);
     td_server_turns_end(device->turns, now(), server->model, run->number,
                         run->members, whole_ns(run, was_split));
-    if (!was_split) server->busy -= run->members;
+    server->busy -= run->members - run->moved;
     run->next = server->free_runs;
     server->free_runs = run;
     td_server_health_give_up_locked(server);
@@ -348,6 +383,7 @@ static void answer_all(td_server_run *run)
 static void on_done(void *user, td_engine_batch *batch)
 {
     td_server_run *run = user;
+    rerun_lost(run);
     bool splits = failed_together(run);
     if (splits)
         split(run);

@@ -200,7 +200,7 @@ static void free_requests(td_server_request *request)
 {
     while (request) {
         td_server_request *next = request->next;
-        free(request);
+        td_server_request_free(request);
         request = next;
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept for whom, and for how long: answers that were missed.
+#include "engine/results.h"
 #include "server/server_fixture.h"
 
 #include <stdatomic.h>
@@ -93,13 +94,58 @@ static void a_missed_chunk_is_gone_with_its_episode(void **state)
     assert_int_equal(world_counts(w).again_misses, 1);
 }
 
-// The synthetic engine, which says that it can do real-time chunking, and
-// counts the halves that it runs.
+static void assert_has_the_results(const td_wire_action *answer)
+{
+    assert_int_equal(answer->error_code.size, 0);
+    assert_true(td_wire_text_is(answer->text, "go left"));
+    assert_int_equal(answer->result_count, 1);
+    assert_true(td_wire_text_is(answer->results[0].name, "value"));
+    assert_memory_equal(answer->results[0].tensor.data, ((double[]){0.5}), 8);
+}
+
+static void what_a_model_gives_beside_actions_is_sent_and_kept(void **state)
+{
+    world *w = *state;
+    const td_wire_tensor value = {.dtype = TD_WIRE_F64,
+                                  .rank = 1,
+                                  .shape = {1},
+                                  .data = (double[]){0.5},
+                                  .size = 8};
+    world_open_gated(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    world_until(w, is_running_one);
+    td_engine_results *results = atomic_load(&w->gate.batch)->items[0]->results;
+    assert_int_equal(results->count, 0);
+    assert_int_equal(
+        td_engine_results_add(results, td_wire_text_of("value"), &value, NULL),
+        TD_OK);
+    assert_int_equal(
+        td_engine_results_set_text(results, td_wire_text_of("go left"), NULL),
+        TD_OK);
+    gate_finish(&w->gate, TD_OK);
+    assert_has_the_results(client_hear(c));
+    world_until(w, is_idle);
+    td_wire_obs obs = asking(c, 2, 1);
+    client_send(c, &obs);
+    assert_has_the_results(client_hear(c));
+    client_send_seq(c, 3); // the place of none is empty again
+    world_until(w, is_running_one);
+    gate_finish(&w->gate, TD_OK);
+    assert_int_equal(client_hear(c)->result_count, 0);
+    assert_int_equal(c->answer.text.size, 0);
+}
+
+// The synthetic engine, which says that it can do real-time chunking, counts
+// the halves that it runs, and may lose what it keeps.
 typedef struct halves {
     td_engine base;
     td_engine *inner;
     td_engine_spec spec;
     _Atomic uint32_t wholes, prefixes, decodes, drops;
+    _Atomic bool loses; // before the next decode
+    td_engine_done done;
+    void *user;
 } halves;
 
 static const td_engine_spec *halves_spec(const td_engine *engine)
@@ -123,11 +169,24 @@ static td_err halves_prefix(td_engine *engine, td_engine_batch *batch,
     return h->inner->ops->prefix(h->inner, batch, done, user);
 }
 
+static void lose(void *user, td_engine_batch *batch)
+{
+    halves *h = user;
+    for (uint32_t i = 0; i < batch->count; i++)
+        batch->items[i]->status = TD_ERR_NOTFOUND;
+    h->done(h->user, batch);
+}
+
 static td_err halves_decode(td_engine *engine, td_engine_batch *batch,
                             td_engine_done done, void *user)
 {
     halves *h = (halves *)engine;
     atomic_fetch_add(&h->decodes, 1);
+    if (atomic_exchange(&h->loses, false)) {
+        h->done = done;
+        h->user = user;
+        return h->inner->ops->decode(h->inner, batch, lose, h);
+    }
     return h->inner->ops->decode(h->inner, batch, done, user);
 }
 
@@ -158,6 +217,20 @@ static halves *open_halves(world *w)
     return &h;
 }
 
+// What the missed chunk continues has changed: it has to be made anew.
+static void ask_anew(client *c, uint64_t seq, uint64_t missed)
+{
+    const float promised[ACTIONS] = {0};
+    td_wire_obs obs = asking(c, seq, missed);
+    obs.has_rtc = true;
+    obs.rtc_prefix = (td_wire_tensor){.dtype = TD_WIRE_F32,
+                                      .rank = 2,
+                                      .shape = {1, ACTIONS},
+                                      .data = promised,
+                                      .size = sizeof promised};
+    client_send(c, &obs);
+}
+
 static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
 {
     world *w = *state;
@@ -167,15 +240,7 @@ static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
     client_send_seq(c, 1);
     assert_is_the_models_answer(c, 1);
     world_until(w, is_idle);
-    const float promised[ACTIONS] = {0};
-    td_wire_obs obs = asking(c, 2, 1);
-    obs.has_rtc = true; // what it continues has changed
-    obs.rtc_prefix = (td_wire_tensor){.dtype = TD_WIRE_F32,
-                                      .rank = 2,
-                                      .shape = {1, ACTIONS},
-                                      .data = promised,
-                                      .size = sizeof promised};
-    client_send(c, &obs);
+    ask_anew(c, 2, 1);
     assert_is_the_models_answer(c, 1);
     world_until(w, is_idle);
     td_server_counts counts = world_counts(w);
@@ -191,6 +256,49 @@ static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
     assert_int_equal(atomic_load(&h->decodes), 3);
     world_close(w);
     assert_int_equal(atomic_load(&h->drops), 2); // each once
+}
+
+static void an_observation_whose_prefix_is_lost_runs_whole(void **state)
+{
+    world *w = *state;
+    w->config.model.prefix_bytes = 1 << 20;
+    halves *h = open_halves(w);
+    client *c = attached(w, "arm-0");
+    atomic_store(&h->loses, true);
+    client_send_seq(c, 1);
+    assert_is_the_models_answer(c, 1);
+    world_until(w, is_idle);
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.prefix_lost, 1);
+    assert_int_equal(counts.outcomes[TD_SERVER_ANSWERED], 1);
+    assert_int_equal(atomic_load(&h->wholes), 1);
+    assert_int_equal(atomic_load(&h->drops), 1);
+    client_send_seq(c, 2); // and the next in halves
+    assert_is_the_models_answer(c, 2);
+    assert_int_equal(atomic_load(&h->wholes), 1);
+}
+
+static void who_asks_for_what_is_lost_is_told_and_it_is_forgotten(void **state)
+{
+    world *w = *state;
+    w->config.model.prefix_bytes = 1 << 20;
+    halves *h = open_halves(w);
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    assert_is_the_models_answer(c, 1);
+    world_until(w, is_idle);
+    atomic_store(&h->loses, true);
+    ask_anew(c, 2, 1);
+    assert_true(td_wire_text_is(client_hear(c)->error_code, "NOTFOUND"));
+    world_until(w, is_idle);
+    assert_int_equal(atomic_load(&h->drops), 1);
+    ask_anew(c, 3, 1);
+    assert_true(td_wire_text_is(client_hear(c)->error_code, "NOTFOUND"));
+    td_server_counts counts = world_counts(w);
+    assert_int_equal(counts.prefix_lost, 1);
+    assert_int_equal(counts.prefix_hits, 1);
+    assert_int_equal(counts.again_misses, 1);
+    assert_int_equal(counts.prefixes.present, 0);
 }
 
 static bool one_waits(world *w)
@@ -221,7 +329,10 @@ int main(void)
         WORLD_TEST(who_is_no_longer_allowed_is_let_go),
         WORLD_TEST(a_missed_chunk_is_sent_again),
         WORLD_TEST(a_missed_chunk_is_gone_with_its_episode),
+        WORLD_TEST(what_a_model_gives_beside_actions_is_sent_and_kept),
         WORLD_TEST(a_kept_prefix_is_decoded_without_being_made_again),
+        WORLD_TEST(an_observation_whose_prefix_is_lost_runs_whole),
+        WORLD_TEST(who_asks_for_what_is_lost_is_told_and_it_is_forgotten),
         WORLD_TEST(without_precompute_nothing_runs_until_asked),
     };
     return cmocka_run_group_tests_name("server/server_keep", tests, NULL, NULL);

@@ -31,12 +31,14 @@ struct td_server_request {
     td_wire_obs obs;
     td_engine_item item;
     td_errinfo why; // it failed
+    td_engine_results results;
     struct td_server_peer *peer;
     size_t size; // bytes, as it came
     int64_t arrived_ns;
     int64_t started_ns;
     uint64_t chunk_id;        // of its answer
     td_engine_prefix *prefix; // kept, in use; NULL: none
+    bool whole;               // in one: its prefix was lost
     td_server_request *next;  // free, to be told of, or to run alone
     float actions[];          // [chunk_rows x action_count]
 };
@@ -47,6 +49,7 @@ typedef struct td_server_run {
     uint32_t number;  // the turns'
     bool alone;       // a member of a batch that failed
     uint32_t members; // at its start; the batch has those that have not failed
+    uint32_t moved;   // of those, to run again alone
     td_engine_part part;
     int64_t started_ns;
     int64_t prefix_ns; // what the first half took
@@ -226,6 +229,8 @@ void td_server_health_look(td_server *server);
 
 // NULL: no memory. Any thread.
 td_server_request *td_server_request_new(td_server *server);
+// One that nothing looks into any more.
+void td_server_request_free(td_server_request *request);
 void td_server_request_line_up(td_server_line *line,
                                td_server_request *request);
 // No longer in use of a kept prefix.

@@ -161,6 +161,14 @@ td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
     return td_sched_prefixes_release(core->prefixes, number, now_ns);
 }
 
+// One in use comes out when it is released.
+void td_server_core_lost_prefix(td_server_core *core, uint32_t number,
+                                bool in_use)
+{
+    core->counts.prefix_lost++;
+    if (in_use) (void)td_sched_prefixes_reset(core->prefixes, number);
+}
+
 td_engine_prefix *td_server_core_forget(td_server_core *core)
 {
     td_engine_prefix *prefix = NULL;
