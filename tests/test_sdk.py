@@ -85,9 +85,7 @@ def test_server_that_is_killed_is_told_and_its_successor_found(house, ask, begin
     program.wait_line(" lost: IO: its server is gone")
     blind(house, name="second")
     before = len(program.lines("answered"))
-    wait_until(
-        lambda: len(program.lines("answered")) > before + 100, "no more answers"
-    )
+    wait_until(lambda: len(program.lines("answered")) > before + 100, "no more answers")
 
 
 def test_missing_setting_is_named(house, ask, begin):
@@ -110,7 +108,10 @@ def test_cpp_header_in_all_its_parts(house, sdk, begin):
         "tests/api/ask.cpp", "-std=c++17", "-pedantic", compiler="g++", name="ask_cpp"
     )
     content = robot_file(
-        house.endpoint, "robot-1", house.folder, robot={"kind": "callback", "cameras": {}}
+        house.endpoint,
+        "robot-1",
+        house.folder,
+        robot={"kind": "callback", "cameras": {}},
     )
     done = begin(program, house.write("own.yaml", content))
     assert done.ended() == 0, done.text()
@@ -136,7 +137,7 @@ def cargo(folder, sdk, *args, env):
 
 def test_rust_crate_in_all_its_parts(house, sdk):
     blind(house)
-    done = cargo(ROOT / "sdk/rust", sdk, "test", env=variables(house))
+    done = cargo(ROOT / "clients/rust", sdk, "test", env=variables(house))
     assert done.returncode == 0, done.stdout + done.stderr
     assert "test futures_run_on_any_executor ... ok" in done.stdout
 
@@ -165,10 +166,10 @@ def test_documented_example_runs(house, sdk, begin, language, compiler, options)
 
 
 def test_documented_example_runs_in_rust(house, sdk):
-    example = ROOT / "sdk/rust/examples/ask.rs"
+    example = ROOT / "clients/rust/examples/ask.rs"
     assert example.read_text().split("\n", 1)[1] == block("rust")
     serve_pi0(house)
     args = ["run", "-q", "--example", "ask"]
-    done = cargo(ROOT / "sdk/rust", sdk, *args, env=variables(house))
+    done = cargo(ROOT / "clients/rust", sdk, *args, env=variables(house))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "20 actions\n"
