@@ -17,6 +17,9 @@ static void show(const td_model_result *result)
                result->server, (double)result->round_trip_us / 1000);
     else
         printf(": %s: %s", td_err_name(result->error), result->error_text);
+    for (uint32_t i = 0; i < result->result_count; i++)
+        printf(", %s of %zu bytes", result->results[i].name,
+               result->results[i].bytes);
     for (uint32_t i = 0; i < result->superseded_count; i++)
         printf(", instead of %llu", (unsigned long long)result->superseded[i]);
     puts("");

@@ -3,11 +3,13 @@
 real server."""
 
 import os
+import pathlib
 import re
 import subprocess
+import sys
 
 import pytest
-from scene import ROUTE, robot_file
+from scene import JOINTS, ROUTE, ROWS, manifest, robot_file
 from sdk import Program
 from tendon_process import PATIENCE_S, ROOT, wait_until
 
@@ -102,6 +104,36 @@ def test_url_is_an_endpoint_too(house, ask, begin):
     assert "1 answered" in program.text()
 
 
+def test_named_results_reach_the_program(house, ask, begin, monkeypatch):
+    own = pathlib.Path(sys.executable).parent  # its python3 has numpy
+    monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
+    house.write("policy.py", (ROOT / "tests/worker/policy.py").read_text())
+    content = manifest(house.endpoint)
+    content["server"][0]["engine"] = {
+        "kind": "worker",
+        "python": "policy.py:infer_more",
+        "actions": JOINTS,
+        "cameras": {},
+        "chunk": ROWS,
+    }
+    server = house.start("worker", "serve", house.write("worker.yaml", content))
+    server.wait_line("serve: ready")
+    program = begin(ask, 1, *STATE)
+    assert program.ended() == 0, program.text()
+    assert "1 answered: 20 actions" in program.text()
+    assert ", value of 8 bytes" in program.text()
+    assert ", plan of 16 bytes" in program.text()
+
+
+def test_large_answer_in_pieces_is_joined(house, ask, begin):
+    joints = {f"joint{i}": {} for i in range(200)}
+    engine = {"actions": joints, "cameras": {}, "chunk": 1000}
+    house.serve(engine=engine, shared_memory=False)
+    program = begin(ask, 3, *["0"] * 200)
+    assert program.ended() == 0, program.text()
+    assert len(program.lines("answered: 1000 actions")) == 3, program.text()
+
+
 def test_cpp_header_in_all_its_parts(house, sdk, begin):
     blind(house)
     program = sdk.compile(
@@ -163,6 +195,19 @@ def test_documented_example_runs(house, sdk, begin, language, compiler, options)
     done = begin(program)
     assert done.ended() == 0, done.text()
     assert "20 actions" in done.text()
+
+
+def test_documented_example_runs_in_python(house, sdk):
+    serve_pi0(house)
+    given = {"PYTHONPATH": str(ROOT / "python"), "TENDON_BUILD": str(sdk.libs)}
+    done = subprocess.run(
+        [sys.executable, house.write("documented.py", block("python"))],
+        env=os.environ | variables(house) | given,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "20 actions\n"
 
 
 def test_documented_example_runs_in_rust(house, sdk):
