@@ -18,16 +18,12 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
-static void prepare(td_server *server, td_server_request *request,
-                    int64_t now_ns)
+static void prepare(td_server_request *request, int64_t now_ns)
 {
     const td_wire_ident *ident = &request->obs.ident;
     request->started_ns = now_ns;
     request->why.text[0] = 0;
     td_engine_results_clear(&request->results);
-    td_server_stats_record(server->stats, TD_SERVER_SPREAD_WAIT,
-                           request->peer->number, now_ns,
-                           (now_ns - request->arrived_ns) / TD_NS_PER_US);
     request->item = (td_engine_item){
         .obs = &request->obs,
         .seed = td_engine_seed(request->obs.client, ident->episode, ident->seq),
@@ -60,22 +56,11 @@ static td_server_run *take_run(td_server *server, uint32_t number,
 static void add(td_server_run *run, td_server_request *request)
 {
     td_server *server = run->server;
-    prepare(server, request, run->started_ns);
+    prepare(request, run->started_ns);
     run->batch.items[run->batch.count++] = &request->item;
     bool halves = td_server_core_keeps_prefixes(server->core);
     run->part = halves && !request->whole ? TD_ENGINE_PREFIX : TD_ENGINE_WHOLE;
     if (request->prefix) run->part = TD_ENGINE_DECODE;
-}
-
-static void record_batch(const td_server_run *run)
-{
-    const td_server *server = run->server;
-    td_server_stats_record(server->stats, TD_SERVER_SPREAD_BATCH,
-                           TD_SERVER_NOBODY, run->started_ns, run->members);
-    td_server_stats_record(server->stats, TD_SERVER_SPREAD_DEPTH,
-                           TD_SERVER_NOBODY, run->started_ns,
-                           (int64_t)td_server_core_depth(server->core) +
-                               run->members);
 }
 
 static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
@@ -90,7 +75,7 @@ static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
     run->alone = true;
     run->members = 1;
     add(run, request);
-    record_batch(run);
+    run->depth = td_server_core_depth(server->core) + run->members;
     return run;
 }
 
@@ -108,7 +93,7 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
                                turn.picks[i].ticket);
         add(run, request);
     }
-    record_batch(run);
+    run->depth = td_server_core_depth(server->core) + run->members;
     server->busy += turn.count;
     return run;
 }
@@ -153,11 +138,21 @@ static void keep_prefix(td_server *server, td_server_request *request)
     if (ended) server->engine->ops->drop(server->engine, ended);
 }
 
+// What is measured is recorded when nobody waits for it any more.
+static void record_wait_locked(const td_server_request *request, int64_t now_ns)
+{
+    int64_t wait_ns = request->started_ns - request->arrived_ns;
+    td_server_stats_record(request->peer->server->stats, TD_SERVER_SPREAD_WAIT,
+                           request->peer->number, now_ns,
+                           wait_ns / TD_NS_PER_US);
+}
+
 static void record_locked(const td_server_request *request, int64_t now_ns,
                           int64_t service_ns, int64_t device_ns)
 {
     uint32_t number = request->peer->number;
     td_server_stats *stats = request->peer->server->stats;
+    record_wait_locked(request, now_ns);
     td_server_stats_record(stats, TD_SERVER_SPREAD_INFERENCE, number, now_ns,
                            service_ns / TD_NS_PER_US);
     td_server_stats_record(stats, TD_SERVER_SPREAD_E2E, number, now_ns,
@@ -202,6 +197,15 @@ static void answer(td_server_run *run, td_server_request *request)
     pthread_mutex_unlock(&server->device->lock);
 }
 
+static void record_batch_locked(const td_server_run *run, int64_t now_ns)
+{
+    td_server_stats *stats = run->server->stats;
+    td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,
+                           now_ns, run->members);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_DEPTH, TD_SERVER_NOBODY,
+                           now_ns, (int64_t)run->depth);
+}
+
 static void count_retry(const td_server_request *request)
 {
     td_server_stats_count(request->peer->server->stats,
@@ -215,7 +219,9 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
     td_server *server = run->server;
     const td_server_peer *peer = request->peer;
     td_err status = request->item.status;
+    int64_t now_ns = now();
     discard_prefix(server, request);
+    record_wait_locked(request, now_ns);
     td_server_stats_count(server->stats, TD_SERVER_COUNT_DEVICE_US,
                           peer->number,
                           (uint64_t)(part_ns(run) / TD_NS_PER_US));
@@ -231,7 +237,8 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
         td_server_telemetry_event(
             server, TD_SERVER_EVENT_QUARANTINED, peer->id, "seq %llu: %s",
             (unsigned long long)request->obs.ident.seq, request->why.text);
-    if (td_server_core_done(server->core, peer->number, now(), TD_SERVER_FAILED,
+    if (td_server_core_done(server->core, peer->number, now_ns,
+                            TD_SERVER_FAILED,
                             part_ns(run)) == TD_SERVER_WAITING) {
         count_retry(request);
         return;
@@ -336,8 +343,10 @@ static td_server_run *end(td_server_run *run, bool was_split)
     td_server *server = run->server;
     td_server_device *device = server->device;
     pthread_mutex_lock(&device->lock);
+    int64_t now_ns = now();
     td_server_telemetry_count(server, TD_SERVER_COUNT_BATCHES);
-    td_server_turns_end(device->turns, now(), server->model, run->number,
+    record_batch_locked(run, now_ns);
+    td_server_turns_end(device->turns, now_ns, server->model, run->number,
                         run->members, whole_ns(run, was_split));
     server->busy -= run->members - run->moved;
     run->next = server->free_runs;

@@ -50,6 +50,7 @@ typedef struct td_server_run {
     bool alone;       // a member of a batch that failed
     uint32_t members; // at its start; the batch has those that have not failed
     uint32_t moved;   // of those, to run again alone
+    uint64_t depth;   // that waited then, with them
     td_engine_part part;
     int64_t started_ns;
     int64_t prefix_ns; // what the first half took
