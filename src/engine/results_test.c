@@ -157,7 +157,7 @@ static void what_an_answer_cannot_carry_is_refused(void **state)
 static void there_are_as_many_as_a_message_holds(void **state)
 {
     (void)state;
-    char name[8];
+    char name[16];
     for (int i = 0; i < TD_WIRE_MAX_TENSORS; i++) {
         (void)snprintf(name, sizeof name, "r%d", i);
         assert_int_equal(add(name, tensor_of(1, 1)), TD_OK);
