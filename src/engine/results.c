@@ -27,7 +27,7 @@ void td_engine_results_done(td_engine_results *results)
 static void move(td_engine_results *results, uint8_t *memory, size_t room)
 {
     const uint8_t *from = results->memory;
-    if (results->used > 0) memcpy(memory, from, results->used);
+    if (from) memcpy(memory, from, results->used);
     for (uint32_t i = 0; i < results->count; i++) {
         td_wire_named *named = &results->named[i];
         named->name.data =
@@ -98,7 +98,7 @@ static td_err check(const td_engine_results *results, td_wire_text name,
 td_err td_engine_results_add(td_engine_results *results, td_wire_text name,
                              const td_wire_tensor *tensor, td_errinfo *info)
 {
-    size_t at;
+    size_t at = 0;
     TD_TRY(check(results, name, tensor, info));
     TD_TRY(reserve(results, tensor->size + name.size, &at, info));
     uint8_t *values = results->memory + at;
@@ -117,7 +117,7 @@ td_err td_engine_results_set_text(td_engine_results *results, td_wire_text text,
                                   td_errinfo *info)
 {
     const td_wire_at in = {.name = td_wire_text_of("text"), .info = info};
-    size_t at;
+    size_t at = 0;
     TD_TRY(reserve(results, text.size, &at, info));
     char *letters = (char *)results->memory + at;
     if (text.size > 0) memcpy(letters, text.data, text.size);
