@@ -145,8 +145,9 @@ static void the_best_is_what_a_search_finds_with_an_expression(void **state)
 
 static uint32_t asked; // how often a score of the test's own was
 
-static double counting(const td_score_request *request)
+static double counting(void *user, const td_score_request *request)
 {
+    (void)user;
     asked++;
     return -request->priority;
 }

@@ -329,8 +329,9 @@ static void a_batch_waits_for_one_who_is_expected_in_time(void **state)
     assert_int_equal(td_sched_next(sched, 102 * MS, ALL, 64, picks), 2);
 }
 
-static double calm_first(const td_score_request *request)
+static double calm_first(void *user, const td_score_request *request)
 {
+    (void)user;
     return -request->urgency;
 }
 

@@ -151,7 +151,7 @@ static void stand_custom(const td_sched_policy *policy,
                          const td_sched_facts *facts, td_sched_stand *stand)
 {
     td_score_request request = request_of(policy, facts, stand->at_ns);
-    double value = policy->score ? policy->score(&request)
+    double value = policy->score ? policy->score(policy->score_user, &request)
                                  : evaluate(&policy->expr, &request);
     stand->value = isfinite(value) ? value : -DBL_MAX;
     stand->until_ns = stand->at_ns + 1;

@@ -102,9 +102,12 @@ extern const td_sched_expr_fields td_sched_strategy_fields;
 typedef struct td_sched_policy {
     td_sched_strategy strategy;
     td_sched_weights weights;
-    uint32_t tiers;          // of those that are tiered
-    td_sched_expr expr;      // replaces the published score unless it is empty
-    td_score_function score; // (optional) replaces both
+    uint32_t tiers;     // of those that are tiered
+    td_sched_expr expr; // replaces the published score unless it is empty
+    double (*score)(void *user,
+                    const td_score_request *request); // (optional) instead of
+                                                      // both
+    void *score_user;                                 // its own
 } td_sched_policy;
 
 // Sets `fixed` and `rise` from the rest.

@@ -166,8 +166,9 @@ static void every_field_reaches_an_expression(void **state)
     }
 }
 
-static double not_a_number(const td_score_request *request)
+static double not_a_number(void *user, const td_score_request *request)
 {
+    (void)user;
     (void)request;
     return NAN;
 }

@@ -14,7 +14,10 @@ td_err td_server_device_open(const td_server_device_settings *settings,
     pthread_mutex_init(&device->lock, NULL);
     device->cadence = settings->cadence;
     device->planned_ns = INT64_MAX;
-    td_err err = td_server_turns_new(settings, &device->turns, info);
+    td_server_device_settings own = *settings;
+    device->score = &device->scores[0];
+    td_server_score_wrap(device->score, &own.policy);
+    td_err err = td_server_turns_new(&own, &device->turns, info);
     if (err != TD_OK) {
         td_server_device_close(device);
         return err;
@@ -40,12 +43,25 @@ static td_sched_cadence_settings cadence_for(const td_server_device *device,
     return cadence;
 }
 
+// The policy before may still ask its own score while what waits is moved.
+static td_err use_policy_locked(td_server_device *device, int64_t now_ns,
+                                td_sched_policy policy)
+{
+    bool first = device->score == &device->scores[0];
+    td_server_score *next = &device->scores[first];
+    *next = *device->score;
+    td_server_score_wrap(next, &policy);
+    TD_TRY(td_sched_use(td_server_turns_sched(device->turns), now_ns, &policy));
+    device->score = next;
+    return TD_OK;
+}
+
 static td_err use_locked(td_server_device *device,
                          const td_server_device_settings *settings)
 {
     td_sched *sched = td_server_turns_sched(device->turns);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    TD_TRY(td_sched_use(sched, now_ns, &settings->policy));
+    TD_TRY(use_policy_locked(device, now_ns, settings->policy));
     TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
     device->cadence = settings->cadence;
     for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++) {

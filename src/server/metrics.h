@@ -45,7 +45,10 @@ typedef enum td_server_by {
     X(BATCH, MODEL, PIECES, "batch_size", "batch_size",                        \
       "observations in a batch")                                               \
     X(DEPTH, MODEL, PIECES, "dispatch_depth", "dispatch_depth",                \
-      "observations waiting when a batch is formed, with those it takes")
+      "observations waiting when a batch is formed, with those it takes")      \
+    X(SCORE, MODEL, TIME, "score_ms", "score_seconds",                         \
+      "what a score function of one's own took for a batch, all calls "        \
+      "together")
 
 // Since the start: (id, by, unit, name, name for Prometheus, help)
 #define TD_SERVER_METRIC_COUNTERS(X)                                           \
@@ -79,7 +82,12 @@ typedef enum td_server_by {
     X(BAD_QUERIES, MODEL, PIECES, "bad_queries", "bad_queries_total",          \
       "attach queries that could not be read")                                 \
     X(BAD_TOKENS, MODEL, PIECES, "bad_tokens", "bad_tokens_total",             \
-      "liveliness tokens that could not be read")
+      "liveliness tokens that could not be read")                              \
+    X(SCORE_CALLS, MODEL, PIECES, "score_calls", "score_calls_total",          \
+      "times that a score function of one's own was asked")                    \
+    X(SCORE_NOT_FINITE, MODEL, PIECES, "score_not_finite",                     \
+      "score_not_finite_total",                                                \
+      "times that it gave no finite number, and the request went last")
 
 // As it is now: (id, name, name for Prometheus, help)
 #define TD_SERVER_METRIC_GAUGES(X)                                             \

@@ -63,7 +63,8 @@ void td_server_plugin_close(td_server_plugin *plugin)
     free(plugin);
 }
 
-td_score_function td_server_plugin_score(const td_server_plugin *plugin)
+double td_server_plugin_ask(void *plugin, const td_score_request *request)
 {
-    return plugin->score;
+    const td_server_plugin *self = plugin;
+    return self->score(request);
 }

@@ -20,6 +20,7 @@ TD_NODISCARD td_err td_server_plugin_open(const char *path,
 void td_server_plugin_close(td_server_plugin *plugin);
 TD_AUTO_FREE(td_server_plugin, td_server_plugin_close)
 
-td_score_function td_server_plugin_score(const td_server_plugin *plugin);
+// Asks the function of `plugin`, a td_server_plugin.
+double td_server_plugin_ask(void *plugin, const td_score_request *request);
 
 #endif

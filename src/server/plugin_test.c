@@ -59,10 +59,11 @@ static void a_file_that_is_no_library_is_refused(void **state)
     assert_non_null(strstr(info.text, "CMakeLists.txt: "));
 }
 
-static td_sched *sched_of(td_score_function score, uint32_t members)
+static td_sched *sched_of(td_server_plugin *plugin, uint32_t members)
 {
     td_sched_settings settings = td_sched_defaults;
-    settings.policy.score = score;
+    settings.policy.score = td_server_plugin_ask;
+    settings.policy.score_user = plugin;
     settings.batch.wait = TD_SCHED_WAIT_NONE;
     td_sched *sched = NULL;
     assert_int_equal(td_sched_new(&settings, &sched, NULL), TD_OK);
@@ -100,7 +101,7 @@ static void the_example_orders_as_it_says(void **state)
     td_errinfo info = {""};
     if (open_one("example_my_score.so", &plugin, &info) != TD_OK)
         fail_msg("%s", info.text);
-    TD_AUTO(td_sched) *sched = sched_of(td_server_plugin_score(plugin), 4);
+    TD_AUTO(td_sched) *sched = sched_of(plugin, 4);
     submit(sched, 0, 0, 80 * MS);    // calm, and time enough
     submit(sched, 1, 0.9F, 90 * MS); // urgent, and time enough
     submit(sched, 2, 0.1F, 15 * MS); // dry soon

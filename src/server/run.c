@@ -85,6 +85,7 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
     if (device->alone.first) return form_alone(device, now_ns);
     if (!td_server_turns_next(device->turns, now_ns, &turn)) return NULL;
     td_server *server = device->servers[turn.model];
+    td_server_score_record(device->score, server->stats, now_ns);
     td_server_run *run = take_run(server, turn.run, now_ns);
     run->members = turn.count;
     for (uint32_t i = 0; i < turn.count; i++) {

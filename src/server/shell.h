@@ -18,6 +18,7 @@
 #include "base/thread.h"
 #include "engine/blocking.h"
 #include "engine/picture.h"
+#include "server/score.h"
 #include "server/server.h"
 #include "server/tokens.h"
 #include "server/turns.h"
@@ -117,6 +118,8 @@ typedef struct td_server_line {
 struct td_server_device {
     pthread_mutex_t lock; // guards everything below
     td_sched_cadence_settings cadence;
+    td_server_score scores[2]; // of the policy before, and of this one
+    td_server_score *score;    // this one's
     td_server_turns *turns;
     td_server *servers[TD_SCHED_MAX_MODELS]; // by their number in the turns
     td_server_line alone;                    // members of batches that failed
