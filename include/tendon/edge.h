@@ -202,7 +202,8 @@ typedef enum td_client_level {
 
 // Where this process's clients say what happens: to `log`, a line a call, on a
 // thread that may block; NULL: to standard error, as it is from the start. Only
-// lines of `level` and above. BUSY while a client is open.
+// lines of `level` and above. BUSY while a client, connection or host is open;
+// NOMEM.
 typedef void (*td_client_log_fn)(void *user, td_client_level level,
                                  const char *line);
 TD_NODISCARD td_err td_client_log(td_client_log_fn log, void *user,

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -307,4 +308,44 @@ void td_log_stop(void)
     td_event_signal(&writer.wake);
     td_thread_join(writer.thread);
     writer.thread = NULL;
+}
+
+static pthread_mutex_t held_lock = PTHREAD_MUTEX_INITIALIZER; // guards `held`
+static struct {
+    size_t count;
+    bool running; // started here
+    td_log_sink sink;
+    void *user;
+    td_log_level level;
+} held = {.level = TD_LOG_INFO};
+
+void td_log_hold(void)
+{
+    pthread_mutex_lock(&held_lock);
+    if (held.count++ == 0)
+        held.running =
+            start(held.sink, held.user, held.sink ? -1 : STDERR_FILENO,
+                  held.level) == TD_OK;
+    pthread_mutex_unlock(&held_lock);
+}
+
+void td_log_release(void)
+{
+    pthread_mutex_lock(&held_lock);
+    if (--held.count == 0 && held.running) td_log_stop();
+    pthread_mutex_unlock(&held_lock);
+}
+
+td_err td_log_route(td_log_sink sink, void *user, td_log_level level)
+{
+    td_err err = TD_ERR_BUSY;
+    pthread_mutex_lock(&held_lock);
+    if (held.count == 0) {
+        held.sink = sink;
+        held.user = user;
+        held.level = level;
+        err = TD_OK;
+    }
+    pthread_mutex_unlock(&held_lock);
+    return err;
 }

@@ -53,6 +53,15 @@ TD_NODISCARD td_err td_log_start_sink(td_log_sink sink, void *user,
 // counted. Main thread; blocks.
 void td_log_stop(void);
 
+// For libraries in other people's programs: the log runs while somebody holds
+// it, and is left alone where the program has started it by itself. Lines go
+// where td_log_route() says: to `sink`, or to standard error with NULL, as it
+// is from the start. Any thread. BUSY while it is held.
+void td_log_hold(void);
+void td_log_release(void);
+TD_NODISCARD td_err td_log_route(td_log_sink sink, void *user,
+                                 td_log_level level);
+
 // "debug", "info", "warn", "error". NOTFOUND.
 TD_NODISCARD td_err td_log_level_parse(const char *name,
                                        td_log_level *ret_level);
