@@ -165,6 +165,7 @@ static td_err make(td_server *server, const td_server_config *config,
 {
     td_event_init(&server->wake);
     TD_TRY(td_server_stats_new(server->capacity, &server->stats));
+    td_server_stats_tap(server->stats, &config->tap);
     TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
     TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
                         &server->sightings));

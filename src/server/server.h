@@ -22,6 +22,7 @@ typedef struct td_server_config {
     td_server_model_settings model;
     int64_t metrics_period_ns; // 0: no metrics
     td_server_events *events;  // where it tells what happens; NULL: nowhere
+    td_server_tap tap;         // who is told of each number as it is recorded
 } td_server_config;
 
 // Opens the doors: status, liveliness, the loop's thread. Borrows the session,
@@ -67,6 +68,9 @@ void td_server_report_get(td_server *server, td_server_report *ret_report);
 TD_NODISCARD td_err td_server_see(td_server *server, int64_t now_ns,
                                   int64_t window_ns, const char *client,
                                   td_server_view *view);
+
+// The numbers themselves. Borrowed while it is open.
+const td_server_stats *td_server_stats_of(const td_server *server);
 
 // When its loop last came round; it does so every second at least. Any thread.
 int64_t td_server_turned_ns(const td_server *server);

@@ -22,6 +22,7 @@ struct series {
     td_server_window window;
     _Atomic uint64_t counts[TD_SERVER_STATS_BOUNDS + 1];
     _Atomic uint64_t sum;
+    _Atomic uint64_t newest, newest_ns; // 0: nothing came
 };
 
 struct numbers {
@@ -40,6 +41,7 @@ struct client {
 };
 
 struct td_server_stats {
+    td_server_tap tap;
     struct numbers numbers;
     struct series series[TD_SERVER_SPREAD_COUNT];
 
@@ -61,6 +63,11 @@ td_err td_server_stats_new(uint32_t capacity, td_server_stats **ret_stats)
     stats->capacity = capacity;
     *ret_stats = stats;
     return TD_OK;
+}
+
+void td_server_stats_tap(td_server_stats *stats, const td_server_tap *tap)
+{
+    stats->tap = *tap;
 }
 
 void td_server_stats_free(td_server_stats *stats)
@@ -123,6 +130,7 @@ static void clear(struct client *client)
         for (size_t j = 0; j <= TD_SERVER_STATS_BOUNDS; j++)
             put(&series->counts[j], 0);
         put(&series->sum, 0);
+        put(&series->newest_ns, 0);
     }
 }
 
@@ -165,35 +173,67 @@ static void remember_locked(td_server_stats *stats, const char *id)
     list[0] = entry;
 }
 
+static void tell(const td_server_stats *stats, const struct client *client,
+                 td_server_sample sample)
+{
+    char id[TD_WIRE_MAX_NAME + 1];
+    if (!stats->tap.tell) return;
+    if (client) {
+        get_id(client, id);
+        sample.client = id;
+    }
+    stats->tap.tell(stats->tap.user, &sample);
+}
+
 void td_server_stats_leave(td_server_stats *stats, uint32_t number)
 {
+    static const td_server_counter_id counter =
+        TD_SERVER_COUNT_CLIENT_DISCONNECTED;
     struct client *client = client_at(stats, number);
     if (!client || atomic_load(&client->life) % 2 == 0) return;
     char id[TD_WIRE_MAX_NAME + 1];
     get_id(client, id);
     atomic_fetch_add_explicit(&client->life, 1, memory_order_release);
-    td_server_stats_count(stats, TD_SERVER_COUNT_CLIENT_DISCONNECTED,
-                          TD_SERVER_NOBODY, 1);
+    add(&stats->numbers.counters[counter], 1);
+    tell(stats, NULL,
+         (td_server_sample){.row = &td_server_counter_rows[counter],
+                            .client = id,
+                            .value = 1});
     pthread_mutex_lock(&stats->departed_lock);
     remember_locked(stats, id);
     pthread_mutex_unlock(&stats->departed_lock);
 }
 
-void td_server_stats_count(td_server_stats *stats, td_server_counter_id counter,
-                           uint32_t number, uint64_t more)
+static struct client *count(td_server_stats *stats,
+                            td_server_counter_id counter, uint32_t number,
+                            uint64_t more)
 {
     add(&stats->numbers.counters[counter], more);
     struct client *client = client_at(stats, number);
     if (client) add(&client->numbers.counters[counter], more);
+    return client;
+}
+
+void td_server_stats_count(td_server_stats *stats, td_server_counter_id counter,
+                           uint32_t number, uint64_t more)
+{
+    const struct client *client = count(stats, counter, number, more);
+    tell(stats, client,
+         (td_server_sample){.row = &td_server_counter_rows[counter],
+                            .value = (double)more});
 }
 
 void td_server_stats_error(td_server_stats *stats, uint32_t number, td_err err)
 {
-    td_server_stats_count(stats, TD_SERVER_COUNT_DISPATCH_ERRORS, number, 1);
+    static const td_server_counter_id counter = TD_SERVER_COUNT_DISPATCH_ERRORS;
+    struct client *client = count(stats, counter, number, 1);
     if ((unsigned)err >= TD_ERR_COUNT) err = TD_ERR_INTERNAL;
     add(&stats->numbers.errors[err], 1);
-    struct client *client = client_at(stats, number);
     if (client) add(&client->numbers.errors[err], 1);
+    tell(stats, client,
+         (td_server_sample){.row = &td_server_counter_rows[counter],
+                            .error = err,
+                            .value = 1});
 }
 
 const uint64_t *td_server_stats_bounds(td_server_unit unit, size_t *ret_count)
@@ -222,6 +262,8 @@ static void record(struct series *series, td_server_unit unit, int64_t now_ns,
         at++;
     put(&series->sum, get(&series->sum) + value);
     put(&series->counts[at], get(&series->counts[at]) + 1);
+    put(&series->newest, value);
+    put(&series->newest_ns, (uint64_t)now_ns);
 }
 
 void td_server_stats_record(td_server_stats *stats, td_server_spread_id spread,
@@ -233,6 +275,10 @@ void td_server_stats_record(td_server_stats *stats, td_server_spread_id spread,
     struct client *client = client_at(stats, number);
     if (client && spread < CLIENT_SPREADS)
         record(&client->series[spread], unit, now_ns, positive);
+    tell(stats, client,
+         (td_server_sample){.row = &td_server_spread_rows[spread],
+                            .value = (double)positive *
+                                     (unit == TD_SERVER_TIME ? 1e-3 : 1)});
 }
 
 uint32_t td_server_stats_capacity(const td_server_stats *stats)
@@ -294,6 +340,43 @@ bool td_server_stats_client(const td_server_stats *stats, uint32_t number,
         read_series(&client->series[i], now_ns, window_ns, &numbers->spreads[i],
                     &numbers->totals[i]);
     return atomic_load_explicit(&client->life, memory_order_relaxed) == life;
+}
+
+// Of the model, or of a client that is here; NULL: none.
+static const struct series *find_series(const td_server_stats *stats,
+                                        td_server_spread_id spread,
+                                        const char *client)
+{
+    if (!client) return &stats->series[spread];
+    if (spread >= CLIENT_SPREADS) return NULL;
+    for (uint32_t i = 0; i < stats->capacity; i++) {
+        const struct client *one = client_at(stats, i);
+        char id[TD_WIRE_MAX_NAME + 1];
+        if (!one || atomic_load(&one->life) % 2 == 0) continue;
+        get_id(one, id);
+        if (strcmp(id, client) == 0) return &one->series[spread];
+    }
+    return NULL;
+}
+
+void td_server_stats_add(const td_server_stats *stats,
+                         td_server_spread_id spread, const char *client,
+                         int64_t now_ns, int64_t window_ns, td_server_sum *sum)
+{
+    const struct series *series = find_series(stats, spread, client);
+    if (series) td_server_window_add(&series->window, now_ns, window_ns, sum);
+}
+
+bool td_server_stats_newest(const td_server_stats *stats,
+                            td_server_spread_id spread, const char *client,
+                            uint64_t *ret_value, int64_t *ret_at_ns)
+{
+    const struct series *series = find_series(stats, spread, client);
+    uint64_t at_ns = series ? get(&series->newest_ns) : 0;
+    if (at_ns == 0) return false;
+    *ret_value = get(&series->newest);
+    *ret_at_ns = (int64_t)at_ns;
+    return true;
 }
 
 uint32_t td_server_stats_departed(

@@ -42,6 +42,20 @@ typedef struct td_server_departed {
     uint64_t times;
 } td_server_departed;
 
+// One thing that was recorded.
+typedef struct td_server_sample {
+    const td_server_metric *row;
+    const char *client; // NULL: nobody's
+    td_err error;       // of DISPATCH_ERRORS, else OK
+    double value;       // as it is shown: a spread's times in milliseconds
+} td_server_sample;
+
+// Who is told of each, on the thread that records it. It must not block.
+typedef struct td_server_tap {
+    void (*tell)(void *user, const td_server_sample *sample); // NULL: nobody
+    void *user;
+} td_server_tap;
+
 typedef struct td_server_stats td_server_stats;
 
 // Client numbers are below `capacity`. Owned by the caller. NOMEM.
@@ -49,6 +63,9 @@ TD_NODISCARD td_err td_server_stats_new(uint32_t capacity,
                                         td_server_stats **ret_stats);
 void td_server_stats_free(td_server_stats *stats);
 TD_AUTO_FREE(td_server_stats, td_server_stats_free)
+
+// Who is told. Before anything is recorded.
+void td_server_stats_tap(td_server_stats *stats, const td_server_tap *tap);
 
 // A client has come: its numbers start from 0. Nothing is recorded for the
 // number meanwhile. Loop's thread. NOMEM.
@@ -87,6 +104,18 @@ void td_server_stats_model(const td_server_stats *stats, int64_t now_ns,
 bool td_server_stats_client(const td_server_stats *stats, uint32_t number,
                             int64_t now_ns, int64_t window_ns,
                             td_server_client_numbers *ret_client);
+
+// Adds a spread over the last `window_ns` to `sum`: the model's, or that of the
+// client (NULL: the model's). Any thread; never blocks.
+void td_server_stats_add(const td_server_stats *stats,
+                         td_server_spread_id spread, const char *client,
+                         int64_t now_ns, int64_t window_ns, td_server_sum *sum);
+
+// The newest value of a spread, likewise, and when it came. False: none. Any
+// thread; never blocks.
+bool td_server_stats_newest(const td_server_stats *stats,
+                            td_server_spread_id spread, const char *client,
+                            uint64_t *ret_value, int64_t *ret_at_ns);
 
 // The clients that left last, the newest first; returns how many. Any thread.
 uint32_t td_server_stats_departed(

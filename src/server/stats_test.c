@@ -7,6 +7,7 @@
 #include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -279,6 +280,77 @@ static void a_reader_never_mixes_two_clients(void **state)
     if (wrong) fail_msg("the %s of another", wrong);
 }
 
+static void windows_of_several_add_up(void **state)
+{
+    td_server_stats *stats = *state;
+    td_server_spread spread;
+    td_server_sum sum = TD_SERVER_SUM_EMPTY;
+    enter(stats, 0, "arm-0");
+    enter(stats, 1, "arm-1");
+    td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, 0, NOW_NS, 3);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, 1, NOW_NS, 9);
+    static const char *const names[] = {"arm-0", "nobody", NULL};
+    for (size_t i = 0; i < TD_COUNT_OF(names); i++)
+        td_server_stats_add(stats, TD_SERVER_SPREAD_WAIT, names[i], NOW_NS,
+                            MINUTE_NS, &sum);
+    td_server_window_spread(&sum, &spread);
+    assert_int_equal(spread.count, 3);
+    assert_true(spread.min == 3 && spread.max == 9 && spread.mean == 5);
+}
+
+static void the_newest_value_is_known(void **state)
+{
+    td_server_stats *stats = *state;
+    uint64_t value = 0;
+    int64_t at_ns = 0;
+    enter(stats, 0, "arm-0");
+    assert_false(td_server_stats_newest(stats, TD_SERVER_SPREAD_WAIT, NULL,
+                                        &value, &at_ns));
+    td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, 0, NOW_NS, 3);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, TD_SERVER_NOBODY,
+                           NOW_NS + 1, 7);
+    assert_true(td_server_stats_newest(stats, TD_SERVER_SPREAD_WAIT, NULL,
+                                       &value, &at_ns));
+    assert_int_equal(value, 7);
+    assert_int_equal(at_ns, NOW_NS + 1);
+    assert_true(td_server_stats_newest(stats, TD_SERVER_SPREAD_WAIT, "arm-0",
+                                       &value, &at_ns));
+    assert_int_equal(value, 3);
+    td_server_stats_leave(stats, 0);
+    assert_false(td_server_stats_newest(stats, TD_SERVER_SPREAD_WAIT, "arm-0",
+                                        &value, &at_ns));
+}
+
+static char told[512]; // what the tap was told, a line each
+
+static void tell(void *user, const td_server_sample *sample)
+{
+    size_t used = strlen(told);
+    assert_ptr_equal(user, told);
+    (void)snprintf(told + used, sizeof told - used, "%s %s %s %g\n",
+                   sample->row->name, sample->client ? sample->client : "-",
+                   sample->error ? td_err_name(sample->error) : "-",
+                   sample->value);
+}
+
+static void whoever_taps_is_told_of_each(void **state)
+{
+    td_server_stats *stats = *state;
+    td_server_stats_tap(stats, &(td_server_tap){tell, told});
+    enter(stats, 0, "arm-0");
+    td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, 0, NOW_NS, 1500);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,
+                           NOW_NS, 4);
+    td_server_stats_count(stats, TD_SERVER_COUNT_DEVICE_US, 0, 70);
+    td_server_stats_error(stats, 0, TD_ERR_IO);
+    td_server_stats_leave(stats, 0);
+    assert_string_equal(told, "scheduling_wait_ms arm-0 - 1.5\n"
+                              "batch_size - - 4\n"
+                              "device_us arm-0 - 70\n"
+                              "dispatch_errors arm-0 IO 1\n"
+                              "client_disconnected arm-0 - 1\n");
+}
+
 #define STATS_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
 
 int main(void)
@@ -296,6 +368,9 @@ int main(void)
         STATS_TEST(a_number_out_of_range_is_nobody),
         STATS_TEST(counters_of_many_threads_add_up),
         STATS_TEST(a_reader_never_mixes_two_clients),
+        STATS_TEST(windows_of_several_add_up),
+        STATS_TEST(the_newest_value_is_known),
+        STATS_TEST(whoever_taps_is_told_of_each),
     };
     return cmocka_run_group_tests_name("server/stats", tests, NULL, NULL);
 }

@@ -44,6 +44,11 @@ void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
     td_event_signal(&server->wake); // the loop delivers it
 }
 
+const td_server_stats *td_server_stats_of(const td_server *server)
+{
+    return server->stats;
+}
+
 int64_t td_server_turned_ns(const td_server *server)
 {
     return atomic_load_explicit(&server->turned_ns, memory_order_relaxed);

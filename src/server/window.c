@@ -93,17 +93,11 @@ void td_server_window_record(td_server_window *window, int64_t now_ns,
            value);
 }
 
-// Slices added up.
-struct sum {
-    uint64_t count, sum, min, max;
-    uint64_t counts[TD_SERVER_WINDOW_BUCKETS];
-};
-
 // False if the slice was taken into use again meanwhile: it is too old then.
 static bool copy(const td_server_slice *slice, uint32_t number,
-                 struct sum *ret_copy)
+                 td_server_sum *ret_copy)
 {
-    *ret_copy = (struct sum){.count = 0};
+    *ret_copy = (td_server_sum){.count = 0};
     for (size_t i = 0; i < TD_SERVER_WINDOW_BUCKETS; i++) {
         ret_copy->counts[i] =
             atomic_load_explicit(&slice->counts[i], memory_order_acquire);
@@ -115,7 +109,7 @@ static bool copy(const td_server_slice *slice, uint32_t number,
     return atomic_load_explicit(&slice->number, memory_order_relaxed) == number;
 }
 
-static void add(struct sum *into, const struct sum *from)
+static void add(td_server_sum *into, const td_server_sum *from)
 {
     into->count += from->count;
     into->sum += from->sum;
@@ -126,12 +120,12 @@ static void add(struct sum *into, const struct sum *from)
 }
 
 static void add_slices(const td_server_slice *slices, size_t count,
-                       uint32_t oldest, struct sum *sum)
+                       uint32_t oldest, td_server_sum *sum)
 {
     for (size_t i = 0; i < count; i++) {
         uint32_t number =
             atomic_load_explicit(&slices[i].number, memory_order_acquire);
-        struct sum slice;
+        td_server_sum slice;
         if (number != 0 && number >= oldest && copy(&slices[i], number, &slice))
             add(sum, &slice);
     }
@@ -139,7 +133,7 @@ static void add_slices(const td_server_slice *slices, size_t count,
 
 // The place of `rank` (from 1) among the values of its bucket decides where
 // between the bucket's ends it is taken to be.
-static double quantile(const struct sum *sum, double q)
+static double quantile(const td_server_sum *sum, double q)
 {
     uint64_t rank = (uint64_t)ceil(q * (double)sum->count);
     if (rank < 1) rank = 1;
@@ -160,29 +154,41 @@ static bool is_short(int64_t window_ns)
     return window_ns <= (TD_SERVER_WINDOW_SHORT - 1) * SHORT_NS;
 }
 
-void td_server_window_read(const td_server_window *window, int64_t now_ns,
-                           int64_t window_ns, td_server_spread *ret_spread)
+void td_server_window_add(const td_server_window *window, int64_t now_ns,
+                          int64_t window_ns, td_server_sum *sum)
 {
-    struct sum sum = {.min = UINT64_MAX};
     int64_t since_ns = now_ns - window_ns;
     if (is_short(window_ns))
         add_slices(window->few, TD_SERVER_WINDOW_SHORT,
-                   slice_at(since_ns, SHORT_NS), &sum);
+                   slice_at(since_ns, SHORT_NS), sum);
     else
         add_slices(window->many, TD_SERVER_WINDOW_LONG,
-                   slice_at(since_ns, LONG_NS), &sum);
-    *ret_spread = (td_server_spread){.count = sum.count};
-    if (sum.count == 0) return;
+                   slice_at(since_ns, LONG_NS), sum);
+}
+
+void td_server_window_spread(const td_server_sum *sum,
+                             td_server_spread *ret_spread)
+{
+    *ret_spread = (td_server_spread){.count = sum->count};
+    if (sum->count == 0) return;
     *ret_spread = (td_server_spread){
-        .count = sum.count,
-        .mean = fmin((double)sum.sum / (double)sum.count, (double)sum.max),
-        .min = (double)sum.min,
-        .max = (double)sum.max,
-        .p50 = quantile(&sum, 0.5),
-        .p95 = quantile(&sum, 0.95),
-        .p99 = quantile(&sum, 0.99),
-        .p999 = quantile(&sum, 0.999),
+        .count = sum->count,
+        .mean = fmin((double)sum->sum / (double)sum->count, (double)sum->max),
+        .min = (double)sum->min,
+        .max = (double)sum->max,
+        .p50 = quantile(sum, 0.5),
+        .p95 = quantile(sum, 0.95),
+        .p99 = quantile(sum, 0.99),
+        .p999 = quantile(sum, 0.999),
     };
+}
+
+void td_server_window_read(const td_server_window *window, int64_t now_ns,
+                           int64_t window_ns, td_server_spread *ret_spread)
+{
+    td_server_sum sum = TD_SERVER_SUM_EMPTY;
+    td_server_window_add(window, now_ns, window_ns, &sum);
+    td_server_window_spread(&sum, ret_spread);
 }
 
 int64_t td_server_window_since_ns(int64_t now_ns, int64_t window_ns)

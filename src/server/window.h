@@ -41,6 +41,18 @@ typedef struct td_server_spread {
     double p50, p95, p99, p999;
 } td_server_spread;
 
+// Windows of several numbers added up. Begin with TD_SERVER_SUM_EMPTY.
+typedef struct td_server_sum {
+    uint64_t count, sum, min, max;
+    uint64_t counts[TD_SERVER_WINDOW_BUCKETS];
+} td_server_sum;
+
+#define TD_SERVER_SUM_EMPTY                                                    \
+    (td_server_sum)                                                            \
+    {                                                                          \
+        .min = UINT64_MAX                                                      \
+    }
+
 // Forgets everything, as at the start. Writer.
 void td_server_window_clear(td_server_window *window);
 
@@ -52,6 +64,12 @@ void td_server_window_record(td_server_window *window, int64_t now_ns,
 // slices. Any thread; never blocks.
 void td_server_window_read(const td_server_window *window, int64_t now_ns,
                            int64_t window_ns, td_server_spread *ret_spread);
+
+// The same, added to `sum`; and what a sum amounts to.
+void td_server_window_add(const td_server_window *window, int64_t now_ns,
+                          int64_t window_ns, td_server_sum *sum);
+void td_server_window_spread(const td_server_sum *sum,
+                             td_server_spread *ret_spread);
 
 // From when on such a window counts what came.
 int64_t td_server_window_since_ns(int64_t now_ns, int64_t window_ns);
