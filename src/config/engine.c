@@ -7,7 +7,7 @@
 
 #define MAX_EXACT 9007199254740991.0 // whole numbers that a double can hold
 
-static const char *const engines[] = {"synthetic", "worker", NULL};
+static const char *const engines[] = {"synthetic", "worker", "callback", NULL};
 static const char *const latencies[] = {"none",      "fixed",   "normal",
                                         "lognormal", "profile", NULL};
 
@@ -68,9 +68,10 @@ static const td_config_field engine_rows[] = {
     TD_ROW_BOOL(td_config_engine, batched, "false",
                 "worker: the callable takes a list of observations"),
     TD_ROW_BOOL(td_config_engine, rtc, "false",
-                "worker: it can do real-time chunking"),
+                "worker, callback: it can do real-time chunking"),
     TD_ROW_NUMBER(td_config_engine, tolerance, "0", 0, 1000,
-                  "worker: largest difference of an answer across batch sizes"),
+                  "worker, callback: largest difference of an answer across "
+                  "batch sizes"),
     TD_ROW_INTEGER(td_config_engine, results_kb, "0", 0, 32 << 10,
                    "worker: most that the named results of an answer take; "
                    "0: as it says, or 1024"),
@@ -116,18 +117,25 @@ static td_err check_channels(const td_config_place *place,
                          wrong);
 }
 
-// Fields that only one kind has.
+// Fields that not every kind has: the kind that has it, and one that has it
+// too.
 static const struct {
     const char *name;
-    td_config_engine_kind kind;
+    td_config_engine_kind kind, too;
 } only[] = {
-    {"continuous", TD_CONFIG_SYNTHETIC}, {"latency", TD_CONFIG_SYNTHETIC},
-    {"seed", TD_CONFIG_SYNTHETIC},       {"check_images", TD_CONFIG_SYNTHETIC},
-    {"python", TD_CONFIG_WORKER},        {"command", TD_CONFIG_WORKER},
-    {"batched", TD_CONFIG_WORKER},       {"rtc", TD_CONFIG_WORKER},
-    {"tolerance", TD_CONFIG_WORKER},     {"results_kb", TD_CONFIG_WORKER},
-    {"memory_mb", TD_CONFIG_WORKER},     {"start_s", TD_CONFIG_WORKER},
-    {"answer_s", TD_CONFIG_WORKER},
+    {"continuous", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
+    {"latency", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
+    {"seed", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
+    {"check_images", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
+    {"python", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"command", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"batched", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"rtc", TD_CONFIG_WORKER, TD_CONFIG_CALLBACK},
+    {"tolerance", TD_CONFIG_WORKER, TD_CONFIG_CALLBACK},
+    {"results_kb", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"memory_mb", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"start_s", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"answer_s", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
 };
 
 static td_err check_kind(const td_config_place *place,
@@ -136,9 +144,14 @@ static td_err check_kind(const td_config_place *place,
 {
     for (size_t i = 0; i < TD_COUNT_OF(only); i++) {
         const td_config_node *given = td_config_node_get(node, only[i].name);
-        if (given && only[i].kind != engine->kind)
-            return td_config_bad(place, given, only[i].name,
-                                 "is for kind: %s only", engines[only[i].kind]);
+        if (!given || only[i].kind == engine->kind ||
+            only[i].too == engine->kind)
+            continue;
+        bool two = only[i].too != only[i].kind;
+        return td_config_bad(place, given, only[i].name,
+                             "is for kind: %s%s%s only", engines[only[i].kind],
+                             two ? " or " : "",
+                             two ? engines[only[i].too] : "");
     }
     return TD_OK;
 }

@@ -15,6 +15,7 @@
 typedef enum td_config_engine_kind {
     TD_CONFIG_SYNTHETIC,
     TD_CONFIG_WORKER,
+    TD_CONFIG_CALLBACK, // a function of the program that serves it
 } td_config_engine_kind;
 
 typedef enum td_config_latency_kind {

@@ -120,6 +120,10 @@ static void each_kind_has_its_own_fields(void **state)
          "engine.python: is for kind: worker only"},
         {"{kind: synthetic, memory_mb: 5}",
          "engine.memory_mb: is for kind: worker only"},
+        {"{kind: callback, python: \"p:f\"}",
+         "engine.python: is for kind: worker only"},
+        {"{kind: synthetic, rtc: true}",
+         "engine.rtc: is for kind: worker or callback only"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_config_manifest *manifest = NULL;

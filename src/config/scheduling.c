@@ -4,6 +4,8 @@
 #include "config/engine.h"
 #include "config/table.h"
 
+#include <string.h>
+
 const char *const td_config_strategies[] = {"deadline_aware",
                                             "model_deadline",
                                             "tiered_deadline",
@@ -165,4 +167,42 @@ static td_err check_batch(const td_config_place *place,
     return td_config_bad(
         place, td_config_node_get(node, "wait_ms"), "wait_ms", "%s",
         fixed ? "must be above 0 for wait: fixed" : "is for wait: fixed only");
+}
+
+static td_err keep_rest(const char *path, const char *text,
+                        const td_config_scheduling *was,
+                        td_config_scheduling *now, td_errinfo *info)
+{
+    TD_AUTO(td_config_arena) *arena = NULL;
+    td_config_node *root = NULL;
+    TD_TRY(td_config_arena_new(&arena));
+    TD_TRY(td_config_yaml_parse(arena, path, text, strlen(text), &root, info));
+    if (td_config_node_get(root, "tiers"))
+        return td_fail(info, TD_ERR_INVALID,
+                       "%s:%d: tiers: cannot change while it is used", path,
+                       td_config_node_get(root, "tiers")->line);
+    now->tiers = was->tiers;
+    if (!td_config_node_get(root, "queue")) now->queue = was->queue;
+    if (!td_config_node_get(root, "cadence")) now->cadence = was->cadence;
+    if (!td_config_node_get(root, "flush")) now->flush = was->flush;
+    return TD_OK;
+}
+
+td_err td_config_scheduling_parse(const char *path, const char *text,
+                                  const td_config_scheduling *was,
+                                  td_config_scheduling **ret_now,
+                                  td_errinfo *info)
+{
+    void *value = NULL;
+    TD_TRY(td_config_table_parse(&td_config_scheduling_table, path, text,
+                                 strlen(text), &value, info));
+    TD_AUTO(td_config_scheduling) *now = value;
+    TD_TRY(keep_rest(path, text, was, now, info));
+    *ret_now = TD_TAKE(now);
+    return TD_OK;
+}
+
+void td_config_scheduling_free(td_config_scheduling *scheduling)
+{
+    td_config_table_free(scheduling);
 }

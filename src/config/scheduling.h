@@ -69,6 +69,19 @@ typedef struct td_config_scheduling {
     td_config_flush flush;
 } td_config_scheduling;
 
+// Reads fields of `scheduling` alone, of a document that errors call `path`:
+// strategy, weights, score and plugin are their defaults where they are not
+// given, the others are as they were. Owned by the caller; free with
+// td_config_scheduling_free(). As td_config_manifest_parse(); INVALID for
+// `tiers`, which stay.
+TD_NODISCARD td_err td_config_scheduling_parse(const char *path,
+                                               const char *text,
+                                               const td_config_scheduling *was,
+                                               td_config_scheduling **ret_now,
+                                               td_errinfo *info);
+void td_config_scheduling_free(td_config_scheduling *scheduling);
+TD_AUTO_FREE(td_config_scheduling, td_config_scheduling_free)
+
 typedef struct td_config_batch {
     td_config_wait wait;
     int64_t most; // 0: the engine's

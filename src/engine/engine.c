@@ -2,6 +2,7 @@
 #include "engine/engine.h"
 
 #include "base/rand.h"
+#include "engine/callback/callback.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 
@@ -11,6 +12,7 @@
 static const td_engine_ops *const engines[] = {
     &td_engine_synthetic,
     &td_engine_worker,
+    &td_engine_callback,
 };
 
 static void known_names(char *text, size_t room)

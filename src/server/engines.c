@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
+#include "engine/callback/callback.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 #include "server/settings.h"
@@ -18,6 +19,18 @@ static void fill_channels(const td_config_channel *from, size_t count,
     *ret_count = (uint32_t)count;
 }
 
+static void fill_cameras(const td_config_engine *engine,
+                         td_wire_camera *ret_cameras, uint32_t *ret_count)
+{
+    for (size_t i = 0; i < engine->camera_count; i++)
+        ret_cameras[i] = (td_wire_camera){
+            .name = td_wire_text_of(engine->cameras[i].name),
+            .height = (uint32_t)engine->cameras[i].height,
+            .width = (uint32_t)engine->cameras[i].width,
+        };
+    *ret_count = (uint32_t)engine->camera_count;
+}
+
 static void fill_synthetic(const td_config_engine *engine,
                            td_engine_synthetic_settings *settings)
 {
@@ -25,13 +38,7 @@ static void fill_synthetic(const td_config_engine *engine,
                   &settings->action_count);
     fill_channels(engine->states, engine->state_count, settings->states,
                   &settings->state_count);
-    for (size_t i = 0; i < engine->camera_count; i++)
-        settings->cameras[i] = (td_wire_camera){
-            .name = td_wire_text_of(engine->cameras[i].name),
-            .height = (uint32_t)engine->cameras[i].height,
-            .width = (uint32_t)engine->cameras[i].width,
-        };
-    settings->camera_count = (uint32_t)engine->camera_count;
+    fill_cameras(engine, settings->cameras, &settings->camera_count);
     settings->chunk_rows = (uint32_t)engine->chunk;
     settings->max_batch = (uint32_t)engine->max_batch;
     settings->continuous = engine->continuous;
@@ -132,7 +139,40 @@ static td_err open_worker(const td_config_engine *from,
     return err;
 }
 
+static void fill_spec(const td_config_engine *engine, td_engine_spec *spec)
+{
+    fill_channels(engine->actions, engine->action_count, spec->actions,
+                  &spec->action_count);
+    fill_channels(engine->states, engine->state_count, spec->states,
+                  &spec->state_count);
+    fill_cameras(engine, spec->cameras, &spec->camera_count);
+    spec->chunk_rows = (uint32_t)engine->chunk;
+    spec->max_batch = (uint32_t)engine->max_batch;
+    spec->tolerance = (float)engine->tolerance;
+    spec->rtc = engine->rtc;
+}
+
+static td_err open_callback(const td_config_engine *from,
+                            const td_server_function *function,
+                            td_engine_config *config, td_engine **ret_engine,
+                            td_errinfo *info)
+{
+    td_engine_spec *spec = calloc(1, sizeof *spec);
+    if (!spec) return TD_ERR_NOMEM;
+    fill_spec(from, spec);
+    const td_engine_callback_settings settings = {
+        .spec = spec,
+        .infer = function ? function->infer : NULL,
+        .user = function ? function->user : NULL,
+    };
+    config->settings = &settings;
+    td_err err = td_engine_open("callback", config, ret_engine, info);
+    free(spec);
+    return err;
+}
+
 td_err td_server_engines_open(const td_config_server *config,
+                              const td_server_function *function,
                               td_engine **ret_engine, td_errinfo *info)
 {
     td_engine_config engine = {
@@ -147,6 +187,9 @@ td_err td_server_engines_open(const td_config_server *config,
         return open_synthetic(&config->engine, &engine, ret_engine, info);
     case TD_CONFIG_WORKER:
         return open_worker(&config->engine, &engine, ret_engine, info);
+    case TD_CONFIG_CALLBACK:
+        return open_callback(&config->engine, function, &engine, ret_engine,
+                             info);
     }
     return TD_ERR_INVALID;
 }

@@ -51,7 +51,8 @@ td_err td_server_settings_policy(const td_config_scheduling *config,
     if (config->score[0]) TD_TRY(compile(config, &policy.expr, info));
     if (config->plugin[0]) {
         TD_TRY(load_plugin(config, &plugin, info));
-        policy.score = td_server_plugin_score(plugin);
+        policy.score = td_server_plugin_ask;
+        policy.score_user = plugin;
     }
     *ret_policy = policy;
     *ret_plugin = TD_TAKE(plugin);
@@ -79,13 +80,14 @@ static void count_room(const td_config_manifest *manifest, const char *device,
 }
 
 void td_server_settings_device(const td_config_manifest *manifest,
+                               const td_config_scheduling *scheduling,
                                const char *device,
                                const td_sched_policy *policy,
                                td_server_device_settings *ret_settings)
 {
-    const td_config_queue *queue = &manifest->scheduling.queue;
-    const td_config_cadence *cadence = &manifest->scheduling.cadence;
-    const td_config_flush *flush = &manifest->scheduling.flush;
+    const td_config_queue *queue = &scheduling->queue;
+    const td_config_cadence *cadence = &scheduling->cadence;
+    const td_config_flush *flush = &scheduling->flush;
     td_server_device_settings settings = {
         .policy = *policy,
         .queue = {.size = (uint32_t)queue->size,

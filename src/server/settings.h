@@ -7,10 +7,20 @@
 #include "config/manifest.h"
 #include "server/plugin.h"
 #include "server/server.h"
+#include "tendon/infer.h"
 
-// Opens the engine that the manifest names for this server, loaded and warm.
-// Owned by the caller. Blocks.
+// What runs a model with a callback engine.
+typedef struct td_server_function {
+    td_infer_function infer;
+    void *user;
+} td_server_function;
+
+// Opens the engine that the manifest names for this server, loaded; `function`
+// is for a callback engine, NULL: there is none. Owned by the caller, and
+// closed before the manifest is freed. Blocks. INVALID for a callback engine
+// without one.
 TD_NODISCARD td_err td_server_engines_open(const td_config_server *config,
+                                           const td_server_function *function,
                                            td_engine **ret_engine,
                                            td_errinfo *info);
 
@@ -24,6 +34,7 @@ TD_NODISCARD td_err td_server_settings_policy(
 
 // With room for the servers of the manifest that share the device.
 void td_server_settings_device(const td_config_manifest *manifest,
+                               const td_config_scheduling *scheduling,
                                const char *device,
                                const td_sched_policy *policy,
                                td_server_device_settings *ret_settings);

@@ -86,7 +86,8 @@ static void a_device_has_room_for_the_servers_that_share_it(void **state)
                      TD_OK);
     assert_null(plugin);
     td_server_device_settings device;
-    td_server_settings_device(manifest, "cuda:0", &policy, &device);
+    td_server_settings_device(manifest, &manifest->scheduling, "cuda:0",
+                              &policy, &device);
     assert_int_equal(device.models, 2);
     assert_int_equal(device.clients, 15);
     assert_int_equal(device.queue.size, 7);
@@ -111,7 +112,8 @@ static void the_defaults_are_those_of_the_scheduler(void **state)
                      TD_OK);
     const td_server_device_settings *published = &td_server_device_defaults;
     td_server_device_settings device;
-    td_server_settings_device(manifest, "cpu", &policy, &device);
+    td_server_settings_device(manifest, &manifest->scheduling, "cpu", &policy,
+                              &device);
     assert_int_equal(policy.strategy, published->policy.strategy);
     assert_memory_equal(&policy.weights, &published->policy.weights,
                         sizeof policy.weights);
