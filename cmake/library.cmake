@@ -4,11 +4,11 @@
 include(GNUInstallDirs)
 set(TD_MAP ${PROJECT_SOURCE_DIR}/cmake/libtendon.map)
 
-add_library(tendon_shared SHARED $<TARGET_OBJECTS:td_client>)
-target_link_libraries(tendon_shared PRIVATE td_client)
+add_library(tendon_shared SHARED $<TARGET_OBJECTS:td_client>
+  $<TARGET_OBJECTS:td_host>)
+target_link_libraries(tendon_shared PRIVATE td_client td_host)
 target_include_directories(tendon_shared INTERFACE
   ${PROJECT_SOURCE_DIR}/include)
-# A robot needs no library that only servers use.
 target_link_options(tendon_shared PRIVATE -Wl,--version-script=${TD_MAP}
   -Wl,--as-needed)
 set_target_properties(tendon_shared PROPERTIES
@@ -20,13 +20,14 @@ set_target_properties(tendon_shared PROPERTIES
 file(STRINGS ${TD_MAP} exported REGEX "^ +td_")
 list(TRANSFORM exported REPLACE "^ +([^;]+).*" "--keep-global-symbol=\\1")
 set(TD_STATIC ${PROJECT_BINARY_DIR}/libtendon.a)
-set(TD_PARTS td_client td_edge td_robot td_media td_config td_net td_wire
-  td_base)
+set(TD_PARTS td_client td_host td_edge td_robot td_server td_sched td_engine
+  td_media td_config td_net td_wire td_base)
 list(TRANSFORM TD_PARTS REPLACE "(.+)" "$<TARGET_FILE:\\1>"
   OUTPUT_VARIABLE part_files)
 add_custom_command(OUTPUT ${TD_STATIC}
   COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,-z,noexecstack -o libtendon.o
-          -Wl,--whole-archive $<TARGET_FILE:td_client> -Wl,--no-whole-archive
+          -Wl,--whole-archive $<TARGET_FILE:td_client>
+          $<TARGET_FILE:td_host> -Wl,--no-whole-archive
           -Wl,--start-group ${part_files} ${TD_RUST_LIB} -Wl,--end-group
   COMMAND ${CMAKE_OBJCOPY} --strip-debug --remove-section=.llvmbc
           --remove-section=.llvmcmd ${exported} libtendon.o
@@ -46,6 +47,7 @@ install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/pyth
   FILES_MATCHING PATTERN "*.py")
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 install(FILES include/tendon/edge.h include/tendon/connect.h
+  include/tendon/serve.h include/tendon/infer.h
   include/tendon/err.h include/tendon/score.h include/tendon/tendon.hpp
   include/tendon/edge.hpp include/tendon/connect.hpp include/tendon/err.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tendon)

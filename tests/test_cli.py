@@ -86,7 +86,15 @@ def test_doctor_finds_this_machine_fit(house):
     done = run("doctor")
     assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("\nThis machine can run Tendon.\n")
-    for what in ("cpu", "real-time", "locked memory", "awake CPUs", "/dev/shm", "zenoh link", "gpu"):
+    for what in (
+        "cpu",
+        "real-time",
+        "locked memory",
+        "awake CPUs",
+        "/dev/shm",
+        "zenoh link",
+        "gpu",
+    ):
         assert f"  {what} " in done.stdout
 
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "cli/link.h"
 #include "edge/assembly.h"
 #include "edge/plot.h"
+#include "host/link.h"
 
 #include <stdio.h>
 
@@ -85,7 +85,7 @@ static td_err run_robot(const td_config_robot *config, td_edge_trace *trace,
     td_net_decl *links = NULL;
     TD_TRY(td_edge_assembly_open(&assembly, config, &extras, info));
     td_err err =
-        td_cli_link_watch(assembly.net, config->endpoint, &links, info);
+        td_host_link_watch(assembly.net, config->endpoint, &links, info);
     if (err == TD_OK) err = run_edge(assembly.edge, info);
     if (links) (void)td_net_undeclare(links);
     td_edge_assembly_close(&assembly);

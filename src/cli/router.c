@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "cli/link.h"
+#include "host/link.h"
 #include "net/zenoh/zenoh.h"
 
 #include <stdio.h>
@@ -28,7 +28,7 @@ static int run(const td_net_zenoh_config *config, const char *level)
     td_cli_keep_stop();
     td_err err = td_net_zenoh_open(config, &net, &info);
     if (err == TD_OK)
-        err = td_cli_link_watch(net, config->connect[0], &links, &info);
+        err = td_host_link_watch(net, config->connect[0], &links, &info);
     if (err != TD_OK) return td_cli_fail("router", err, &info);
     td_log_text(TD_LOG_INFO, "router: %s listens at %s; Ctrl-C stops",
                 td_net_id(net), config->listen[0]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "cli/house.h"
+#include "host/house.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -31,24 +31,33 @@ static const char help[] =
     "  tendon serve examples/two_models.yaml --log debug\n"
     "  kill -HUP $(pidof tendon)    # read the manifest again\n";
 
-static void serve(td_cli_house *house, const char *path)
+static bool is_stopping(void *user)
+{
+    (void)user;
+    return td_cli_is_stopping();
+}
+
+static const td_host_extras extras = {.is_stopping = is_stopping};
+
+static void serve(td_host_house *house, const char *path)
 {
     td_log_text(TD_LOG_INFO, "serve: ready; Ctrl-C stops");
     while (td_cli_wait_signal() == TD_CLI_RELOAD)
-        td_cli_house_reload(house, path);
+        td_host_house_reload(house, path);
     td_log_text(TD_LOG_INFO, "serve: draining");
-    td_cli_house_drain(house);
+    (void)td_host_house_drain(house, INT64_MAX);
 }
 
 static int run(td_config_manifest *manifest, const td_cli_file *file)
 {
-    td_cli_house house;
+    td_host_house *house = NULL;
     td_errinfo info = {.text = ""};
     td_cli_keep_stop();
     td_cli_keep_reload();
-    td_err err = td_cli_house_open(&house, manifest, &info);
-    if (err == TD_OK) serve(&house, file->path);
-    td_cli_house_close(&house);
+    td_err err = td_host_house_new(manifest, &extras, &house);
+    if (err == TD_OK) err = td_host_house_open(house, &info);
+    if (err == TD_OK) serve(house, file->path);
+    if (house) td_host_house_close(house);
     if (err == TD_OK || err == TD_ERR_CANCELLED) {
         td_log_stop();
         return 0;
@@ -103,8 +112,10 @@ static int check(const td_config_manifest *manifest, const char *path)
     td_errinfo info = {.text = ""};
     td_sched_policy policy;
     TD_AUTO(td_server_plugin) *plugin = NULL;
-    td_err err = td_server_settings_policy(&manifest->scheduling, &policy,
-                                           &plugin, &info);
+    td_err err = td_host_functions_check(manifest, &extras, &info);
+    if (err == TD_OK)
+        err = td_server_settings_policy(&manifest->scheduling, &policy, &plugin,
+                                        &info);
     if (err != TD_OK) return td_cli_fail("serve", err, &info);
     (void)printf("%s: %zu server%s\n", path, manifest->server_count,
                  manifest->server_count == 1 ? "" : "s");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed in the order: servers, engines, devices, the plug-in whose function
-// they called, sessions.
-#include "cli/house.h"
+// Closed in the order: servers, engines, devices, the plan whose functions they
+// called, sessions, whoever listens.
+#include "host/house.h"
 
 #include "base/clock.h"
-#include "cli/cli.h"
-#include "cli/link.h"
+#include "base/log.h"
 #include "engine/warmup.h"
+#include "host/link.h"
 #include "net/zenoh/zenoh.h"
 #include "server/second.h"
 
@@ -58,44 +58,48 @@ static td_err open_net(const td_config_server *config, td_net **ret_net,
                                         : "");
 }
 
-static td_err share_net(td_cli_house *house, size_t index, td_errinfo *info)
+static td_err share_net(td_host_house *house, size_t index, td_errinfo *info)
 {
     const td_config_server *all = house->manifest->server;
-    td_cli_entry *entry = &house->entries[index];
-    for (size_t i = 0; i < index; i++) {
+    td_host_entry *entry = &house->entries[index];
+    entry->net = house->extras->net;
+    for (size_t i = 0; i < index && !entry->net; i++) {
         if (strcmp(all[i].endpoint, all[index].endpoint) != 0) continue;
         entry->net = house->entries[i].net;
-        return TD_OK;
     }
+    if (entry->net) return TD_OK;
     entry->owns_net = true;
     TD_TRY(open_net(&all[index], &entry->net, info));
     bool dials = all[index].mode == TD_CONFIG_CLIENT;
-    return td_cli_link_watch(entry->net, dials ? all[index].endpoint : NULL,
-                             &entry->links, info);
+    return td_host_link_watch(entry->net, dials ? all[index].endpoint : NULL,
+                              &entry->links, info);
 }
 
-static td_err share_device(td_cli_house *house, size_t index,
-                           const td_sched_policy *policy, td_errinfo *info)
+static td_err share_device(td_host_house *house, size_t index, td_errinfo *info)
 {
     const td_config_server *all = house->manifest->server;
-    td_cli_entry *entry = &house->entries[index];
+    td_host_entry *entry = &house->entries[index];
     for (size_t i = 0; i < index; i++) {
         if (strcmp(all[i].device, all[index].device) != 0) continue;
         entry->device = house->entries[i].device;
         return TD_OK;
     }
     td_server_device_settings settings;
-    td_server_settings_device(house->manifest, all[index].device, policy,
+    td_server_settings_device(house->manifest, &house->plan.scheduling,
+                              all[index].device, &house->plan.policy,
                               &settings);
     entry->owns_device = true;
     return td_server_device_open(&settings, &entry->device, info);
 }
 
-static td_err open_engine(const td_config_server *config, td_cli_entry *entry,
+static td_err open_engine(const td_host_house *house,
+                          const td_config_server *config, td_host_entry *entry,
                           td_errinfo *info)
 {
     td_errinfo why = {.text = ""};
-    TD_TRY(td_server_engines_open(config, &entry->engine, info));
+    const td_server_function *function =
+        td_host_functions_find(house->extras, config->model_id);
+    TD_TRY(td_server_engines_open(config, function, &entry->engine, info));
     td_err err = td_engine_warmup(entry->engine, &why);
     if (err == TD_OK) return TD_OK;
     return td_fail(info, err, "server %s: %s", config->server_id, why.text);
@@ -115,27 +119,27 @@ static void say_opened(const td_config_server *config)
                     config->server_id);
 }
 
-static td_err open_server(td_cli_house *house, size_t index,
-                          const td_sched_policy *policy, td_errinfo *info)
+static td_err open_server(td_host_house *house, size_t index, td_errinfo *info)
 {
     const td_config_server *config = &house->manifest->server[index];
-    td_cli_entry *entry = &house->entries[index];
+    td_host_entry *entry = &house->entries[index];
     td_server_config server;
-    TD_TRY(share_device(house, index, policy, info));
-    TD_TRY(open_engine(config, entry, info));
+    TD_TRY(share_device(house, index, info));
+    TD_TRY(open_engine(house, config, entry, info));
     TD_TRY(td_server_settings_from(house->manifest, config, house->boot,
                                    &server, &entry->clients));
     server.device = entry->device;
     server.events = house->events;
+    if (house->stream) server.tap = td_host_stream_tap(house->stream, index);
     td_server_porch_close(TD_TAKE(entry->porch));
     TD_TRY(td_server_open(entry->net, entry->engine, &server, &entry->server,
                           info));
-    td_cli_house_show(house, index, entry->server);
+    td_host_house_show(house, index, entry->server);
     say_opened(config);
     return TD_OK;
 }
 
-static td_err refuse_second(const td_cli_house *house, size_t index,
+static td_err refuse_second(const td_host_house *house, size_t index,
                             td_errinfo *info)
 {
     const td_config_manifest *manifest = house->manifest;
@@ -145,10 +149,10 @@ static td_err refuse_second(const td_cli_house *house, size_t index,
                                    config->server_id, SECOND_PATIENCE_NS, info);
 }
 
-static td_err open_porch(td_cli_house *house, size_t index, td_errinfo *info)
+static td_err open_porch(td_host_house *house, size_t index, td_errinfo *info)
 {
     const td_config_server *config = &house->manifest->server[index];
-    td_cli_entry *entry = &house->entries[index];
+    td_host_entry *entry = &house->entries[index];
     const td_server_porch_config porch = {
         .route = td_server_settings_route(house->manifest, config),
         .server_id = config->server_id,
@@ -158,55 +162,85 @@ static td_err open_porch(td_cli_house *house, size_t index, td_errinfo *info)
     return td_server_porch_open(entry->net, &porch, &entry->porch, info);
 }
 
+static bool is_stopping(const td_host_house *house)
+{
+    const td_host_extras *extras = house->extras;
+    return extras->is_stopping && extras->is_stopping(extras->user);
+}
+
 // Nobody is taken before all of it may run.
-static td_err open_all(td_cli_house *house, const td_sched_policy *policy,
-                       td_errinfo *info)
+static td_err open_all(td_host_house *house, td_errinfo *info)
 {
     size_t count = house->manifest->server_count;
     for (size_t i = 0; i < count; i++)
         TD_TRY(share_net(house, i, info));
     for (size_t i = 0; i < count; i++)
         TD_TRY(refuse_second(house, i, info));
-    TD_TRY(td_cli_house_see(house, info));
+    TD_TRY(td_host_house_see(house, info));
     for (size_t i = 0; i < count; i++)
         TD_TRY(open_porch(house, i, info));
     for (size_t i = 0; i < count; i++) {
-        TD_TRY(open_server(house, i, policy, info));
-        if (td_cli_is_stopping())
+        TD_TRY(open_server(house, i, info));
+        if (is_stopping(house))
             return td_fail(info, TD_ERR_CANCELLED, "stopped while loading");
     }
     return TD_OK;
 }
 
-td_err td_cli_house_open(td_cli_house *house, td_config_manifest *manifest,
-                         td_errinfo *info)
+td_err td_host_house_new(td_config_manifest *manifest,
+                         const td_host_extras *extras,
+                         td_host_house **ret_house)
 {
-    td_sched_policy policy;
-    *house = (td_cli_house){
-        .manifest = manifest, .live = manifest, .boot = wall_ms()};
-    house->entries = calloc(manifest->server_count, sizeof *house->entries);
-    if (!house->entries) return TD_ERR_NOMEM;
-    TD_TRY(td_server_settings_policy(&manifest->scheduling, &policy,
-                                     &house->plugin, info));
-    return open_all(house, &policy, info);
+    TD_AUTO(td_host_house) *house = calloc(1, sizeof *house);
+    if (!house) {
+        td_config_manifest_free(manifest);
+        return TD_ERR_NOMEM;
+    }
+    house->extras = extras;
+    house->manifest = house->live = manifest;
+    house->boot = wall_ms();
+    house->plan.scheduling = manifest->scheduling;
+    pthread_mutex_init(&house->shown_lock, NULL);
+    size_t count = manifest->server_count;
+    house->entries = calloc(count, sizeof *house->entries);
+    house->about = calloc(count, sizeof *house->about);
+    house->shown = calloc(count, sizeof(td_server *));
+    if (!house->entries || !house->about || !house->shown) return TD_ERR_NOMEM;
+    *ret_house = TD_TAKE(house);
+    return TD_OK;
 }
 
-static bool is_drained(const td_cli_house *house)
+td_err td_host_house_open(td_host_house *house, td_errinfo *info)
+{
+    TD_TRY(td_host_functions_check(house->manifest, house->extras, info));
+    if (!house->planned)
+        TD_TRY(td_host_plan_make(&house->plan.scheduling, (td_host_score){0},
+                                 &house->plan, info));
+    return open_all(house, info);
+}
+
+static bool is_drained(const td_host_house *house)
 {
     for (size_t i = 0; i < house->manifest->server_count; i++)
-        if (!td_server_drained(house->entries[i].server)) return false;
+        if (house->entries[i].server &&
+            !td_server_drained(house->entries[i].server))
+            return false;
     return true;
 }
 
-void td_cli_house_drain(td_cli_house *house)
+bool td_host_house_drain(td_host_house *house, int64_t until_ns)
 {
     for (size_t i = 0; i < house->manifest->server_count; i++)
-        td_server_drain(house->entries[i].server);
-    while (!is_drained(house))
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + LOOK_NS);
+        if (house->entries[i].server) td_server_drain(house->entries[i].server);
+    while (!is_drained(house)) {
+        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        if (now_ns >= until_ns) return false;
+        td_clock_sleep_until(now_ns + LOOK_NS);
+    }
+    return true;
 }
 
-static void close_server(const td_config_server *config, td_cli_entry *entry)
+static void close_server(const td_config_server *config, td_host_entry *entry)
 {
     td_server_report report = {0};
     if (entry->porch) td_server_porch_close(entry->porch);
@@ -222,32 +256,36 @@ static void close_server(const td_config_server *config, td_cli_entry *entry)
     free(entry->clients);
 }
 
-static void close_net(td_cli_entry *entry)
+static void close_net(td_host_entry *entry)
 {
     if (entry->links) (void)td_net_undeclare(entry->links);
     if (entry->net && entry->owns_net) td_net_close(entry->net);
 }
 
-static void close_entries(td_cli_house *house)
+static void close_entries(td_host_house *house)
 {
     size_t count = house->manifest->server_count;
     for (size_t i = 0; i < count; i++) {
-        td_cli_house_show(house, i, NULL);
+        td_host_house_show(house, i, NULL);
         close_server(&house->manifest->server[i], &house->entries[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (house->entries[i].owns_device && house->entries[i].device)
             td_server_device_close(house->entries[i].device);
-    if (house->plugin) td_server_plugin_close(house->plugin);
+    td_host_plan_done(&house->plan);
     for (size_t i = 0; i < count; i++)
         close_net(&house->entries[i]);
-    free(house->entries);
 }
 
-void td_cli_house_close(td_cli_house *house)
+void td_host_house_close(td_host_house *house)
 {
-    if (house->entries) close_entries(house);
-    td_cli_house_unsee(house);
+    if (house->entries && house->shown) close_entries(house);
+    td_host_house_unsee(house);
     if (house->live != house->manifest) td_config_manifest_free(house->live);
     td_config_manifest_free(house->manifest);
+    pthread_mutex_destroy(&house->shown_lock);
+    free(house->entries);
+    free(house->about);
+    free(house->shown);
+    free(house);
 }

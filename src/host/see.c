@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/log.h"
-#include "cli/house.h"
+#include "host/house.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 static void describe(const td_config_manifest *manifest, td_server_about *about)
@@ -19,20 +18,15 @@ static void describe(const td_config_manifest *manifest, td_server_about *about)
     }
 }
 
-td_err td_cli_house_see(td_cli_house *house, td_errinfo *info)
+static td_err open_admin(td_host_house *house, td_errinfo *info)
 {
-    const td_config_manifest *manifest = house->manifest;
-    const td_config_admin *admin = &manifest->admin;
-    TD_TRY(td_server_events_new(&house->events));
+    const td_config_admin *admin = &house->manifest->admin;
     if (admin->port == 0) return TD_OK;
-    house->about = calloc(manifest->server_count, sizeof *house->about);
-    if (!house->about) return TD_ERR_NOMEM;
-    describe(manifest, house->about);
     const td_server_admin_config config = {
         .address = admin->address,
         .port = (uint16_t)admin->port,
         .models = house->about,
-        .model_count = manifest->server_count,
+        .model_count = house->manifest->server_count,
         .events = house->events,
     };
     td_err err = td_server_admin_open(&config, &house->admin, info);
@@ -45,14 +39,27 @@ td_err td_cli_house_see(td_cli_house *house, td_errinfo *info)
     return TD_OK;
 }
 
-void td_cli_house_show(td_cli_house *house, size_t index, td_server *server)
+td_err td_host_house_see(td_host_house *house, td_errinfo *info)
 {
-    if (house->admin) td_server_admin_show(house->admin, index, server);
+    const td_host_listeners *listeners = &house->extras->listeners;
+    TD_TRY(td_server_events_new(&house->events));
+    describe(house->manifest, house->about);
+    TD_TRY(open_admin(house, info));
+    if (!listeners->on_metric && !listeners->on_event) return TD_OK;
+    return td_host_stream_open(house, listeners, &house->stream, info);
 }
 
-void td_cli_house_unsee(td_cli_house *house)
+void td_host_house_show(td_host_house *house, size_t index, td_server *server)
 {
+    if (house->admin) td_server_admin_show(house->admin, index, server);
+    pthread_mutex_lock(&house->shown_lock);
+    house->shown[index] = server;
+    pthread_mutex_unlock(&house->shown_lock);
+}
+
+void td_host_house_unsee(td_host_house *house)
+{
+    if (house->stream) td_host_stream_close(house->stream);
     if (house->admin) td_server_admin_close(house->admin);
-    free(house->about);
     if (house->events) td_server_events_free(house->events);
 }

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/log.h"
-#include "cli/house.h"
+#include "host/house.h"
 
 #include <stdlib.h>
 
 // What a new manifest asks for, made before anything is changed.
 typedef struct asked {
     td_config_manifest *manifest;
-    td_sched_policy policy;
-    td_server_plugin *plugin;
+    td_host_plan plan;
     td_server_config *configs; // one for each entry
     td_server_client **clients;
 } asked;
@@ -20,7 +19,7 @@ static void drop_next(asked *next, size_t count)
         free(next->clients[i]);
     free(next->clients);
     free(next->configs);
-    if (next->plugin) td_server_plugin_close(next->plugin);
+    td_host_plan_done(&next->plan);
     if (next->manifest) td_config_manifest_free(next->manifest);
 }
 
@@ -33,14 +32,15 @@ static const td_config_server *find_twin(const td_config_manifest *manifest,
     return NULL;
 }
 
-static td_err make_next(const td_cli_house *house, const char *path,
+static td_err make_next(const td_host_house *house, const char *path,
                         asked *next, td_errinfo *info)
 {
     size_t count = house->manifest->server_count;
     TD_TRY(td_config_manifest_load(path, &next->manifest, info));
-    TD_TRY(td_server_settings_policy(&next->manifest->scheduling, &next->policy,
-                                     &next->plugin, info));
-    next->policy.tiers = (uint32_t)house->manifest->scheduling.tiers;
+    td_config_scheduling scheduling = next->manifest->scheduling;
+    scheduling.tiers = house->manifest->scheduling.tiers;
+    TD_TRY(
+        td_host_plan_make(&scheduling, house->plan.score, &next->plan, info));
     next->configs = calloc(count, sizeof *next->configs);
     next->clients = calloc(count, sizeof *next->clients);
     if (!next->configs || !next->clients) return TD_ERR_NOMEM;
@@ -85,7 +85,7 @@ static void say_left(void *user, const td_config_change *change)
                 what[change->kind]);
 }
 
-static void say_changes(const td_cli_house *house, const asked *next)
+static void say_changes(const td_host_house *house, const asked *next)
 {
     tale told = {0};
     td_config_manifest_diff(house->live, next->manifest, say_live, &told);
@@ -98,7 +98,7 @@ static void say_changes(const td_cli_house *house, const asked *next)
                          told.left);
 }
 
-static void use_entry(td_cli_entry *entry, const td_server_config *config,
+static void use_entry(td_host_entry *entry, const td_server_config *config,
                       td_server_client **clients)
 {
     td_err err =
@@ -111,35 +111,20 @@ static void use_entry(td_cli_entry *entry, const td_server_config *config,
     *clients = before;
 }
 
-static void use_device(td_server_device *device, const char *name,
-                       const asked *next)
-{
-    td_server_device_settings settings;
-    td_server_settings_device(next->manifest, name, &next->policy, &settings);
-    td_err err = td_server_device_use(device, &settings);
-    if (err != TD_OK)
-        td_log_text(TD_LOG_ERROR, "serve: %s: %s", name, td_err_text(err));
-}
-
 // From here on nothing can fail that was checked before.
-static void use_next(td_cli_house *house, asked *next)
+static void use_next(td_host_house *house, asked *next)
 {
     size_t count = house->manifest->server_count;
+    td_host_plan_swap(house, &next->plan);
     for (size_t i = 0; i < count; i++) {
-        td_cli_entry *entry = &house->entries[i];
-        if (entry->owns_device)
-            use_device(entry->device, house->manifest->server[i].device, next);
         if (next->clients[i])
-            use_entry(entry, &next->configs[i], &next->clients[i]);
+            use_entry(&house->entries[i], &next->configs[i], &next->clients[i]);
     }
-    td_server_plugin *plugin = house->plugin;
-    house->plugin = next->plugin;
-    next->plugin = plugin;
     if (house->live != house->manifest) td_config_manifest_free(house->live);
     house->live = TD_TAKE(next->manifest);
 }
 
-void td_cli_house_reload(td_cli_house *house, const char *path)
+void td_host_house_reload(td_host_house *house, const char *path)
 {
     asked next = {0};
     td_errinfo info = {.text = ""};

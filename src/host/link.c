@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/link.h"
+#include "host/link.h"
 
 #include "base/log.h"
 
@@ -17,8 +17,8 @@ static void on_link(void *user, const td_net_link *link)
 }
 
 // The links that are up are told before td_net_links() returns.
-td_err td_cli_link_watch(td_net *net, const char *endpoint,
-                         td_net_decl **ret_decl, td_errinfo *info)
+td_err td_host_link_watch(td_net *net, const char *endpoint,
+                          td_net_decl **ret_decl, td_errinfo *info)
 {
     uint64_t before = atomic_load(&ups);
     TD_TRY(td_net_links(net, on_link, NULL, ret_decl, info));
