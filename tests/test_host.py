@@ -66,6 +66,8 @@ def test_cpp_host_answers_while_its_scheduling_changes(house, sdk, start):
             answer = client.receive()
             assert "error" not in answer, answer
             assert array(answer["actions"]).shape == (ROWS, len(STATE))
+            assert abs(array(answer["results"]["brightness"])[0] - 200) < 5
+            assert answer["text"] == "wave"
         client.send(state=tensor(STATE), images=IMAGES, task="surprise me")
         error = client.receive()["error"]
         assert (error["code"], error["text"]) == ("INVALID", "what am I to do?")
