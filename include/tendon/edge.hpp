@@ -44,6 +44,15 @@ class Driver
     {
     }
 
+    virtual bool has_blend() const
+    {
+        return false;
+    }
+    virtual void blend(const td_client_overlap & /*overlap*/,
+                       float * /*ret_rows*/)
+    {
+    }
+
   private:
     friend class Robot;
 
@@ -174,6 +183,21 @@ class Robot
         return *static_cast<Driver *>(user);
     }
 
+    static td_err control(void *user, const float *command, const float *state,
+                          std::uint32_t count, float *ret_out)
+    {
+        Driver &own = driver_of(user);
+        return own.guarded(
+            [&] { own.control(command, state, count, ret_out); });
+    }
+
+    static td_err blend(void *user, const td_client_overlap *overlap,
+                        float *ret_rows)
+    {
+        Driver &own = driver_of(user);
+        return own.guarded([&] { own.blend(*overlap, ret_rows); });
+    }
+
     static td_client_driver table_of(Driver &driver)
     {
         td_client_driver table{};
@@ -195,13 +219,8 @@ class Robot
             return own.guarded(
                 [&] { own.frame(camera, ret_rgb, height, width); });
         };
-        if (!driver.has_control()) return table;
-        table.control = [](void *user, const float *command, const float *state,
-                           std::uint32_t count, float *ret_out) {
-            Driver &own = driver_of(user);
-            return own.guarded(
-                [&] { own.control(command, state, count, ret_out); });
-        };
+        if (driver.has_control()) table.control = control;
+        if (driver.has_blend()) table.blend = blend;
         return table;
     }
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // ask [FILE]: tendon.hpp against a real server. Asks a model in each way that
 // the header has; with a robot's file, then plays it with a driver of its own.
+#include <algorithm>
 #include <atomic>
-#include <cstdlib>
+#include <chrono>
 #include <iostream>
 #include <tendon/tendon.hpp>
 #include <thread>
@@ -76,7 +77,7 @@ void what_is_wrong_is_thrown(tendon::Connection &connection,
 class Arm : public tendon::Driver
 {
   public:
-    std::atomic<int> writes{0};
+    std::atomic<int> writes{0}, blends{0};
     std::atomic<bool> breaks{false};
 
     void read(float *ret_state, std::uint32_t count) override
@@ -89,6 +90,15 @@ class Arm : public tendon::Driver
     {
         writes++;
     }
+    bool has_blend() const override
+    {
+        return true;
+    }
+    void blend(const td_client_overlap &overlap, float *ret_rows) override
+    {
+        std::copy_n(overlap.new_rows, overlap.rows * overlap.count, ret_rows);
+        blends++;
+    }
 };
 
 void a_driver_that_throws_is_heard_of(const char *file)
@@ -96,7 +106,7 @@ void a_driver_that_throws_is_heard_of(const char *file)
     Arm arm;
     tendon::Robot robot(file, arm);
     robot.start();
-    while (arm.writes < 50)
+    while (arm.writes < 50 || arm.blends < 3)
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     arm.breaks = true;
     while (robot.number("driver_failed") < 3)
