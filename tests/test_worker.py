@@ -157,22 +157,6 @@ def test_anything_like_an_array_is_taken(kind):
     assert array.tolist() == [[1, 2], [3, 4]]
 
 
-TORCH = ["float64", "float32", "float16", "bfloat16", "int16", "int64", "bool"]
-
-
-@pytest.mark.parametrize("dtype", TORCH)
-def test_torch_is_taken(dtype):
-    torch = pytest.importorskip("torch")
-    tensor = torch.ones((2, 2), dtype=getattr(torch, dtype))
-    if tensor.is_floating_point():
-        tensor.requires_grad_()
-    assert to_chunk(tensor, (5, 2)).tolist() == [[1, 1], [1, 1]]
-    name, _, array = to_value("value", tensor)
-    assert (name, array.tolist()) == ("value", [[1, 1], [1, 1]])
-    is_half = dtype in ("float16", "bfloat16")
-    assert array.dtype.name == ("float32" if is_half else dtype)
-
-
 def test_a_dict_is_actions_and_results():
     assert split([[1]]) == ([[1]], {})
     assert split({"actions": [[1]], "value": 3, "none": None}) == ([[1]], {"value": 3})
