@@ -9,8 +9,7 @@ const char *td_client_why_text(td_client_why why)
         [TD_CLIENT_WHY_NONE] = "",
         [TD_CLIENT_WHY_GONE] = "its server is gone",
         [TD_CLIENT_WHY_OVERTAKEN] =
-            "a newer one was answered: this one, or its answer, was lost on "
-            "the way",
+            "it, or its answer, got lost: a newer one was answered",
         [TD_CLIENT_WHY_STOPPED] = "the model was stopped",
         [TD_CLIENT_WHY_UNANSWERED] = "no answer came within its limit",
         [TD_CLIENT_WHY_UNSENT] = "no server took it within its limit",
