@@ -5,14 +5,42 @@
 
 #define MOST_BYTES (UINT64_C(64) << 30)
 
-_Static_assert(sizeof(td_worker_spec) == 36008, "as documented");
-_Static_assert(sizeof(td_worker_offer) == 56816, "as documented");
-_Static_assert(sizeof(td_worker_hello) == 36568, "as documented");
-_Static_assert(sizeof(td_worker_item) == 3944, "as documented");
-_Static_assert(sizeof(td_worker_batch) == 252432, "as documented");
-_Static_assert(sizeof(td_worker_result) == 246808, "as documented");
-_Static_assert(sizeof(td_worker_offer) <= TD_WORKER_PAGE, "as documented");
-_Static_assert(sizeof(td_worker_hello) <= TD_WORKER_PAGE, "as documented");
+// The layout is a promise to workers of other releases and other languages.
+#define STANDS(type, member, at)                                               \
+    _Static_assert(offsetof(td_worker_##type, member) == (at), "layout")
+#define HAS(type, size)                                                        \
+    _Static_assert(sizeof(td_worker_##type) == (size), "layout")
+STANDS(spec, values_bytes, 28);
+STANDS(spec, cameras, 40);
+STANDS(spec, states, 1192);
+STANDS(spec, actions, 18600);
+HAS(spec, 36008);
+STANDS(offer, actions, 48);
+STANDS(offer, values, 64);
+STANDS(offer, step_period_us, 80);
+STANDS(offer, pretrained_path, 304);
+STANDS(offer, spec, 4408);
+STANDS(offer, dropped, 40424);
+HAS(offer, 56816);
+STANDS(hello, dropped, 48);
+STANDS(hello, error, 56);
+STANDS(hello, spec, 560);
+HAS(hello, 36568);
+STANDS(item, prefix, 40);
+STANDS(item, client, 72);
+STANDS(item, images, 232);
+STANDS(item, tensors, 360);
+STANDS(item, metadata, 2920);
+HAS(item, 3944);
+HAS(batch, 252432);
+HAS(value, 104);
+STANDS(answer, prefix_bytes, 8);
+STANDS(answer, error, 24);
+STANDS(answer, values, 528);
+HAS(answer, 3856);
+HAS(result, 246808);
+_Static_assert(sizeof(td_worker_offer) <= TD_WORKER_PAGE, "layout");
+_Static_assert(sizeof(td_worker_hello) <= TD_WORKER_PAGE, "layout");
 _Static_assert(TD_WORKER_MAX_BATCH == TD_ENGINE_MAX_BATCH, "one limit");
 
 // Hands out room after room.
