@@ -47,9 +47,11 @@ static const struct {
     {"no engine", WHOLE,
      "4: server[0].engine: is missing, must be a map of fields"},
     {"an engine that is not known", WHOLE "  engine: {kind: cuda}\n",
-     "10: server[0].engine.kind: must be synthetic, worker, got cuda"},
+     "10: server[0].engine.kind: must be synthetic, worker, callback, got "
+     "cuda"},
     {"an engine of no kind", WHOLE "  engine: {chunk: 3}\n",
-     "10: server[0].engine.kind: is missing, must be synthetic, worker"},
+     "10: server[0].engine.kind: is missing, must be synthetic, worker, "
+     "callback"},
     {"a misspelt field", WHOLE "  modle_id: x\n" ENGINE,
      "10: server[0].modle_id: no such field, did you mean model_id?"},
     {"a field twice", WHOLE ENGINE "  endpoint: tcp/a:1\n",
