@@ -4,9 +4,10 @@
 #include <assert.h>
 #include <stdlib.h>
 
-static const td_sched_order_match empty = {.until_ns = TD_SCHED_NEVER_NS,
-                                           .turn_ns = TD_SCHED_NEVER_NS,
-                                           .winner = TD_SCHED_NOBODY};
+static const td_sched_order_match empty = {
+    .stand = {.until_ns = TD_SCHED_NEVER_NS, .band = TD_SCHED_BAND_NOBODY},
+    .turn_ns = TD_SCHED_NEVER_NS,
+    .winner = TD_SCHED_NOBODY};
 
 static bool is_fixed(const td_sched_order *order)
 {
@@ -39,11 +40,11 @@ td_err td_sched_order_init(td_sched_order *order, uint32_t capacity,
         .facts = facts,
         .capacity = capacity,
         .width = 1,
-        .matches = calloc((size_t)2 * room, sizeof *order->matches),
-        .stands = calloc(capacity, sizeof *order->stands),
+        .matches = aligned_alloc(_Alignof(td_sched_order_match),
+                                 (size_t)2 * room * sizeof *order->matches),
         .free_seats = calloc(capacity, sizeof *order->free_seats),
     };
-    if (!order->matches || !order->stands || !order->free_seats ||
+    if (!order->matches || !order->free_seats ||
         td_sched_heap_init(&order->fixed, capacity) != TD_OK) {
         td_sched_order_done(order);
         return TD_ERR_NOMEM;
@@ -57,7 +58,6 @@ td_err td_sched_order_init(td_sched_order *order, uint32_t capacity,
 void td_sched_order_done(td_sched_order *order)
 {
     free(order->matches);
-    free(order->stands);
     free(order->free_seats);
     td_sched_heap_done(&order->fixed);
     *order = (td_sched_order){0};
@@ -67,10 +67,8 @@ static void look(td_sched_order *order, uint32_t leaf, int64_t now_ns)
 {
     td_sched_order_match *m = &order->matches[leaf];
     if (m->winner == TD_SCHED_NOBODY) return;
-    td_sched_stand *stand = &order->stands[m->seat];
     td_sched_strategy_stand(order->policy, &order->facts[m->winner],
-                            order->run_ns, now_ns, stand);
-    m->until_ns = stand->until_ns;
+                            order->run_ns, now_ns, &m->stand);
 }
 
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
@@ -78,29 +76,30 @@ static int64_t earlier(int64_t a_ns, int64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
+// Until when a match and the two below it hold.
+static int64_t certain_ns(const td_sched_order_match *below, int64_t turn_ns)
+{
+    return earlier(turn_ns,
+                   earlier(below[0].stand.until_ns, below[1].stand.until_ns));
+}
+
 // Of the two below a match, who goes first, and until when all of it holds.
 static void play(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
-    const td_sched_order_match *a = &order->matches[(size_t)2 * at];
-    const td_sched_order_match *b = a + 1;
-    int64_t turn_ns = TD_SCHED_NEVER_NS;
-    bool a_wins = b->winner == TD_SCHED_NOBODY;
-    if (!a_wins && a->winner != TD_SCHED_NOBODY)
-        a_wins = td_sched_strategy_before(
-            &order->stands[a->seat], &order->stands[b->seat], now_ns, &turn_ns);
-    const td_sched_order_match *winner = a_wins ? a : b;
-    order->matches[at] = (td_sched_order_match){
-        .until_ns = earlier(turn_ns, earlier(a->until_ns, b->until_ns)),
-        .turn_ns = turn_ns,
-        .winner = winner->winner,
-        .seat = winner->seat,
-    };
+    const td_sched_order_match *below = &order->matches[(size_t)2 * at];
+    td_sched_order_match *m = &order->matches[at];
+    int64_t turn_ns;
+    bool first = td_sched_strategy_before(&below[0].stand, &below[1].stand,
+                                          now_ns, &turn_ns);
+    *m = below[first ? 0 : 1];
+    m->stand.until_ns = certain_ns(below, turn_ns);
+    m->turn_ns = turn_ns;
 }
 
 static void lower(td_sched_order *order, uint32_t at, int64_t until_ns)
 {
-    for (; at >= 1 && order->matches[at].until_ns > until_ns; at /= 2)
-        order->matches[at].until_ns = until_ns;
+    for (; at >= 1 && order->matches[at].stand.until_ns > until_ns; at /= 2)
+        order->matches[at].stand.until_ns = until_ns;
 }
 
 // After the leaf of `number` has changed. Above a match that somebody else won
@@ -113,7 +112,7 @@ static void play_above(td_sched_order *order, uint32_t seat, uint32_t number,
         play(order, at, now_ns);
         const td_sched_order_match *is = &order->matches[at];
         if (is->winner != was || was == number) continue;
-        lower(order, at / 2, is->until_ns);
+        lower(order, at / 2, is->stand.until_ns);
         return;
     }
 }
@@ -123,22 +122,22 @@ static void play_above(td_sched_order *order, uint32_t seat, uint32_t number,
 static bool refresh(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
     td_sched_order_match *m = &order->matches[at];
-    if (m->until_ns > now_ns) return false;
+    if (m->stand.until_ns > now_ns) return false;
     if (at >= order->width) {
         look(order, at, now_ns);
         return true;
     }
-    const td_sched_order_match *a = &order->matches[(size_t)2 * at];
-    bool a_moved = refresh(order, 2 * at, now_ns);
-    bool b_moved = refresh(order, 2 * at + 1, now_ns);
-    if (!a_moved && !b_moved && m->turn_ns > now_ns) {
-        m->until_ns =
-            earlier(m->turn_ns, earlier(a[0].until_ns, a[1].until_ns));
+    const td_sched_order_match *below = &order->matches[(size_t)2 * at];
+    bool first_moved = refresh(order, 2 * at, now_ns);
+    bool second_moved = refresh(order, 2 * at + 1, now_ns);
+    if (!first_moved && !second_moved && m->turn_ns > now_ns) {
+        m->stand.until_ns = certain_ns(below, m->turn_ns);
         return false;
     }
     uint32_t was = m->winner;
     play(order, at, now_ns);
-    return m->winner != was || (m->winner == a->winner ? a_moved : b_moved);
+    return m->winner != was ||
+           (m->winner == below->winner ? first_moved : second_moved);
 }
 
 static void play_all(td_sched_order *order, int64_t now_ns)
@@ -195,6 +194,11 @@ void td_sched_order_changed(td_sched_order *order, uint32_t seat,
     play_above(order, seat, order->matches[order->width + seat].winner, now_ns);
 }
 
+void td_sched_order_changes(td_sched_order *order, uint32_t seat, int64_t at_ns)
+{
+    if (!is_fixed(order)) lower(order, order->width + seat, at_ns);
+}
+
 void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns)
 {
     order->count--;
@@ -215,12 +219,11 @@ uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns)
         order->first.order = (uint64_t)td_sched_heap_key(&order->fixed);
         return td_sched_heap_first(&order->fixed);
     }
-    if (order->matches[1].until_ns <= now_ns) (void)refresh(order, 1, now_ns);
+    (void)refresh(order, 1, now_ns);
     return order->matches[1].winner;
 }
 
 const td_sched_stand *td_sched_order_stand(const td_sched_order *order)
 {
-    return is_fixed(order) ? &order->first
-                           : &order->stands[order->matches[1].seat];
+    return is_fixed(order) ? &order->first : &order->matches[1].stand;
 }

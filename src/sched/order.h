@@ -18,12 +18,13 @@
 
 #define TD_SCHED_NOBODY UINT32_MAX
 
-// A leaf is one request; a match is the better of the two below.
+// A leaf is one request; a match is the better of the two below, with where it
+// stands, so that a match is played by looking at two neighbours alone.
 typedef struct td_sched_order_match {
-    int64_t until_ns; // neither this nor anything below can turn before
-    int64_t turn_ns;  // this cannot, as the two stand
-    uint32_t winner;  // number, or NOBODY
-    uint32_t seat;    // the winner's
+    _Alignas(64) td_sched_stand stand; // the winner's, but until nothing turns
+    int64_t turn_ns; // until when this does not, as they stand
+    uint32_t winner; // number, or NOBODY
+    uint32_t seat;   // the winner's
 } td_sched_order_match;
 
 typedef struct td_sched_order {
@@ -36,7 +37,6 @@ typedef struct td_sched_order {
     uint32_t seats_used; // leaves that were ever given out
     uint32_t free_count;
     td_sched_order_match *matches; // [2 * capacity]: root at 1, leaves at width
-    td_sched_stand *stands;        // [capacity], by seat
     uint32_t *free_seats;          // [capacity]
     td_sched_heap fixed;           // instead, where nothing is scored
     td_sched_stand first;          // there, of the best
@@ -56,6 +56,10 @@ uint32_t td_sched_order_put(td_sched_order *order, uint32_t number,
 // The facts of who sits there have changed.
 void td_sched_order_changed(td_sched_order *order, uint32_t seat,
                             int64_t now_ns);
+
+// What has changed makes no difference before that time.
+void td_sched_order_changes(td_sched_order *order, uint32_t seat,
+                            int64_t at_ns);
 
 void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns);
 

@@ -56,6 +56,16 @@ static void invent(world *w, uint32_t number)
     td_sched_strategy_fix(&w->policy, &w->facts[number]);
 }
 
+static void expect(world *w, uint32_t number, int64_t expected_ns)
+{
+    bool later = w->facts[number].expected_ns > w->now_ns;
+    w->facts[number].expected_ns = expected_ns;
+    if (later)
+        td_sched_order_changes(&w->order, w->seats[number], expected_ns);
+    else
+        td_sched_order_changed(&w->order, w->seats[number], w->now_ns);
+}
+
 static void change(world *w)
 {
     uint32_t number = (uint32_t)below(w, NUMBERS);
@@ -64,8 +74,7 @@ static void change(world *w)
         w->seats[number] = td_sched_order_put(&w->order, number, w->now_ns);
         w->in[number] = true;
     } else if (below(w, 3) == 0) {
-        w->facts[number].expected_ns = sometimes(w, w->now_ns + 40 * MS);
-        td_sched_order_changed(&w->order, w->seats[number], w->now_ns);
+        expect(w, number, sometimes(w, w->now_ns + 40 * MS));
     } else {
         td_sched_order_take(&w->order, w->seats[number], w->now_ns);
         w->in[number] = false;

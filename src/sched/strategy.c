@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/strategy.h"
 
-#include "sched/heap.h"
-
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -157,10 +155,24 @@ static void stand_custom(const td_sched_policy *policy,
     stand->until_ns = stand->at_ns + 1;
 }
 
+static bool is_custom(const td_sched_policy *policy)
+{
+    return policy->score || policy->expr.count > 0;
+}
+
+int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
+                                  const td_sched_facts *facts, int64_t run_ns)
+{
+    bool by_deadline = facts->due_ns != TD_SCHED_NEVER_NS &&
+                       td_sched_strategy_scores(policy->strategy) &&
+                       !is_custom(policy);
+    return by_deadline ? facts->due_ns - run_ns : INT64_MIN;
+}
+
 static void stand_due(const td_sched_facts *facts, int64_t run_ns,
                       td_sched_stand *stand)
 {
-    int64_t last_ns = facts->due_ns - run_ns; // to start at
+    int64_t last_ns = facts->due_ns - run_ns;
     bool met = stand->at_ns <= last_ns;
     stand->band = met ? TD_SCHED_BAND_MET : TD_SCHED_BAND_LATE;
     stand->value = met ? -(double)facts->due_ns : (double)facts->due_ns;
@@ -180,7 +192,7 @@ void td_sched_strategy_stand(const td_sched_policy *policy,
         stand->value = -(double)facts->round;
     else if (!td_sched_strategy_scores(policy->strategy))
         stand->value = 0; // by arrival alone
-    else if (policy->score || policy->expr.count > 0)
+    else if (is_custom(policy))
         stand_custom(policy, facts, stand);
     else if (facts->due_ns != TD_SCHED_NEVER_NS)
         stand_due(facts, run_ns, stand);

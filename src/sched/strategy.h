@@ -16,6 +16,7 @@
 
 #include "base/err.h"
 #include "sched/expr.h"
+#include "sched/heap.h"
 #include "tendon/score.h"
 
 #include <stdbool.h>
@@ -61,6 +62,7 @@ typedef struct td_sched_weights {
     {.cadence = 45, .urgency = 25, .steps = 15, .priority = 10, .age = 15}
 
 #define TD_SCHED_STEPS_UNSET UINT32_MAX
+#define TD_SCHED_STRATEGY_FAR_NS 4e18 // a century: as good as never
 
 // What is known of a request when it is ranked. What every comparison reads is
 // in the first line of the cache.
@@ -122,6 +124,7 @@ typedef enum td_sched_band {
     TD_SCHED_BAND_MET, // can still be met
     TD_SCHED_BAND_SCORED,
     TD_SCHED_BAND_LATE,
+    TD_SCHED_BAND_NOBODY, // behind everybody: an empty place
 } td_sched_band;
 
 typedef struct td_sched_stand {
@@ -133,21 +136,23 @@ typedef struct td_sched_stand {
     td_sched_band band;
 } td_sched_stand;
 
+// The last moment to start it at so that its deadline is met, if the engine
+// takes `run_ns`; INT64_MIN where it does not go by one.
+int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
+                                  const td_sched_facts *facts, int64_t run_ns);
+
 // Where a request stands; `run_ns` is what the engine takes for it.
 void td_sched_strategy_stand(const td_sched_policy *policy,
                              const td_sched_facts *facts, int64_t run_ns,
                              int64_t now_ns, td_sched_stand *ret_stand);
 
-// When the lower of two overtakes the higher, if both go on as they do; no
-// later than `until_ns`.
-static inline int64_t td_sched_strategy_crossing_ns(double apart,
-                                                    double closing,
-                                                    int64_t now_ns,
-                                                    int64_t until_ns)
+// When the lower of two overtakes the higher, if both go on as they do; NEVER.
+static inline int64_t
+td_sched_strategy_crossing_ns(double apart, double closing, int64_t now_ns)
 {
-    if (!(closing > 0) || apart >= closing * (double)(until_ns - now_ns))
-        return until_ns;
+    if (!(closing > 0)) return TD_SCHED_NEVER_NS;
     double in_ns = apart / closing;
+    if (!(in_ns < TD_SCHED_STRATEGY_FAR_NS)) return TD_SCHED_NEVER_NS;
     return now_ns + (in_ns < 1 ? 1 : (int64_t)in_ns);
 }
 
@@ -157,23 +162,21 @@ static inline double td_sched_strategy_value_at(const td_sched_stand *stand,
     return stand->value + stand->slope * (double)(now_ns - stand->at_ns);
 }
 
-// Whether a goes before b, and before which time that holds. Here because an
-// order asks it at every match.
+// Whether a goes before b, and before which time that holds if neither is to
+// stand elsewhere. Here because an order asks it at every match.
 static inline bool td_sched_strategy_before(const td_sched_stand *a,
                                             const td_sched_stand *b,
                                             int64_t now_ns,
                                             int64_t *ret_until_ns)
 {
-    int64_t until_ns = a->until_ns < b->until_ns ? a->until_ns : b->until_ns;
-    *ret_until_ns = until_ns;
+    *ret_until_ns = TD_SCHED_NEVER_NS;
     if (a->band != b->band) return a->band < b->band;
     double lead = td_sched_strategy_value_at(a, now_ns) -
                   td_sched_strategy_value_at(b, now_ns);
     double gain = a->slope - b->slope;
     bool before = lead > 0 || (lead == 0 && a->order < b->order);
-    *ret_until_ns =
-        before ? td_sched_strategy_crossing_ns(lead, -gain, now_ns, until_ns)
-               : td_sched_strategy_crossing_ns(-lead, gain, now_ns, until_ns);
+    *ret_until_ns = td_sched_strategy_crossing_ns(
+        before ? lead : -lead, before ? -gain : gain, now_ns);
     return before;
 }
 
