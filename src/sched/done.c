@@ -9,7 +9,7 @@ static void settle(td_sched *s, uint32_t number, int64_t device_ns)
     td_sched_share_measured(&s->share, device_ns);
     td_sched_share_charge(&s->share, e->tier, e->client,
                           device_ns - e->charged_ns);
-    td_sched_ready_tagged(s, e->tier, e->client);
+    td_sched_lane_tagged(s, e->tier, e->client);
 }
 
 // A newer one in the slot's waiting place is worth more than a retry.
@@ -19,7 +19,7 @@ static bool may_retry(td_sched *s, const td_sched_entry *e)
     bool room = seat->member.queued ? s->queue->count < s->settings.queue.size
                                     : seat->oldest == TD_SCHED_NOBODY;
     return room && e->attempts < s->settings.queue.retries &&
-           td_sched_ready_mix(s, seat->member.model, e->item.mix) !=
+           td_sched_ready_mix(s, e->item.member, e->item.mix) !=
                TD_SCHED_NOBODY;
 }
 

@@ -31,18 +31,21 @@ static void wake_retries(td_sched *s)
 // them have run, however many there are.
 static void unpark_client(td_sched *s, uint32_t tier, uint32_t client)
 {
-    const td_sched_park *park = td_sched_ready_parked(s, tier, client);
+    const td_sched_park *park = td_sched_lane_parked(s, tier, client);
     for (int i = 0; i < UNPARK_MOST && park->first != TD_SCHED_NOBODY; i++)
-        td_sched_ready_unpark(s, park->first);
+        td_sched_lane_unpark(s, park->first);
 }
 
 // Those whom the others have caught up with.
 static void unpark(td_sched *s)
 {
+    if (s->parked == 0) return;
     for (uint32_t tier = 0; tier < s->tiers; tier++) {
         td_sched_heap *clients = &s->away_clients[tier];
         if (clients->count == 0) continue;
-        int64_t limit_ns = td_sched_share_limit_ns(&s->share, tier);
+        int64_t limit_ns = INT64_MAX;
+        if (s->pressed[tier] > 0)
+            limit_ns = td_sched_share_limit_ns(&s->share, tier);
         while (clients->count > 0 && td_sched_heap_key(clients) <= limit_ns)
             unpark_client(s, tier, td_sched_heap_first(clients));
     }
@@ -59,13 +62,9 @@ static uint32_t best_fair(td_sched *s, uint32_t lane)
 {
     for (;;) {
         uint32_t number = td_sched_order_best(&s->lanes[lane].order, s->now_ns);
-        if (number == TD_SCHED_NOBODY ||
-            s->policy.strategy == TD_SCHED_ROUND_ROBIN)
+        if (number == TD_SCHED_NOBODY || !td_sched_lane_ahead(s, number))
             return number;
-        uint32_t tier = s->lanes[lane].tier;
-        if (tag_ns(s, number) <= td_sched_share_limit_ns(&s->share, tier))
-            return number;
-        td_sched_ready_park(s, number);
+        td_sched_lane_park(s, number);
     }
 }
 
@@ -80,7 +79,7 @@ static uint32_t least_ahead(const td_sched *s, uint32_t lane)
     for (uint32_t i = 0; i < clients->count; i++) {
         if (clients->cells[i].key >= least_ns) continue;
         uint32_t client = clients->cells[i].number;
-        uint32_t at = td_sched_ready_parked(s, tier, client)->first;
+        uint32_t at = td_sched_lane_parked(s, tier, client)->first;
         for (; at != TD_SCHED_NOBODY; at = s->entries[at].parked_after) {
             if (s->entries[at].lane != lane) continue;
             least = at;
@@ -123,7 +122,7 @@ static uint32_t lesser(const td_sched *s, uint32_t a, uint32_t b)
     return tag_ns(s, b) < tag_ns(s, a) ? b : a;
 }
 
-// The lane of the best request that may run; NOBODY if there is none.
+// The best request that may run; NOBODY if there is none.
 static uint32_t choose(td_sched *s, uint64_t lanes)
 {
     candidate best = {.number = TD_SCHED_NOBODY};
@@ -142,8 +141,7 @@ static uint32_t choose(td_sched *s, uint64_t lanes)
         if (best.number == TD_SCHED_NOBODY || goes_before(s, &next, &best))
             best = next;
     }
-    if (best.number != TD_SCHED_NOBODY) return best.lane;
-    return spare == TD_SCHED_NOBODY ? spare : s->entries[spare].lane;
+    return best.number != TD_SCHED_NOBODY ? best.number : spare;
 }
 
 static uint64_t lanes_of(const td_sched *s, uint64_t models)
@@ -159,11 +157,9 @@ static uint64_t lanes_of(const td_sched *s, uint64_t models)
 
 static bool can_be_met(const td_sched *s, uint32_t number)
 {
-    td_sched_stand stand;
-    td_sched_strategy_stand(&s->policy, &s->facts[number],
-                            s->lanes[s->entries[number].lane].order.run_ns,
-                            s->now_ns, &stand);
-    return stand.band == TD_SCHED_BAND_MET;
+    int64_t run_ns = s->lanes[s->entries[number].lane].order.run_ns;
+    return s->now_ns <=
+           td_sched_strategy_last_ns(&s->policy, &s->facts[number], run_ns);
 }
 
 static void add(td_sched *s, batch *b, uint32_t number)
@@ -175,13 +171,15 @@ static void add(td_sched *s, batch *b, uint32_t number)
     b->numbers[b->count++] = number;
 }
 
-static void fill(td_sched *s, uint32_t lane, const td_sched_batch_rule *rule,
+static void fill(td_sched *s, uint32_t first, const td_sched_batch_rule *rule,
                  batch *ret_batch)
 {
+    uint32_t lane = s->entries[first].lane;
     const td_sched_batch_times *times = &s->models[s->lanes[lane].model].times;
     batch *b = ret_batch;
     b->count = 0;
     b->oldest_ns = b->due_ns = TD_SCHED_NEVER_NS;
+    add(s, b, first);
     bool any = rule->wait == TD_SCHED_WAIT_FULL; // whoever gets late by it
     while (
         b->count < rule->most &&
@@ -267,10 +265,12 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
 static void start(td_sched *s, uint32_t number, td_sched_pick *ret_pick)
 {
     td_sched_entry *e = &s->entries[number];
-    td_sched_share_leaves(&s->share, e->tier, e->client);
+    td_sched_lane_end(s, number);
     e->charged_ns = s->share.mean_run_ns;
     td_sched_share_charge(&s->share, e->tier, e->client, e->charged_ns);
-    td_sched_ready_tagged(s, e->tier, e->client);
+    if (s->pressed[e->tier] == 0)
+        td_sched_share_forgive(&s->share, e->tier, e->client);
+    td_sched_lane_tagged(s, e->tier, e->client);
     td_sched_ready_unwait(s, number);
     e->place = TD_SCHED_STARTED;
     s->facts[number].round = 0;
@@ -287,13 +287,15 @@ static uint32_t next(td_sched *s, int64_t now_ns, uint64_t models,
     td_sched_ready_now(s, now_ns);
     s->batch_wake_ns = TD_SCHED_NEVER_NS;
     wake_retries(s);
+    td_sched_lane_press(s);
     unpark(s);
     uint64_t lanes = lanes_of(s, models);
-    for (uint32_t lane; (lane = choose(s, lanes)) != TD_SCHED_NOBODY;) {
+    for (uint32_t first; (first = choose(s, lanes)) != TD_SCHED_NOBODY;) {
+        uint32_t lane = s->entries[first].lane;
         td_sched_model *model = &s->models[s->lanes[lane].model];
         td_sched_batch_rule rule = rule_of(s, s->lanes[lane].model, most);
         batch b;
-        fill(s, lane, &rule, &b);
+        fill(s, first, &rule, &b);
         if (full ? b.count == rule.most : starts(s, &rule, model, lane, &b)) {
             for (uint32_t i = 0; i < b.count; i++)
                 start(s, b.numbers[i], &ret_picks[i]);

@@ -17,23 +17,18 @@ static td_sched_seat *seat_of(td_sched *s, uint32_t number)
     return &s->seats[s->entries[number].item.member];
 }
 
-static void mark(td_sched *s, uint32_t lane)
+static bool is_mix(const td_sched *s, uint32_t number, uint32_t model,
+                   uint64_t mix)
 {
-    const td_sched_lane *l = &s->lanes[lane];
-    uint64_t bit = UINT64_C(1) << lane;
-    if (l->order.count + l->parked > 0)
-        s->lanes_in_use |= bit;
-    else
-        s->lanes_in_use &= ~bit;
+    return s->mixes[number].mix == mix && s->mixes[number].model == model;
 }
 
-uint32_t td_sched_ready_mix(td_sched *s, uint32_t model, uint64_t mix)
+static uint32_t find_mix(td_sched *s, uint32_t model, uint64_t mix)
 {
     uint32_t spare = TD_SCHED_NOBODY;
     for (uint32_t i = 0; i < s->settings.mixes; i++) {
-        const td_sched_mix *m = &s->mixes[i];
-        if (m->mix == mix && m->model == model) return i;
-        if (m->waiting == 0 && spare == TD_SCHED_NOBODY) spare = i;
+        if (is_mix(s, i, model, mix)) return i;
+        if (s->mixes[i].waiting == 0 && spare == TD_SCHED_NOBODY) spare = i;
     }
     if (spare == TD_SCHED_NOBODY) return spare;
     s->mixes[spare] = (td_sched_mix){.mix = mix, .model = model};
@@ -45,15 +40,30 @@ uint32_t td_sched_ready_mix(td_sched *s, uint32_t model, uint64_t mix)
     return spare;
 }
 
+uint32_t td_sched_ready_mix(td_sched *s, uint32_t member, uint64_t mix)
+{
+    td_sched_seat *seat = &s->seats[member];
+    uint32_t model = seat->member.model;
+    if (is_mix(s, seat->mix, model, mix)) return seat->mix;
+    uint32_t found = find_mix(s, model, mix);
+    if (found != TD_SCHED_NOBODY) seat->mix = found;
+    return found;
+}
+
 // The client's cadence counts for the member's oldest request: a long queue
 // gains nothing by it, and its order stays.
 static void expect(td_sched *s, uint32_t number, int64_t expected_ns)
 {
-    if (s->facts[number].expected_ns == expected_ns) return;
-    s->facts[number].expected_ns = expected_ns;
+    int64_t was_ns = s->facts[number].expected_ns;
     td_sched_entry *e = &s->entries[number];
-    if (e->place == TD_SCHED_READY)
-        td_sched_order_changed(&s->lanes[e->lane].order, e->seat, s->now_ns);
+    if (was_ns == expected_ns) return;
+    s->facts[number].expected_ns = expected_ns;
+    if (e->place != TD_SCHED_READY) return;
+    td_sched_order *order = &s->lanes[e->lane].order;
+    if (was_ns > s->now_ns && expected_ns > s->now_ns) // no difference yet
+        td_sched_order_changes(order, e->seat, expected_ns);
+    else
+        td_sched_order_changed(order, e->seat, s->now_ns);
 }
 
 static void expect_oldest(td_sched *s, uint32_t member)
@@ -143,15 +153,11 @@ void td_sched_ready_answered(td_sched *s, uint32_t member)
     td_sched_heap_put(&model->coming, member, s->now_ns + back_ns);
 }
 
-static int64_t end_of_use_ns(const td_sched *s, const td_sched_entry *e)
+// From when on nothing of its answer would be used.
+static int64_t useless_ns(const td_sched *s, const td_sched_entry *e)
 {
-    const td_sched_member *member = &s->seats[e->item.member].member;
-    int64_t end_ns = TD_SCHED_NEVER_NS;
-    if (e->item.useless_ns != TD_SCHED_NEVER_NS)
-        end_ns = e->item.useless_ns - s->models[member->model].run_ns;
-    int64_t ttl_ns = e->request.arrived_ns + s->settings.queue.ttl_ns;
-    if (member->queued && ttl_ns < end_ns) end_ns = ttl_ns;
-    return end_ns;
+    uint32_t model = s->seats[e->item.member].member.model;
+    return e->item.useless_ns - s->models[model].run_ns;
 }
 
 // A client that may not say so does not outrank the others.
@@ -187,117 +193,17 @@ static void set_facts(td_sched *s, uint32_t number)
     td_sched_strategy_fix(&s->policy, f);
 }
 
-static td_sched_park *park_of(td_sched *s, uint32_t number)
+static void put(td_sched *s, uint32_t number)
 {
-    const td_sched_entry *e = &s->entries[number];
-    return &s->parks[e->tier * s->settings.clients + e->client];
-}
-
-const td_sched_park *td_sched_ready_parked(const td_sched *s, uint32_t tier,
-                                           uint32_t client)
-{
-    return &s->parks[tier * s->settings.clients + client];
-}
-
-static void keep_if(td_sched_heap *heap, uint32_t client, bool in, int64_t key)
-{
-    if (in)
-        td_sched_heap_put(heap, client, key);
-    else
-        td_sched_heap_take(heap, client);
-}
-
-static void keep_parked(td_sched *s, uint32_t tier, uint32_t client)
-{
-    const td_sched_park *park = td_sched_ready_parked(s, tier, client);
-    bool parked = park->first != TD_SCHED_NOBODY;
-    int64_t tag_ns = td_sched_share_tag_ns(&s->share, tier, client);
-    keep_if(&s->parked_clients[tier], client, parked, tag_ns);
-    keep_if(&s->away_clients[tier], client, parked && park->ready == 0, tag_ns);
-}
-
-void td_sched_ready_tagged(td_sched *s, uint32_t tier, uint32_t client)
-{
-    if (td_sched_ready_parked(s, tier, client)->first != TD_SCHED_NOBODY)
-        keep_parked(s, tier, client);
-}
-
-static void seat_entry(td_sched *s, uint32_t number)
-{
-    td_sched_entry *e = &s->entries[number];
-    e->seat = td_sched_order_put(&s->lanes[e->lane].order, number, s->now_ns);
-    e->place = TD_SCHED_READY;
-    mark(s, e->lane);
-    if (park_of(s, number)->ready++ == 0)
-        td_sched_ready_tagged(s, e->tier, e->client);
-}
-
-static void unseat_entry(td_sched *s, uint32_t number)
-{
-    td_sched_entry *e = &s->entries[number];
-    td_sched_order_take(&s->lanes[e->lane].order, e->seat, s->now_ns);
-    mark(s, e->lane);
-    if (--park_of(s, number)->ready == 0)
-        td_sched_ready_tagged(s, e->tier, e->client);
-}
-
-void td_sched_ready_park(td_sched *s, uint32_t number)
-{
-    td_sched_entry *e = &s->entries[number];
-    td_sched_park *park = park_of(s, number);
-    e->place = TD_SCHED_PARKED;
-    e->parked_before = park->last;
-    e->parked_after = TD_SCHED_NOBODY;
-    if (park->last == TD_SCHED_NOBODY)
-        park->first = number;
-    else
-        s->entries[park->last].parked_after = number;
-    park->last = number;
-    s->lanes[e->lane].parked++;
-    unseat_entry(s, number);
-    keep_parked(s, e->tier, e->client);
-}
-
-static void leave_park(td_sched *s, uint32_t number)
-{
-    td_sched_entry *e = &s->entries[number];
-    td_sched_park *park = park_of(s, number);
-    if (e->parked_before == TD_SCHED_NOBODY)
-        park->first = e->parked_after;
-    else
-        s->entries[e->parked_before].parked_after = e->parked_after;
-    if (e->parked_after == TD_SCHED_NOBODY)
-        park->last = e->parked_before;
-    else
-        s->entries[e->parked_after].parked_before = e->parked_before;
-    s->lanes[e->lane].parked--;
-    mark(s, e->lane);
-    keep_parked(s, e->tier, e->client);
-}
-
-void td_sched_ready_unpark(td_sched *s, uint32_t number)
-{
-    leave_park(s, number);
-    seat_entry(s, number);
-}
-
-void td_sched_ready_put(td_sched *s, uint32_t number)
-{
-    const td_sched_entry *e = &s->entries[number];
     if (s->facts[number].round == 0) s->facts[number].round = ++s->last_round;
-    td_sched_share_waits(&s->share, e->tier, e->client);
-    seat_entry(s, number);
+    td_sched_lane_put(s, number);
 }
 
-void td_sched_ready_take(td_sched *s, uint32_t number)
+static void take(td_sched *s, uint32_t number)
 {
-    td_sched_entry *e = &s->entries[number];
-    if (e->place == TD_SCHED_PARKED)
-        leave_park(s, number);
-    else
-        unseat_entry(s, number);
-    e->place = TD_SCHED_HELD;
-    td_sched_share_leaves(&s->share, e->tier, e->client);
+    td_sched_lane_out(s, number);
+    td_sched_lane_end(s, number);
+    s->entries[number].place = TD_SCHED_HELD;
 }
 
 static bool in_rounds(const td_sched *s, uint32_t number)
@@ -312,7 +218,7 @@ static void hold(td_sched *s, uint32_t number)
 {
     if (!in_rounds(s, number) || s->entries[number].place != TD_SCHED_READY)
         return;
-    td_sched_ready_take(s, number);
+    take(s, number);
     s->facts[number].round = 0;
 }
 
@@ -321,7 +227,7 @@ static void release(td_sched *s, uint32_t number)
     if (number == TD_SCHED_NOBODY || !in_rounds(s, number) ||
         s->entries[number].place != TD_SCHED_HELD)
         return;
-    td_sched_ready_put(s, number);
+    put(s, number);
 }
 
 void td_sched_ready_place(td_sched *s, uint32_t number)
@@ -331,7 +237,15 @@ void td_sched_ready_place(td_sched *s, uint32_t number)
     bool held = seat->member.queued
                     ? in_rounds(s, number) && seat->oldest != number
                     : seat->running > 0;
-    if (!held) td_sched_ready_put(s, number);
+    if (!held) put(s, number);
+}
+
+static void enqueue(td_sched *s, uint32_t number)
+{
+    const td_sched_entry *e = &s->entries[number];
+    int64_t expiry_ns = e->request.arrived_ns + s->settings.queue.ttl_ns;
+    if (expiry_ns < s->expiry_ns) s->expiry_ns = expiry_ns;
+    td_sched_queue_put(s->queue, number, e->tier, s->facts[number].order);
 }
 
 void td_sched_ready_wait(td_sched *s, uint32_t number)
@@ -339,18 +253,16 @@ void td_sched_ready_wait(td_sched *s, uint32_t number)
     td_sched_entry *e = &s->entries[number];
     const td_sched_member *member = &seat_of(s, number)->member;
     set_facts(s, number);
-    uint32_t mix = td_sched_ready_mix(s, member->model, e->item.mix);
+    uint32_t mix = td_sched_ready_mix(s, e->item.member, e->item.mix);
     assert(mix != TD_SCHED_NOBODY);
     s->mixes[mix].waiting++;
     e->tier = td_sched_ready_tier_for(s, &e->item);
     e->client = member->client;
     e->mix = mix;
     e->lane = e->tier * s->settings.mixes + mix;
-    if (member->queued)
-        td_sched_queue_put(s->queue, number, e->tier, s->facts[number].order);
-    int64_t end_ns = end_of_use_ns(s, e);
-    if (end_ns != TD_SCHED_NEVER_NS)
-        td_sched_heap_put(&s->expiring, number, end_ns);
+    if (member->queued) enqueue(s, number);
+    if (e->item.useless_ns != TD_SCHED_NEVER_NS)
+        td_sched_heap_put(&s->spoiling, number, useless_ns(s, e));
     link_entry(s, number);
     if (e->after != TD_SCHED_NOBODY) hold(s, e->after);
     expect_oldest(s, e->item.member);
@@ -361,8 +273,8 @@ void td_sched_ready_unwait(td_sched *s, uint32_t number)
 {
     td_sched_entry *e = &s->entries[number];
     if (e->place == TD_SCHED_READY || e->place == TD_SCHED_PARKED)
-        td_sched_ready_take(s, number);
-    td_sched_heap_take(&s->expiring, number);
+        take(s, number);
+    td_sched_heap_take(&s->spoiling, number);
     if (seat_of(s, number)->member.queued)
         td_sched_queue_take(s->queue, number, e->tier);
     s->mixes[e->mix].waiting--;
@@ -375,10 +287,7 @@ void td_sched_ready_unwait(td_sched *s, uint32_t number)
 void td_sched_ready_pick(td_sched *s, uint32_t number)
 {
     td_sched_entry *e = &s->entries[number];
-    if (e->place == TD_SCHED_PARKED)
-        leave_park(s, number);
-    else
-        unseat_entry(s, number);
+    td_sched_lane_out(s, number);
     e->place = TD_SCHED_PICKED;
     release(s, e->after);
 }
@@ -387,7 +296,7 @@ void td_sched_ready_unpick(td_sched *s, uint32_t number)
 {
     uint32_t after = s->entries[number].after;
     if (after != TD_SCHED_NOBODY) hold(s, after);
-    seat_entry(s, number);
+    td_sched_lane_in(s, number);
 }
 
 void td_sched_ready_free(td_sched *s, uint32_t number)

@@ -96,7 +96,8 @@ static td_err make_parts(td_sched *s)
         TD_TRY(td_sched_heap_init(&s->parked_clients[i], set->clients));
         TD_TRY(td_sched_heap_init(&s->away_clients[i], set->clients));
     }
-    TD_TRY(td_sched_heap_init(&s->expiring, s->capacity));
+    TD_TRY(td_sched_heap_init(&s->spoiling, s->capacity));
+    TD_TRY(td_sched_heap_init(&s->meetable, s->capacity));
     TD_TRY(td_sched_heap_init(&s->backing_off, s->capacity));
     TD_TRY(
         td_sched_share_init(&s->share, set->clients, s->tiers, set->fair_runs));
@@ -113,7 +114,7 @@ td_err td_sched_new(const td_sched_settings *settings, td_sched **ret_sched,
     s->policy = settings->policy;
     s->tiers = settings->policy.tiers;
     s->now_ns = INT64_MIN;
-    s->batch_wake_ns = TD_SCHED_NEVER_NS;
+    s->batch_wake_ns = s->expiry_ns = TD_SCHED_NEVER_NS;
     s->capacity =
         2 * settings->members + settings->queue.size + settings->running;
     TD_TRY(make_arrays(s));
@@ -137,7 +138,8 @@ static void free_parts(td_sched *s)
         td_sched_heap_done(&s->parked_clients[i]);
         td_sched_heap_done(&s->away_clients[i]);
     }
-    td_sched_heap_done(&s->expiring);
+    td_sched_heap_done(&s->spoiling);
+    td_sched_heap_done(&s->meetable);
     td_sched_heap_done(&s->backing_off);
     td_sched_share_done(&s->share);
     if (s->queue) td_sched_queue_free(s->queue);
@@ -208,16 +210,35 @@ td_err td_sched_leave(td_sched *s, uint32_t member)
     return TD_OK;
 }
 
+// Who expires first: they queue as they came, so it is the oldest of a tier.
+static uint32_t first_to_expire(const td_sched *s, int64_t *ret_expiry_ns)
+{
+    uint32_t first = TD_SCHED_NOBODY;
+    *ret_expiry_ns = TD_SCHED_NEVER_NS;
+    for (uint32_t tier = 0; tier < s->tiers; tier++) {
+        uint32_t number = s->queue->ends[tier].oldest;
+        if (number == TD_SCHED_NOBODY) continue;
+        int64_t arrived_ns = s->entries[number].request.arrived_ns;
+        int64_t expiry_ns = arrived_ns + s->settings.queue.ttl_ns;
+        if (expiry_ns >= *ret_expiry_ns) continue;
+        first = number;
+        *ret_expiry_ns = expiry_ns;
+    }
+    return first;
+}
+
 bool td_sched_drop(td_sched *s, int64_t now_ns, td_sched_ended *ret_ended)
 {
     now_ns = td_sched_ready_now(s, now_ns);
-    if (td_sched_heap_key(&s->expiring) > now_ns) return false;
-    uint32_t number = td_sched_heap_first(&s->expiring);
-    const td_sched_entry *e = &s->entries[number];
-    int64_t waited_ns = now_ns - e->request.arrived_ns;
-    bool expired = s->seats[e->item.member].member.queued &&
-                   waited_ns >= s->settings.queue.ttl_ns;
-    td_sched_ready_end(s, number, expired ? TD_SCHED_EXPIRED : TD_SCHED_USELESS,
+    if (s->expiry_ns <= now_ns) {
+        uint32_t first = first_to_expire(s, &s->expiry_ns);
+        if (s->expiry_ns <= now_ns) {
+            td_sched_ready_end(s, first, TD_SCHED_EXPIRED, ret_ended);
+            return true;
+        }
+    }
+    if (td_sched_heap_key(&s->spoiling) > now_ns) return false;
+    td_sched_ready_end(s, td_sched_heap_first(&s->spoiling), TD_SCHED_USELESS,
                        ret_ended);
     return true;
 }
@@ -234,8 +255,11 @@ int64_t td_sched_wake_ns(const td_sched *s)
 {
     int64_t wake_ns = s->batch_wake_ns;
     int64_t retry_ns = td_sched_heap_key(&s->backing_off);
-    int64_t expiry_ns = td_sched_heap_key(&s->expiring);
+    int64_t useless_ns = td_sched_heap_key(&s->spoiling);
+    int64_t expiry_ns;
+    (void)first_to_expire(s, &expiry_ns);
     if (retry_ns < wake_ns) wake_ns = retry_ns;
+    if (useless_ns < wake_ns) wake_ns = useless_ns;
     return expiry_ns < wake_ns ? expiry_ns : wake_ns;
 }
 

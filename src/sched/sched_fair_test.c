@@ -288,6 +288,65 @@ static void deadlines_that_can_be_met_are_met(void **state)
     assert_true(misses(TD_SCHED_ROUND_ROBIN) > 0);
 }
 
+#define HURRIED 0
+#define PATIENT 1
+
+// Two clients, runs of a millisecond: one is always due in 5 ms, the other at
+// `due_ms`.
+static td_sched *two_clients(int64_t due_ms)
+{
+    td_sched_settings settings = settings_of(TD_SCHED_DEADLINE_AWARE);
+    td_sched *sched = sched_new(&settings);
+    td_sched_measured(sched, 0, 0, 1, MS);
+    assert_int_equal(join(sched, 0, 0, false), HURRIED);
+    assert_int_equal(join(sched, 1, 0, false), PATIENT);
+    td_sched_item item = item_of(PATIENT, PATIENT);
+    item.due_ns = due_ms * MS;
+    (void)submit(sched, 0, &item);
+    return sched;
+}
+
+// From `from_ms` on, a run each millisecond: how many before the patient one's.
+static int hurried_runs(td_sched *sched, int64_t from_ms, int most)
+{
+    for (int i = 0; i < most; i++) {
+        int64_t now_ns = (from_ms + i) * MS;
+        td_sched_item item = item_of(HURRIED, 100);
+        item.due_ns = now_ns + 5 * MS;
+        (void)submit(sched, now_ns, &item);
+        if (run_one(sched, now_ns, ALL) == PATIENT) return i;
+    }
+    return most;
+}
+
+static void while_all_can_be_met_the_deadline_alone_decides(void **state)
+{
+    (void)state;
+    td_sched *sched = two_clients(1000);
+    assert_int_equal(hurried_runs(sched, 0, 900), 900);
+    td_sched_free(sched);
+}
+
+static void who_cannot_be_met_gets_a_share(void **state)
+{
+    (void)state;
+    td_sched *sched = two_clients(100);
+    assert_int_equal(hurried_runs(sched, 0, 90), 90);
+    assert_in_range(hurried_runs(sched, 105, 20), 1, 5);
+    td_sched_free(sched);
+}
+
+static void who_was_passed_over_gets_a_share(void **state)
+{
+    (void)state;
+    td_sched *sched = two_clients(1000);
+    td_sched_item newer = item_of(PATIENT, PATIENT);
+    newer.due_ns = 2000 * MS;
+    assert_int_equal(submit(sched, MS, &newer).outcome, TD_SCHED_SUPERSEDED);
+    assert_in_range(hurried_runs(sched, 2, 20), 1, 5);
+    td_sched_free(sched);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -295,6 +354,9 @@ int main(void)
         cmocka_unit_test(it_is_device_time_that_is_shared),
         cmocka_unit_test(nobody_starves_under_a_load_that_can_be_served),
         cmocka_unit_test(deadlines_that_can_be_met_are_met),
+        cmocka_unit_test(while_all_can_be_met_the_deadline_alone_decides),
+        cmocka_unit_test(who_cannot_be_met_gets_a_share),
+        cmocka_unit_test(who_was_passed_over_gets_a_share),
     };
     return cmocka_run_group_tests_name("sched/sched_fair", tests, NULL, NULL);
 }

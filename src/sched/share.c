@@ -70,9 +70,18 @@ void td_sched_share_charge(td_sched_share *share, uint32_t tier,
                            uint32_t client, int64_t device_ns)
 {
     size_t at = flow(share, tier, client);
+    if (device_ns == 0) return;
     share->tags_ns[at] += device_ns;
     if (share->counts[at] > 0)
         td_sched_heap_put(&share->waiting[tier], client, share->tags_ns[at]);
+}
+
+void td_sched_share_forgive(td_sched_share *share, uint32_t tier,
+                            uint32_t client)
+{
+    int64_t tag_ns = share->tags_ns[flow(share, tier, client)];
+    int64_t floor_ns = tag_ns - share->runs * share->mean_run_ns;
+    if (floor_ns > share->floors_ns[tier]) share->floors_ns[tier] = floor_ns;
 }
 
 void td_sched_share_measured(td_sched_share *share, int64_t device_ns)

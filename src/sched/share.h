@@ -42,6 +42,11 @@ void td_sched_share_leaves(td_sched_share *share, uint32_t tier,
 void td_sched_share_charge(td_sched_share *share, uint32_t tier,
                            uint32_t client, int64_t device_ns);
 
+// What the client was given until now does not put it ahead: nobody was kept
+// waiting by it.
+void td_sched_share_forgive(td_sched_share *share, uint32_t tier,
+                            uint32_t client);
+
 // What one request really cost.
 void td_sched_share_measured(td_sched_share *share, int64_t device_ns);
 
@@ -56,5 +61,16 @@ static inline int64_t td_sched_share_tag_ns(const td_sched_share *share,
 
 // How far a tag may go at this moment.
 int64_t td_sched_share_limit_ns(td_sched_share *share, uint32_t tier);
+
+// Whether the client is further than that. The limit that is known can only
+// have risen, so that it is seldom looked for.
+static inline bool td_sched_share_ahead(td_sched_share *share, uint32_t tier,
+                                        uint32_t client)
+{
+    int64_t tag_ns = td_sched_share_tag_ns(share, tier, client);
+    int64_t most_ns = share->runs * share->mean_run_ns;
+    return tag_ns > share->floors_ns[tier] + most_ns &&
+           tag_ns > td_sched_share_limit_ns(share, tier);
+}
 
 #endif

@@ -17,8 +17,10 @@ static td_sched_share share_new(void)
 
 static bool may_go(td_sched_share *share, uint32_t tier, uint32_t client)
 {
-    return td_sched_share_tag_ns(share, tier, client) <=
-           td_sched_share_limit_ns(share, tier);
+    bool ahead = td_sched_share_tag_ns(share, tier, client) >
+                 td_sched_share_limit_ns(share, tier);
+    assert_int_equal(td_sched_share_ahead(share, tier, client), ahead);
+    return !ahead;
 }
 
 static void one_may_be_a_few_runs_ahead_of_who_waits_longest(void **state)
@@ -76,6 +78,38 @@ static void leaving_for_a_moment_forgives_nothing(void **state)
     td_sched_share_done(&share);
 }
 
+static void less_than_was_charged_is_given_back(void **state)
+{
+    (void)state;
+    td_sched_share share = share_new();
+    td_sched_share_waits(&share, 0, 0);
+    td_sched_share_waits(&share, 0, 1);
+    td_sched_share_charge(&share, 0, 1, 100);
+    td_sched_share_charge(&share, 0, 0, 60);
+    assert_false(may_go(&share, 0, 1)); // 60 + 3 runs
+    td_sched_share_charge(&share, 0, 1, -20);
+    assert_true(may_go(&share, 0, 1));
+    td_sched_share_charge(&share, 0, 0, 100); // the other is the least now
+    assert_false(may_go(&share, 0, 0));
+    td_sched_share_done(&share);
+}
+
+static void what_is_forgiven_does_not_put_ahead(void **state)
+{
+    (void)state;
+    td_sched_share share = share_new();
+    td_sched_share_waits(&share, 0, 0);
+    td_sched_share_waits(&share, 0, 1);
+    td_sched_share_charge(&share, 0, 0, 500);
+    assert_false(may_go(&share, 0, 0));
+    td_sched_share_forgive(&share, 0, 0);
+    assert_true(may_go(&share, 0, 0));
+    td_sched_share_charge(&share, 0, 0, 10); // from here on it counts again
+    assert_false(may_go(&share, 0, 0));
+    assert_true(may_go(&share, 0, 1));
+    td_sched_share_done(&share);
+}
+
 static void tiers_have_shares_of_their_own(void **state)
 {
     (void)state;
@@ -95,6 +129,8 @@ int main(void)
         cmocka_unit_test(who_waits_alone_may_always_go),
         cmocka_unit_test(a_pause_saves_nothing_up),
         cmocka_unit_test(leaving_for_a_moment_forgives_nothing),
+        cmocka_unit_test(less_than_was_charged_is_given_back),
+        cmocka_unit_test(what_is_forgiven_does_not_put_ahead),
         cmocka_unit_test(tiers_have_shares_of_their_own),
     };
     return cmocka_run_group_tests_name("sched/share", tests, NULL, NULL);

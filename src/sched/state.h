@@ -3,7 +3,7 @@
 #define TD_SCHED_STATE_H
 
 // What a scheduler is made of; only its own files (sched, submit, next, done,
-// ready) include this.
+// ready, lane) include this.
 //
 // A request that waits is in one place: READY in the order of its lane; PARKED
 // while its client is ahead of its share; HELD while its slot runs another or,
@@ -35,12 +35,14 @@ typedef struct td_sched_entry {
     uint32_t parked_before, parked_after;
     uint32_t generation; // of its ticket
     uint32_t attempts;
+    bool passed_over; // an older one had its place
     int64_t charged_ns;
 } td_sched_entry;
 
 typedef struct td_sched_seat { // of a member
     td_sched_member member;
     bool used;
+    uint32_t mix; // of its last
     uint32_t running;
     uint32_t oldest, newest; // that wait
     int64_t expected_ns;     // its client's next, by its cadence
@@ -80,10 +82,12 @@ struct td_sched {
     td_sched_policy policy;
     int64_t now_ns;
     int64_t batch_wake_ns; // a batch that waits for more starts
+    int64_t expiry_ns;     // nothing that queues expires before
     uint64_t last_order, last_turn, last_round;
     uint32_t tiers; // lanes of each mix
     uint32_t capacity, first_free;
     uint64_t lanes_in_use; // a bit for each that has READY or PARKED ones
+    uint32_t parked;
     td_sched_counts counts;
     td_sched_entry *entries; // [capacity]
     td_sched_facts *facts;   // [capacity]
@@ -95,7 +99,9 @@ struct td_sched {
     td_sched_park *parks;    // [tiers x clients]
     td_sched_heap parked_clients[TD_SCHED_MAX_TIERS]; // by tag
     td_sched_heap away_clients[TD_SCHED_MAX_TIERS];   // with nothing READY
-    td_sched_heap expiring;    // what waits, by the end of its use
+    uint32_t pressed[TD_SCHED_MAX_TIERS];             // that can run
+    td_sched_heap meetable;    // the others that can, by their last moment
+    td_sched_heap spoiling;    // what waits, by when it will be useless
     td_sched_heap backing_off; // by the time of the retry
     td_sched_share share;
     td_sched_queue *queue; // queued ones that wait, by tier
@@ -126,31 +132,44 @@ void td_sched_ready_unwait(td_sched *sched, uint32_t number);
 // Puts what waits where it belongs: READY or HELD.
 void td_sched_ready_place(td_sched *sched, uint32_t number);
 
-// Can run, or cannot any longer (READY and PARKED).
-void td_sched_ready_put(td_sched *sched, uint32_t number);
-void td_sched_ready_take(td_sched *sched, uint32_t number);
-
-// READY to PARKED, and back; by itself neither changes the shares.
-void td_sched_ready_park(td_sched *sched, uint32_t number);
-void td_sched_ready_unpark(td_sched *sched, uint32_t number);
-
-const td_sched_park *td_sched_ready_parked(const td_sched *sched, uint32_t tier,
-                                           uint32_t client);
-
 // Out of the order or the park, to be started or put back. With ROUND_ROBIN
 // whoever it held is let go meanwhile.
 void td_sched_ready_pick(td_sched *sched, uint32_t number);
 void td_sched_ready_unpick(td_sched *sched, uint32_t number);
 
-// Moves a client in the park, if it is there, after its tag has changed.
-void td_sched_ready_tagged(td_sched *sched, uint32_t tier, uint32_t client);
-
-// Finds or makes the kind of batch; NOBODY if there is no room for another.
-uint32_t td_sched_ready_mix(td_sched *sched, uint32_t model, uint64_t mix);
+// Finds or makes the member's kind of batch; NOBODY if there is no room for
+// another.
+uint32_t td_sched_ready_mix(td_sched *sched, uint32_t member, uint64_t mix);
 
 // What waits ends under this name; its number is free again.
 void td_sched_ready_end(td_sched *sched, uint32_t number,
                         td_sched_outcome outcome, td_sched_ended *ret_ended);
 void td_sched_ready_free(td_sched *sched, uint32_t number);
+
+// Can run from now on, and does not wait to be run any longer: it starts, is
+// held or goes. The second leaves it where it is.
+void td_sched_lane_put(td_sched *sched, uint32_t number);
+void td_sched_lane_end(td_sched *sched, uint32_t number);
+
+// Out of the order or the park of its lane, and into the order.
+void td_sched_lane_out(td_sched *sched, uint32_t number);
+void td_sched_lane_in(td_sched *sched, uint32_t number);
+
+// READY to PARKED, and back.
+void td_sched_lane_park(td_sched *sched, uint32_t number);
+void td_sched_lane_unpark(td_sched *sched, uint32_t number);
+
+const td_sched_park *td_sched_lane_parked(const td_sched *sched, uint32_t tier,
+                                          uint32_t client);
+
+// Moves a client in the park, if it is there, after its tag has changed.
+void td_sched_lane_tagged(td_sched *sched, uint32_t tier, uint32_t client);
+
+// Those that cannot be met any longer are pressed from now on.
+void td_sched_lane_press(td_sched *sched);
+
+// Whether its client has to let others go first: it is ahead of its share, and
+// somebody is pressed. Never where members take turns.
+bool td_sched_lane_ahead(td_sched *sched, uint32_t number);
 
 #endif

@@ -35,8 +35,8 @@ static void enter(td_sched *s, uint32_t number, const td_sched_item *item)
 // one needs.
 static bool has_mix(td_sched *s, const td_sched_item *item, uint32_t older)
 {
-    uint32_t model = s->seats[item->member].member.model;
-    if (td_sched_ready_mix(s, model, item->mix) != TD_SCHED_NOBODY) return true;
+    if (td_sched_ready_mix(s, item->member, item->mix) != TD_SCHED_NOBODY)
+        return true;
     return older != TD_SCHED_NOBODY &&
            s->mixes[s->entries[older].mix].waiting == 1;
 }
@@ -51,6 +51,7 @@ static td_sched_outcome replace(td_sched *s, uint32_t number,
     s->counts.outcomes[TD_SCHED_SUPERSEDED]++;
     td_sched_ready_unwait(s, number);
     td_sched_heap_take(&s->backing_off, number);
+    s->entries[number].passed_over = true;
     enter(s, number, item);
     return TD_SCHED_WAITING;
 }
@@ -89,6 +90,7 @@ td_sched_outcome td_sched_submit(td_sched *s, int64_t now_ns,
     s->facts[number].order = ++s->last_order;
     s->facts[number].round = 0;
     s->entries[number].request.waiting_since_ns = now_ns;
+    s->entries[number].passed_over = false;
     enter(s, number, item);
     s->counts.outcomes[TD_SCHED_WAITING]++;
     return TD_SCHED_WAITING;
