@@ -11,7 +11,7 @@ import shutil
 import subprocess
 import sys
 
-from setuptools import setup
+from setuptools import Distribution, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 from setuptools.command.build_py import build_py
 
@@ -56,22 +56,26 @@ class BuildWithNative(build_py):
             if not (build / name).exists():
                 sys.exit(f"{name} is not in {build}: build {' and '.join(TARGETS)}")
             shutil.copy2((build / name).resolve(), target / name)
+            if shutil.which("strip"):
+                subprocess.run(["strip", "--strip-unneeded", target / name], check=True)
 
 
 class PlatformWheel(bdist_wheel):
     """For this platform and any Python: what is compiled knows nothing of it."""
 
-    def finalize_options(self):
-        super().finalize_options()
-        self.root_is_pure = False
-
     def get_tag(self):
         return "py3", "none", super().get_tag()[2]
+
+
+class WithNative(Distribution):
+    def has_ext_modules(self):
+        return True
 
 
 made = ROOT / "build/python"
 made.mkdir(parents=True, exist_ok=True)
 setup(
+    distclass=WithNative,
     cmdclass={"build_py": BuildWithNative, "bdist_wheel": PlatformWheel},
     options={
         "build": {"build_base": str(made)},

@@ -5,6 +5,7 @@ from ._library import VERSION as __version__
 from .connection import Connection, Encoded, Model, Result
 from .errors import Closed, Error, Invalid, Mismatch, Timeout
 from .robot import Robot, Step
+from .server import ScoreRequest, Server, Stats, register_policy
 
 __all__ = [
     "Closed",
@@ -16,7 +17,11 @@ __all__ = [
     "Model",
     "Result",
     "Robot",
+    "ScoreRequest",
+    "Server",
+    "Stats",
     "Step",
     "Timeout",
     "__version__",
+    "register_policy",
 ]

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .robot import Robot
 
 Floats = npt.NDArray[np.float32]
+Steps = npt.NDArray[np.uint64]
 
 _inside = threading.local()
 
@@ -92,7 +93,7 @@ class Driver:
             self.struct.frame = _types.FrameFn(self._frame)
             for name in self.cameras:
                 self.begun[f"frame({name!r})"] = threading.Event()
-        if robot.aggregate is not None:
+        if robot._has("aggregate"):
             self.struct.blend = _types.BlendFn(self._blend)
             self.struct.blend_limit_s = robot.aggregate_limit_s
 
@@ -166,7 +167,6 @@ class Driver:
             steps = np.arange(job.first, job.first + job.rows, dtype=np.uint64)
             old = floats(job.old_rows, *shape).copy()
             new = floats(job.new_rows, *shape).copy()
-            assert self.robot.aggregate is not None
             rows = numbers(self.robot.aggregate(steps, old, new), "aggregate()")
             if rows.shape != shape:
                 raise ValueError(

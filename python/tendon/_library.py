@@ -53,8 +53,6 @@ def load() -> ctypes.CDLL:
             f"{path} cannot be loaded: {error} (tools/setup installs what it needs)"
         ) from error
     for name, (result, arguments) in _types.FUNCTIONS.items():
-        if not hasattr(library, name):
-            continue
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments

@@ -28,13 +28,13 @@ import contextlib
 import ctypes
 import logging
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from . import _library, _types, errors
-from ._driver import Driver, Floats, inside, to_state
+from ._driver import Driver, Floats, Steps, inside, to_state
 from ._faults import Fault, Faults
 from .settings import IDENTITY, Path, Settings, identity
 
@@ -44,6 +44,7 @@ log = logging.getLogger("tendon.robot")
 
 #: How long start() waits for the first reading, to say at once what is wrong.
 FIRST_S = 1.0
+R = TypeVar("R", bound="Robot")
 DOING = ("idle", "fresh", "starved", "failsafe")
 
 
@@ -71,16 +72,13 @@ class Robot:
     #: Each camera's (height, width), or a dict of its fields.
     cameras: Mapping[str, tuple[int, int] | Mapping[str, Any]] = {}
 
-    #: (optional) aggregate(steps, old, new): rows x joints that two chunks both
-    #: know, and the rows to play. A chunk waits for it for aggregate_limit_s (0:
-    #: half a policy step); when it is late or raises, the new rows are played.
-    aggregate: Callable[[Any, Floats, Floats], Any] | None = None
+    #: How long a chunk waits for aggregate(); 0: half a policy step.
     aggregate_limit_s: float = 0.0
 
     _session: _Session | None
 
-    def __new__(cls, *_: object, **__: object) -> Robot:
-        self = super().__new__(cls)
+    def __new__(cls: type[R], *_: object, **__: object) -> R:
+        self = object.__new__(cls)
         self._session = None  # here, as a subclass need not call __init__
         return self
 
@@ -98,6 +96,12 @@ class Robot:
 
     def control(self, action: Floats, state: Floats | None) -> Any:
         """(optional) A fast controller of one's own between step and write()."""
+        raise NotImplementedError
+
+    def aggregate(self, steps: Steps, old: Floats, new: Floats) -> Any:
+        """(optional) The rows to play, rows x joints, out of those that the chunk
+        before and the new one have for the same steps. When it is late or raises,
+        the new ones are played."""
         raise NotImplementedError
 
     def on_error(self, error: BaseException, where: str) -> bool | None:
@@ -152,7 +156,7 @@ class Robot:
         if self._session:
             self._session.close()
 
-    def __enter__(self) -> Robot:
+    def __enter__(self: R) -> R:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -191,7 +195,9 @@ class Robot:
 
     def _has(self, method: str) -> bool:
         own = getattr(self, method)
-        return getattr(own, "__func__", own) is not getattr(Robot, method)
+        return own is not None and getattr(own, "__func__", own) is not getattr(
+            Robot, method
+        )
 
 
 def _settings(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Settings:
@@ -258,7 +264,7 @@ def _check_methods(robot: Robot) -> None:
         raise TypeError(f"{kind} has cameras and no frame(camera)")
     if robot._has("control") and not robot._has("read"):
         raise TypeError(f"{kind}: control() is not used by a robot that is stepped")
-    if robot.aggregate is not None and not callable(robot.aggregate):
+    if robot._has("aggregate") and not callable(robot.aggregate):
         raise TypeError(f"{kind}.aggregate cannot be called")
 
 
@@ -328,6 +334,7 @@ class _Session:
             pass  # before it began
         except errors.Error as error:
             self.failure = error
+            log.error("%s: %s", self.faults.what, error)
         finally:
             self.ended.set()
 

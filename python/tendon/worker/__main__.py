@@ -113,6 +113,7 @@ class Worker:
         return took_ns
 
     def try_out(self, run, count):
+        took_ns = 0
         for _ in range(2):
             start = time.perf_counter_ns()
             answers = run([zeros(self.ring.spec) for _ in range(count)])

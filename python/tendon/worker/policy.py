@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import pathlib
 import sys
+from typing import Any
 
 from .answers import Misfit
 
@@ -19,7 +20,7 @@ def load(target):
         raise ValueError(f"{target!r} is not module:callable or file.py:callable")
     module = _load_file(where) if where.endswith(".py") else None
     module = module or importlib.import_module(where)
-    found = functools.reduce(getattr, name.split("."), module)
+    found: Any = functools.reduce(getattr, name.split("."), module)
     found = found() if inspect.isclass(found) else found
     if not callable(found):
         raise TypeError(f"{target} is a {type(found).__name__} and cannot be called")
@@ -30,6 +31,7 @@ def _load_file(where):
     path = pathlib.Path(where).resolve()
     sys.path.insert(0, str(path.parent))
     spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec and spec.loader  # it ends in .py
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
     spec.loader.exec_module(module)

@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A server's numbers."""
+
+from __future__ import annotations
+
+import ctypes
+import dataclasses
+from collections.abc import Callable, Mapping
+
+from . import _library, _types, errors
+
+LABELS = ("server", "model", "client", "error")
+
+
+@dataclasses.dataclass(frozen=True)
+class Stats:
+    """How a number was spread, in the unit of its name."""
+
+    count: int
+    mean: float
+    min: float
+    max: float
+    p50: float
+    p95: float
+    p99: float
+
+
+class Metrics:
+    """The numbers of docs/metrics.md, by their names there."""
+
+    def __init__(self, host: Callable[[], _library.Handle]) -> None:
+        self._host = host
+
+    def get_stats(
+        self,
+        name: str,
+        labels: Mapping[str, str] | None = None,
+        window_seconds: float = 60,
+    ) -> Stats:
+        """Of a spread, over the last seconds; all 0 where there was nothing."""
+        spread = _types.HostSpread(size=ctypes.sizeof(_types.HostSpread))
+        with self._host() as pointer:
+            _library.call(
+                "td_host_stats",
+                pointer,
+                name.encode(),
+                ctypes.byref(_labels(labels)),
+                window_seconds,
+                ctypes.byref(spread),
+            )
+        fields = (field.name for field in dataclasses.fields(Stats))
+        return Stats(*(getattr(spread, name) for name in fields))
+
+    def get_latest(
+        self, name: str, labels: Mapping[str, str] | None = None
+    ) -> float | None:
+        """As it is now; None for a spread that has had no value."""
+        value = ctypes.c_double()
+        try:
+            with self._host() as pointer:
+                _library.call(
+                    "td_host_latest",
+                    pointer,
+                    name.encode(),
+                    ctypes.byref(_labels(labels)),
+                    ctypes.byref(value),
+                )
+        except errors.Error as error:
+            if error.code == "EMPTY":
+                return None
+            raise
+        return value.value
+
+
+def _labels(given: Mapping[str, str] | None) -> _types.HostLabels:
+    made = _types.HostLabels(size=ctypes.sizeof(_types.HostLabels))
+    for name, value in (given or {}).items():
+        if name not in LABELS:
+            raise ValueError(f"labels: {name!r} is none; there are {', '.join(LABELS)}")
+        setattr(made, name, str(value).encode())
+    return made

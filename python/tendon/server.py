@@ -1,0 +1,453 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Serve models from Python.
+
+    server = tendon.Server("tcp/0.0.0.0:7447", cluster="lab", experiment="cups")
+
+    @server.model("echo", version="v1", application="pick", actions=["waist", "elbow"])
+    def echo(obs):
+        return np.repeat(obs["state"][None, :], 50, axis=0)
+
+    server.run()
+
+A function runs in this process, one call at a time, and shares its GIL. A string,
+"policy.py:infer" or "module:callable", runs in a process of its own, which is what
+a model with a GPU wants: docs/worker.md.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import ctypes
+import logging
+import pathlib
+import struct
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from . import _library, _manifest, _types, errors
+from ._faults import Fault, Faults
+from ._infer import Infer
+from .metrics import LABELS, Metrics, Stats
+from .settings import Path, Settings, identity, render
+
+__all__ = ["Metrics", "ScoreRequest", "Server", "Stats", "register_policy"]
+
+log = logging.getLogger("tendon.server")
+
+#: How long run() lets what waits and runs be answered, when it is to end.
+DRAIN_S = 5.0
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class ScoreRequest(NamedTuple):
+    """What is known of a request that waits (include/tendon/score.h)."""
+
+    age_ms: float
+    budget_ms: float
+    urgency: float
+    priority: float
+    steps_remaining: float  #: -1: not known
+    slack_ms: float
+    overdue_ms: float
+    score: float  #: the published one
+
+
+Score = Callable[[ScoreRequest], float]
+
+_policies: dict[str, Score] = {}
+_REQUEST = struct.Struct(f"{len(ScoreRequest._fields)}d")
+_NAN = float("nan")
+
+
+def register_policy(name: str) -> Callable[[F], F]:
+    """Names a score of one's own, for use_scheduler(policy=name): of the requests
+    that wait, the one with the highest goes first."""
+
+    def register(score: F) -> F:
+        _policies[name] = score
+        return score
+
+    return register
+
+
+class _Model(NamedTuple):
+    entry: dict[str, Any]
+    call: Callable[..., Any] | None  # None: a worker's
+    batched: bool
+
+
+class Server:
+    """A server in this process. `config` is a manifest's path or its fields
+    (docs/manifest.md); without one, models are added with model()."""
+
+    def __init__(
+        self,
+        server: str | None = None,
+        *,
+        config: Path | Mapping[str, Any] | None = None,
+        cluster: str | None = None,
+        experiment: str | None = None,
+        **fields: Any,
+    ) -> None:
+        self._settings = Settings()
+        if isinstance(config, Mapping):
+            self._settings.add(config, "config: ")
+        elif config is not None:
+            self._settings.add_file(config)
+            folder = pathlib.Path(config).resolve().parent
+            entries = self._settings.fields.get("server") or []
+            self._settings.fields["server"] = [
+                _manifest.beside(entry, folder) for entry in entries
+            ]
+        self._settings.add(fields, "argument ")
+        self._given = {"server": server, "cluster": cluster, "experiment": experiment}
+        self._models: dict[str, _Model] = {}
+        self._metric_fns: list[Callable[[str, float, dict[str, str]], object]] = []
+        self._event_fns: list[Callable[[dict[str, Any]], object]] = []
+        self._scheduling: tuple[str | None, Score | None] | None = None
+        self._faults = Faults(log, "server")
+        self._handle: _library.Handle | None = None
+        self._kept: list[Any] = []  # what C borrows
+        self._stopped = threading.Event()
+        self._lock = threading.RLock()
+        self.metrics = Metrics(self._host)
+
+    def model(
+        self,
+        model_id: str,
+        call: Callable[..., Any] | str | None = None,
+        *,
+        version: str | None = None,
+        application: str | None = None,
+        batched: bool = False,
+        engine: Mapping[str, Any] | None = None,
+        actions: Any = None,
+        states: Any = None,
+        cameras: Mapping[str, Any] | None = None,
+        chunk: int | None = None,
+        max_batch: int | None = None,
+        **fields: Any,
+    ) -> Any:
+        """Serves a callable under a name; without `call`, a decorator.
+
+        It takes and gives what docs/worker.md says, and may say what it is in
+        its attribute `spec`. `engine` and `fields` are more of a manifest's
+        entry. Clients that are not listed are accepted, where no `clients` are.
+        """
+        spec = {
+            "actions": actions,
+            "states": states,
+            "cameras": cameras,
+            "chunk": chunk,
+            "max_batch": max_batch,
+        }
+        given = {name: value for name, value in spec.items() if value is not None}
+        entry = {
+            "model_id": model_id,
+            "model_version": version,
+            "application_tag": application,
+            "accept_unknown": "clients" not in fields,
+        } | fields
+
+        def serve(found: Any) -> Any:
+            self._before_start("model()")
+            if model_id in self._models:
+                raise errors.Error(f"{model_id} is served already", "EXISTS")
+            entry["engine"] = _manifest.engine(
+                found, batched, given | dict(engine or {})
+            )
+            live = None if isinstance(found, str) else found
+            self._models[model_id] = _Model(entry, live, batched)
+            return found
+
+        return serve if call is None else serve(call)
+
+    def use_scheduler(
+        self,
+        strategy: str | None = None,
+        *,
+        policy: str | Score | None = None,
+        weights: Mapping[str, float] | None = None,
+        score: str | None = None,
+    ) -> None:
+        """Changes who goes first, at once where it runs; nothing is lost.
+
+        `policy` is a function, or the name of a register_policy(): every request
+        that waits asks it whenever a batch is formed, so its time is everyone's
+        (`metrics.get_stats("score_ms")`). `score` is an expression instead.
+        """
+        fields = {"strategy": strategy, "weights": weights, "score": score}
+        given = {name: value for name, value in fields.items() if value is not None}
+        text = "".join(
+            f"{name}: {render(each, name)}\n" for name, each in given.items()
+        )
+        function = policy
+        if isinstance(policy, str):
+            if policy not in _policies:
+                known = ", ".join(_policies) or "none"
+                raise ValueError(
+                    f"no policy {policy!r} is registered; there are: {known}"
+                )
+            function = _policies[policy]
+        assert function is None or callable(function)
+        with self._lock:
+            if self._handle:
+                self._schedule(self._handle, text or None, function)
+            else:
+                self._scheduling = (text or None, function)
+
+    def on_metric(self, tell: F) -> F:
+        """Calls tell(name, value, labels) with each value, on a thread of its own.
+        What it cannot keep up with is dropped and counted (`dropped`)."""
+        self._before_start("on_metric()")
+        self._metric_fns.append(tell)
+        return tell
+
+    def on_event(self, tell: F) -> F:
+        """Calls tell(event) with what happens: a dict of number, kind, server,
+        client and text."""
+        self._before_start("on_event()")
+        self._event_fns.append(tell)
+        return tell
+
+    def run(self) -> None:
+        """Serves until stop() or Ctrl-C, and answers what it has taken."""
+        try:
+            self.start()
+            self.wait()
+        except KeyboardInterrupt:
+            log.info("interrupted")
+        finally:
+            self.close(DRAIN_S)
+
+    def start(self) -> None:
+        """Loads every model, warms it up and opens its doors. Blocks until then."""
+        with self._lock:
+            self._before_start("start()")
+            self._open()
+        try:
+            _interruptible(self._start, self.stop)
+        except BaseException:
+            self.close()
+            raise
+
+    def stop(self) -> None:
+        """Makes run() and wait() return. Any thread."""
+        self._stopped.set()
+        if self._handle:
+            with contextlib.suppress(errors.Closed), self._handle as pointer:
+                _library.load().td_host_stop(pointer)
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Until stop(); False if the time is over before."""
+        return self._stopped.wait(timeout_s)
+
+    def close(self, drain_s: float = 0) -> None:
+        """Stops it. With `drain_s`, what it has taken is answered first."""
+        handle = self._handle
+        if not handle or handle.closed:
+            return
+        self.stop()
+
+        def work() -> None:
+            if drain_s > 0:
+                with contextlib.suppress(errors.Error), handle as pointer:
+                    _library.call("td_host_drain", pointer, round(drain_s * 1000))
+            handle.close(_library.load().td_host_close)
+
+        if sys.is_finalizing() or _ending:
+            work()
+        else:
+            _interruptible(work, lambda: None)
+        _open.discard(self)
+
+    def __enter__(self) -> Server:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def state(self, model_id: str | None = None) -> str:
+        """stopped, warming, ready, draining or degraded; of all, the worst."""
+        if not self._handle or self._handle.closed:
+            return "stopped"
+        name = model_id.encode() if model_id else None
+        with self._handle as pointer:
+            return _library.load().td_host_state(pointer, name).decode()
+
+    @property
+    def errors(self) -> list[Fault]:
+        """What functions of yours raised: where, the exception, how often."""
+        return self._faults.all()
+
+    @property
+    def dropped(self) -> int:
+        """Values that on_metric() and on_event() were too slow for."""
+        with self._host() as pointer:
+            return _library.load().td_host_dropped(pointer)
+
+    def _host(self) -> _library.Handle:
+        if not self._handle:
+            raise errors.Closed("this server was not started", "CLOSED")
+        return self._handle
+
+    def _before_start(self, what: str) -> None:
+        if self._handle:
+            raise errors.Error(f"{what} is for before the start", "BUSY")
+
+    def _manifest(self) -> str:
+        """The fields of the file, and an entry for each model that is added."""
+        settings = self._settings
+        known = {
+            name: settings.fields.get(field)
+            for name, field in (
+                ("cluster", "cluster_uuid"),
+                ("experiment", "experiment_tag"),
+            )
+        }
+        given = {name: self._given[name] or value for name, value in known.items()}
+        found = identity(given | {"server": self._given["server"]}, tuple(known))
+        settings.add({"cluster_uuid": found["cluster"]}, "cluster: ")
+        settings.add({"experiment_tag": found["experiment"]}, "experiment: ")
+        entries = [dict(each) for each in settings.fields.get("server") or []]
+        for model in self._models.values():
+            _manifest.add(entries, model.entry, self._given["server"])
+        if not entries:
+            raise errors.Invalid(
+                "no model: add one with model(), or give a config", "INVALID"
+            )
+        settings.fields["server"] = entries
+        return settings.text()
+
+    def _open(self) -> None:
+        text = self._manifest()
+        pointer = ctypes.c_void_p()
+        try:
+            _library.call("td_host_open_text", text.encode(), ctypes.byref(pointer))
+        except errors.Error as error:
+            raise self._settings.trace(error) from None
+        assert pointer.value
+        handle = _library.Handle(pointer.value, "this server")
+        try:
+            self._give(handle)
+        except BaseException:
+            handle.close(_library.load().td_host_close)
+            raise
+        self._handle = handle
+        _open.add(self)
+
+    def _give(self, handle: _library.Handle) -> None:
+        """Functions of ours to the host."""
+        library = _library.load()
+        with handle as pointer:
+            for model_id, model in self._models.items():
+                if model.call is None:
+                    continue
+                infer = Infer(model.call, model.batched, self._faults)
+                self._kept.append(infer)
+                _library.call(
+                    "td_host_use_model",
+                    pointer,
+                    model_id.encode(),
+                    infer.function,
+                    None,
+                )
+            if self._metric_fns:
+                self._kept.append(_types.MetricFn(self._tell_metric))
+                _check(library.td_host_on_metric(pointer, self._kept[-1], None))
+            if self._event_fns:
+                self._kept.append(_types.EventFn(self._tell_event))
+                _check(library.td_host_on_event(pointer, self._kept[-1], None))
+        if self._scheduling:
+            self._schedule(handle, *self._scheduling)
+
+    def _schedule(
+        self, handle: _library.Handle, text: str | None, score: Score | None
+    ) -> None:
+        function = _types.ScoreFn(self._scored(score)) if score else _types.ScoreFn()
+        self._kept.append(function)
+        yaml = text.encode() if text else None
+        with handle as pointer:
+            _library.call("td_host_use_scheduling", pointer, yaml, function, None)
+
+    def _scored(self, score: Score) -> Callable[[int, Any], float]:
+        def ask(_user: int, request: Any) -> float:
+            try:
+                values = _REQUEST.unpack(ctypes.string_at(request, _REQUEST.size))
+                return float(score(ScoreRequest(*values)))
+            except BaseException as error:
+                self._faults.add("score", error)
+                return _NAN  # goes last, and is counted
+
+        return ask
+
+    def _tell_metric(self, _user: int, name: bytes, value: float, labels: Any) -> None:
+        told = labels.contents
+        found = {each: getattr(told, each) for each in LABELS}
+        named = {
+            each: text.decode() for each, text in found.items() if text is not None
+        }
+        for tell in self._metric_fns:
+            self._guard("on_metric", tell, name.decode(), value, named)
+
+    def _tell_event(self, _user: int, event: Any) -> None:
+        told = event.contents
+        found: dict[str, Any] = {"number": told.number}
+        for name in ("kind", "server", "client", "text"):
+            found[name] = getattr(told, name).decode()
+        for tell in self._event_fns:
+            self._guard("on_event", tell, found)
+
+    def _guard(self, where: str, tell: Callable[..., object], *told: Any) -> None:
+        try:
+            tell(*told)
+        except BaseException as error:
+            self._faults.add(where, error)
+
+    def _start(self) -> None:
+        with self._host() as pointer:
+            _library.call("td_host_start", pointer)
+
+
+_open: set[Server] = set()
+_ending: list[bool] = []
+
+
+@atexit.register
+def _close_all() -> None:
+    """Python must not end under a thread that still calls it."""
+    _ending.append(True)
+    for server in list(_open):
+        with contextlib.suppress(Exception):
+            server.close()
+
+
+def _check(code: int) -> None:
+    if code != _types.OK:
+        raise _library.fail(code)
+
+
+def _interruptible(work: Callable[[], None], interrupt: Callable[[], None]) -> None:
+    """Work in C, on a thread, so that Ctrl-C reaches the one who waits."""
+    raised: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            work()
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run, name="tendon-server", daemon=True)
+    thread.start()
+    try:
+        thread.join()
+    except KeyboardInterrupt:
+        interrupt()
+        thread.join()
+        raise
+    if raised:
+        raise raised[0]

@@ -1,0 +1,342 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tendon.Server: any callable behind a real server, and what clients see of it."""
+
+import asyncio
+import signal
+import threading
+
+import numpy as np
+import pytest
+import tendon
+from scene import ROUTE
+from scripts import Script
+from tendon_process import wait_until
+
+CLUSTER, EXPERIMENT, *_ = ROUTE.split("/")
+WHO = {"cluster": CLUSTER, "experiment": EXPERIMENT}
+WHAT = {"version": "v1", "application": "wave"}
+JOINTS = ["waist", "elbow"]
+STATE = np.array([1, 2], np.float32)
+FRAME = np.full((48, 64, 3), 7, np.uint8)
+
+
+def echo(obs):
+    return np.repeat(obs["state"][None, :], 5, axis=0)
+
+
+@pytest.fixture
+def server(house):
+    made = tendon.Server(house.endpoint, **WHO)
+    house.kept.callback(made.close)
+    return made
+
+
+def serve(server, call, name="echo", **changes):
+    given = {"actions": JOINTS, "chunk": 5} | WHAT | changes
+    server.model(name, call, **given)
+    server.start()
+
+
+@pytest.fixture
+def connect(house):
+    def begin(client="station-1", name="echo"):
+        connection = tendon.Connection(house.endpoint, client, **WHO)
+        house.kept.callback(connection.close)
+        model = connection.model(name, **WHAT)
+        model.wait(60_000)
+        return model
+
+    return begin
+
+
+def ask(model, **observation):
+    model.observe(**{"state": STATE} | observation)
+    return model.get_result(60_000)
+
+
+def test_any_callable_is_served(server, connect):
+    serve(server, echo)
+    result = ask(connect())
+    assert (result.actions == np.repeat(STATE[None], 5, axis=0)).all()
+    assert server.state() == server.state("echo") == "ready"
+    server.close()
+    assert server.state() == "stopped"
+
+
+def test_a_decorator_serves_a_coroutine_a_class_or_a_list(server, connect):
+    @server.model("coroutine", actions=JOINTS, **WHAT)
+    async def coroutine(obs):
+        await asyncio.sleep(0)
+        return echo(obs)
+
+    @server.model("batched", actions=JOINTS, batched=True, max_batch=4, **WHAT)
+    def batched(observations):
+        return [echo(obs) for obs in observations]
+
+    class Policy:
+        spec = {"actions": JOINTS, "chunk": 5}
+
+        def __call__(self, obs):
+            return {"actions": echo(obs)}
+
+    server.model("object", Policy(), **WHAT)
+    server.start()
+    for name in ("coroutine", "batched", "object"):
+        assert (ask(connect(name=name)).actions == STATE).all(), name
+    assert coroutine is not None and batched is not None
+
+
+def test_all_that_was_sent_arrives(server, connect):
+    seen = {}
+
+    def look(obs):
+        if obs["client"] == "station-1":
+            seen.update(obs, front=obs["front"].copy(), force=obs["force"].copy())
+        return echo(obs)
+
+    serve(server, look, cameras={"front": (48, 64)})
+    force = np.arange(6, dtype=np.int64).reshape(2, 3)
+    result = ask(connect(), front=FRAME, force=force, task="wave", gripper="soft")
+    assert result.ok, result.error
+    assert (seen["front"] == FRAME).all() and (seen["force"] == force).all()
+    assert seen["task"] == "wave" and seen["metadata"]["gripper"] == "soft"
+    assert seen["seq"] == result.seq
+
+
+def test_more_than_actions_comes_back(server, connect):
+    value = np.array([[0.5, 0.25]], np.float64)
+    serve(
+        server,
+        lambda obs: {"actions": echo(obs), "value": value, "n": 3, "text": "done"},
+    )
+    result = ask(connect())
+    assert (result["value"] == value).all() and result["value"].dtype == np.float64
+    assert result["n"] == [3] and result.text == "done"
+
+
+class Wrong(Exception):
+    pass
+
+
+def wrong_or_not(obs):
+    def wrong():
+        raise Wrong("the gripper is made of jelly")
+
+    answers = {
+        "raise": wrong,
+        "strings": lambda: ["up", "down"],
+        "shape": lambda: np.zeros((5, 3)),
+        "rows": lambda: np.zeros((9, 2)),
+        "nan": lambda: np.full((5, 2), np.nan),
+        "nothing": lambda: None,
+    }
+    return answers.get(obs["task"], lambda: echo(obs))()
+
+
+@pytest.mark.parametrize(
+    ("task", "says"),
+    [
+        ("raise", "Wrong: the gripper is made of jelly"),
+        ("strings", "no rows of numbers"),
+        ("shape", "gave 5 x 3, the model has 1 to 5 x 2"),
+        ("rows", "gave 9 x 2, the model has 1 to 5 x 2"),
+        ("nan", "finite"),
+        ("nothing", "gave"),
+    ],
+)
+def test_what_goes_wrong_is_told_to_that_client_alone(
+    server, connect, caplog, task, says
+):
+    serve(server, wrong_or_not)
+    bad, good = connect("bad"), connect("good")
+    result = ask(bad, task=task)
+    assert result.outcome == "error" and says in str(result.error)
+    assert ask(good).ok and ask(bad).ok
+    for _ in range(3):
+        ask(bad, task=task)
+    if task == "raise":
+        (fault,) = server.errors
+        assert fault.count == 4 and isinstance(fault.error, Wrong)
+        told = [r for r in caplog.records if "made of jelly" in r.getMessage()]
+        assert len([r for r in told if r.exc_info]) == 1
+
+
+def test_one_that_cannot_answer_zeros_does_not_start(server):
+    with pytest.raises(tendon.Error, match="no rows of numbers"):
+        serve(server, lambda obs: ["up"])
+    assert server.state() == "stopped"
+
+
+def test_a_name_is_served_by_a_process_of_its_own(house, server, connect):
+    path = house.write(
+        "policy.py",
+        "import os\nimport numpy as np\n\ndef infer(obs):\n"
+        "    return {'actions': np.ones((5, 2)), 'pid': np.array([os.getpid()])}\n",
+    )
+    serve(server, f"{path}:infer", chunk=5)
+    result = ask(connect())
+    assert (result.actions == 1).all()
+    import os
+
+    assert result["pid"][0] != os.getpid()
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "says"),
+    [
+        ("policy", ValueError, "is not module:callable"),
+        ("none.py:infer", FileNotFoundError, "none.py is not there"),
+        (3, TypeError, "a int cannot be called"),
+    ],
+)
+def test_what_cannot_be_served_is_refused_at_once(server, call, kind, says):
+    with pytest.raises(kind, match=says):
+        server.model("echo", call, actions=JOINTS, **WHAT)
+
+
+def test_a_manifest_may_come_from_a_file(house, connect):
+    from scene import manifest
+
+    made = manifest(house.endpoint)
+    made["server"][0]["engine"] = {"kind": "callback", "actions": JOINTS, "chunk": 5}
+    server = tendon.Server(config=house.write("manifest.yaml", made))
+    house.kept.callback(server.close)
+    server.model("synthetic", echo)
+    server.start()
+    assert ask(connect(name="synthetic")).ok
+
+
+def test_what_is_wrong_with_a_setting_is_named(house, server):
+    with pytest.raises(tendon.Invalid, match="no model"):
+        server.start()
+    server.model("echo", echo, actions=JOINTS, chunk=0, **WHAT)
+    with pytest.raises(tendon.Invalid, match="chunk: must be 1 to 4096"):
+        server.start()
+    other = tendon.Server(cluster="c")
+    other.model("echo", echo, **WHAT)
+    with pytest.raises(tendon.Invalid, match="missing: experiment"):
+        other.start()
+
+
+def test_a_score_in_python_decides_and_costs_what_is_shown(server, connect):
+    asked = []
+
+    @tendon.register_policy("station_b_first")
+    def score(request):
+        asked.append(request)
+        return request.urgency
+
+    server.use_scheduler("model_deadline", policy="station_b_first")
+    serve(server, echo)
+    assert ask(connect(), urgency=0.75).ok
+    assert any(abs(request.urgency - 0.75) < 1e-6 for request in asked)
+    assert server.metrics.get_stats("score_ms").count > 0
+    server.use_scheduler("round_robin")
+    asked.clear()
+    assert ask(connect("station-2")).ok
+    assert not asked
+    with pytest.raises(ValueError, match="no policy 'first'"):
+        server.use_scheduler("model_deadline", policy="first")
+    with pytest.raises(tendon.Invalid, match="strategy"):
+        server.use_scheduler("whoever")
+
+
+def test_a_score_that_raises_goes_last_and_is_told(server, connect):
+    def score(request):
+        return 1 / 0
+
+    server.use_scheduler("model_deadline", policy=score)
+    serve(server, echo)
+    assert ask(connect()).ok
+    assert [fault.where for fault in server.errors] == ["score"]
+
+
+def test_numbers_are_told_and_asked_for(server, connect):
+    told, events = [], []
+
+    @server.on_metric
+    def log(name, value, labels):
+        told.append((name, value, labels))
+        raise RuntimeError("not today")
+
+    server.on_event(events.append)
+    serve(server, echo)
+    model = connect()
+    for _ in range(3):
+        assert ask(model).ok
+    labels = {"model": "echo", "client": "station-1"}
+
+    def seen():
+        return server.metrics.get_stats("inference_latency_ms", labels, 60)
+
+    wait_until(lambda: seen().count == 3, "an answer is counted once it has left")
+    stats = seen()
+    assert 0 <= stats.min <= stats.p50 <= stats.p95 <= stats.max
+    assert server.metrics.get_latest("active_clients", {"model": "echo"}) == 1
+    assert server.metrics.get_latest("received") == 3
+    wait_until(
+        lambda: any(n == "inference_latency_ms" and v for n, v, _ in told), "it is told"
+    )
+    name, _, found = next(each for each in told if each[0] == "inference_latency_ms")
+    assert found["model"] == "echo" and found["client"] == "station-1"
+    wait_until(lambda: any(e["kind"] == "attached" for e in events), "so is this")
+    assert [fault.where for fault in server.errors] == ["on_metric"]
+    for wrong, says in (
+        (lambda: server.metrics.get_stats("latency"), "latency"),
+        (
+            lambda: server.metrics.get_stats("inference_latency_ms", {"robot": "x"}),
+            "rob",
+        ),
+        (lambda: server.metrics.get_stats("inference_latency_ms", None, 0), "window"),
+    ):
+        with pytest.raises((tendon.Error, ValueError), match=says):
+            wrong()
+
+
+def test_what_is_for_before_the_start_is_refused_after_it(server):
+    serve(server, echo)
+    for late in (
+        server.start,
+        lambda: server.on_metric(print),
+        lambda: server.model("other", echo, actions=JOINTS, **WHAT),
+    ):
+        with pytest.raises(tendon.Error, match="before the start"):
+            late()
+
+
+def test_a_client_is_told_while_the_model_blocks(server, connect):
+    free = threading.Event()
+
+    def slow(obs):
+        if obs["task"] == "wait":
+            free.wait(60)
+        return echo(obs)
+
+    serve(server, slow)
+    model = connect()
+    model.observe(state=STATE, task="wait")
+    assert model.get_result(100) is None
+    free.set()
+    assert model.get_result(60_000).ok
+
+
+def test_ctrl_c_drains_and_ends(house):
+    script = Script(
+        house,
+        "serve",
+        """
+        import logging, sys
+        import tendon
+        logging.basicConfig(level="INFO")
+        server = tendon.Server(sys.argv[1], cluster="c", experiment="e")
+        server.model("m", lambda obs: obs["state"][None], version="v", application="a",
+                     actions=["x"], chunk=1)
+        server.on_event(lambda event: print(event["kind"], event["text"]))
+        server.run()
+        print("after")
+        """,
+        house.endpoint,
+    )
+    script.wait_line("state ready")
+    assert script.stop(signal.SIGINT) == 0, script.text()
+    assert script.lines("after")
