@@ -18,7 +18,7 @@ os.environ["PYTHONPATH"] = f"{ROOT / 'python'}:{HERE}"
 if program := os.environ.get("TENDON_BIN"):
     os.environ["TENDON_BUILD"] = str(pathlib.Path(program).parent)
 
-collect_ignore_glob = [] if importlib.util.find_spec("lerobot") else ["test_*.py"]
+collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 
 
 @pytest.fixture(scope="session")
