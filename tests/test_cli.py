@@ -74,7 +74,17 @@ def test_wrong_usage_is_2(case):
     assert line in done.stderr
 
 
-@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.yaml")), ids=lambda p: p.name)
+OWN_PROGRAM = EXAMPLES / "my_server.yaml"
+FOR_TENDON = sorted(set(EXAMPLES.glob("*.yaml")) - {OWN_PROGRAM})
+
+
+def test_a_manifest_for_a_program_of_ones_own_is_not_for_serve():
+    done = run("serve", OWN_PROGRAM, "--check")
+    assert done.returncode == 1
+    assert "engine.kind: callback runs a function of the program" in done.stderr
+
+
+@pytest.mark.parametrize("path", FOR_TENDON, ids=lambda p: p.name)
 def test_examples_are_fine(path):
     command = "robot" if "robot" in path.name else "serve"
     done = run(command, path, "--check")

@@ -49,7 +49,7 @@ def test_example_serves_a_robot_and_ends_cleanly(house, sdk, start, link):
     watch = house.watch(route=ROUTE.replace("synthetic", "my-policy"))
     watch.wait_moving("robot-1")
     server.wait_line("attached: robot-1")
-    assert watch.count("gpu-1", "score_calls") > 0
+    watch.wait_count("gpu-1", "score_calls", 1)
     assert server.stop(signal.SIGINT) == 0
 
 
