@@ -65,9 +65,9 @@ int64_t td_sched_share_limit_ns(td_sched_share *share, uint32_t tier);
 // Whether the client is further than that. The limit that is known can only
 // have risen, so that it is seldom looked for.
 static inline bool td_sched_share_ahead(td_sched_share *share, uint32_t tier,
-                                        uint32_t client)
+                                        uint32_t who)
 {
-    int64_t tag_ns = td_sched_share_tag_ns(share, tier, client);
+    int64_t tag_ns = td_sched_share_tag_ns(share, tier, who);
     int64_t most_ns = share->runs * share->mean_run_ns;
     return tag_ns > share->floors_ns[tier] + most_ns &&
            tag_ns > td_sched_share_limit_ns(share, tier);
