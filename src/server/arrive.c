@@ -2,7 +2,6 @@
 // From the network to the device: an observation is decoded and checked, on the
 // transport's thread or by the loop out of the inbox, and waits in the core.
 #include "base/log.h"
-#include "server/align.h"
 #include "server/answer.h"
 #include "server/check.h"
 #include "server/shell.h"
@@ -92,19 +91,6 @@ static td_err check_fresh(td_server *server, const td_wire_obs *obs,
     return err;
 }
 
-static void record_locked(const td_server_request *request)
-{
-    const td_server_peer *peer = request->peer;
-    td_server_stats *stats = peer->server->stats;
-    td_server_align_ages ages;
-    td_server_align_ages_of(&request->obs, &ages);
-    td_server_stats_record(stats, TD_SERVER_SPREAD_PAYLOAD, peer->number,
-                           request->arrived_ns, (int64_t)request->size);
-    if (ages.count > 0)
-        td_server_stats_record(stats, TD_SERVER_SPREAD_STALENESS, peer->number,
-                               request->arrived_ns, ages.oldest_us);
-}
-
 // Into the core, which may hand older ones back. What the core does not take is
 // given back, or lined up to be told of.
 static void offer_locked(td_server_request *request)
@@ -115,7 +101,7 @@ static void offer_locked(td_server_request *request)
     td_server *server = peer->server;
     const td_wire_ident *ident = &request->obs.ident;
     td_server_dropped dropped;
-    record_locked(request);
+    td_server_record_arrival_locked(request);
     if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
     td_server_outcome outcome =
         td_server_core_observe(server->core, peer->number, request->arrived_ns,

@@ -139,29 +139,6 @@ static void keep_prefix(td_server *server, td_server_request *request)
     if (ended) server->engine->ops->drop(server->engine, ended);
 }
 
-// What is measured is recorded when nobody waits for it any more.
-static void record_wait_locked(const td_server_request *request, int64_t now_ns)
-{
-    int64_t wait_ns = request->started_ns - request->arrived_ns;
-    td_server_stats_record(request->peer->server->stats, TD_SERVER_SPREAD_WAIT,
-                           request->peer->number, now_ns,
-                           wait_ns / TD_NS_PER_US);
-}
-
-static void record_locked(const td_server_request *request, int64_t now_ns,
-                          int64_t service_ns, int64_t device_ns)
-{
-    uint32_t number = request->peer->number;
-    td_server_stats *stats = request->peer->server->stats;
-    record_wait_locked(request, now_ns);
-    td_server_stats_record(stats, TD_SERVER_SPREAD_INFERENCE, number, now_ns,
-                           service_ns / TD_NS_PER_US);
-    td_server_stats_record(stats, TD_SERVER_SPREAD_E2E, number, now_ns,
-                           (now_ns - request->arrived_ns) / TD_NS_PER_US);
-    td_server_stats_count(stats, TD_SERVER_COUNT_DEVICE_US, number,
-                          (uint64_t)(device_ns / TD_NS_PER_US));
-}
-
 // Each member's part of the device's time, of one that failed too: a client
 // whose observations fail pays for them.
 static int64_t part_ns(const td_server_run *run)
@@ -191,20 +168,11 @@ static void answer(td_server_run *run, td_server_request *request)
 
     int64_t now_ns = now(), device_ns = part_ns(run);
     pthread_mutex_lock(&server->device->lock);
-    record_locked(request, now_ns, service_ns, device_ns);
+    td_server_record_answer_locked(request, now_ns, service_ns, device_ns);
     td_server_request_keep_locked(server, request);
     (void)td_server_core_done(server->core, peer->number, now_ns,
                               TD_SERVER_ANSWERED, device_ns);
     pthread_mutex_unlock(&server->device->lock);
-}
-
-static void record_batch_locked(const td_server_run *run, int64_t now_ns)
-{
-    td_server_stats *stats = run->server->stats;
-    td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,
-                           now_ns, run->members);
-    td_server_stats_record(stats, TD_SERVER_SPREAD_DEPTH, TD_SERVER_NOBODY,
-                           now_ns, (int64_t)run->depth);
 }
 
 static void count_retry(const td_server_request *request)
@@ -222,7 +190,7 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
     td_err status = request->item.status;
     int64_t now_ns = now();
     discard_prefix(server, request);
-    record_wait_locked(request, now_ns);
+    td_server_record_wait_locked(request, now_ns);
     td_server_stats_count(server->stats, TD_SERVER_COUNT_DEVICE_US,
                           peer->number,
                           (uint64_t)(part_ns(run) / TD_NS_PER_US));
@@ -346,7 +314,7 @@ static td_server_run *end(td_server_run *run, bool was_split)
     pthread_mutex_lock(&device->lock);
     int64_t now_ns = now();
     td_server_telemetry_count(server, TD_SERVER_COUNT_BATCHES);
-    record_batch_locked(run, now_ns);
+    td_server_record_batch_locked(run, now_ns);
     td_server_turns_end(device->turns, now_ns, server->model, run->number,
                         run->members, whole_ns(run, was_split));
     server->busy -= run->members - run->moved;

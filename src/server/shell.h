@@ -213,6 +213,18 @@ void td_server_run_start(td_server_run *runs);
 // Starts what time has made due. Loop's thread.
 void td_server_run_look(td_server_device *device);
 
+// record.c
+
+void td_server_record_arrival_locked(const td_server_request *request);
+// Its batch has ended: for how long it had waited.
+void td_server_record_wait_locked(const td_server_request *request,
+                                  int64_t now_ns);
+// Answered: that, what the model took, and its part of the device's time.
+void td_server_record_answer_locked(const td_server_request *request,
+                                    int64_t now_ns, int64_t service_ns,
+                                    int64_t device_ns);
+void td_server_record_batch_locked(const td_server_run *run, int64_t now_ns);
+
 // health.c
 
 // The engine's health, which the core's state follows unless it drains.
