@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from . import _types
+from . import _library, _types
 from ._faults import Faults
 
 if TYPE_CHECKING:
@@ -21,12 +21,8 @@ if TYPE_CHECKING:
 Floats = npt.NDArray[np.float32]
 Steps = npt.NDArray[np.uint64]
 
-_inside = threading.local()
-
-
-def inside() -> bool:
-    """Whether this thread is in a function that libtendon has called."""
-    return getattr(_inside, "depth", 0) > 0
+#: A robot's own method.
+inside = _library.Inside()
 
 
 def floats(address: int, *shape: int) -> Floats:
@@ -105,23 +101,22 @@ class Driver:
 
     def _guard(self, where: str, work: Callable[[], None]) -> int:
         """Whatever a user's function raises stays on this side of C."""
-        _inside.depth = getattr(_inside, "depth", 0) + 1
         try:
-            work()
+            with inside:
+                work()
             return _types.OK
         except BaseException as error:
             self._failed(where, error)
             return _types.IO
         finally:
-            _inside.depth -= 1
             if where in self.begun:
                 self.begun[where].set()
 
     def _failed(self, where: str, error: BaseException) -> None:
         fault = self.faults.add(where, error)
         try:
-            if self.robot.on_error(error, where):
-                fault.handled = True
+            with inside:
+                fault.handled |= bool(self.robot.on_error(error, where))
         except BaseException as worse:
             self.faults.add("on_error", worse)
 

@@ -96,6 +96,22 @@ def report(name: str, pointer: int) -> dict[str, float]:
     return found
 
 
+class Inside(threading.local):
+    """Whether this thread is in a function that libtendon has called."""
+
+    def __init__(self) -> None:
+        self.depth = 0
+
+    def __enter__(self) -> None:
+        self.depth += 1
+
+    def __exit__(self, *_: object) -> None:
+        self.depth -= 1
+
+    def __bool__(self) -> bool:
+        return self.depth > 0
+
+
 class Handle:
     """A C object that threads may use until one of them closes it.
 

@@ -151,7 +151,7 @@ class Robot:
     def close(self) -> None:
         """Stops it, waits for its methods to return, and leaves the robot where
         it stands. Never raises what they raised."""
-        if inside():
+        if inside:
             raise RuntimeError("close() waits for this very method: call stop()")
         if self._session:
             self._session.close()
@@ -363,7 +363,7 @@ class _Session:
 
     @contextlib.contextmanager
     def _used(self) -> Any:
-        if inside():
+        if inside:
             raise RuntimeError("a robot's own method may only call its stop()")
         with self.handle as pointer:
             yield pointer

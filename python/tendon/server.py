@@ -29,7 +29,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from . import _library, _manifest, _types, errors
 from ._faults import Fault, Faults
-from ._infer import Infer
+from ._infer import Infer, inside
 from .metrics import LABELS, Metrics, Stats
 from .settings import Path, Settings, identity, render
 
@@ -251,6 +251,8 @@ class Server:
         handle = self._handle
         if not handle or handle.closed:
             return
+        if inside:
+            raise RuntimeError("close() waits for this very function: call stop()")
         self.stop()
 
         def work() -> None:
@@ -291,6 +293,8 @@ class Server:
             return _library.load().td_host_dropped(pointer)
 
     def _host(self) -> _library.Handle:
+        if inside:
+            raise RuntimeError("a function that a server calls may only stop() it")
         if not self._handle:
             raise errors.Closed("this server was not started", "CLOSED")
         return self._handle
@@ -378,7 +382,8 @@ class Server:
         def ask(_user: int, request: Any) -> float:
             try:
                 values = _REQUEST.unpack(ctypes.string_at(request, _REQUEST.size))
-                return float(score(ScoreRequest(*values)))
+                with inside:
+                    return float(score(ScoreRequest(*values)))
             except BaseException as error:
                 self._faults.add("score", error)
                 return _NAN  # goes last, and is counted
@@ -404,7 +409,8 @@ class Server:
 
     def _guard(self, where: str, tell: Callable[..., object], *told: Any) -> None:
         try:
-            tell(*told)
+            with inside:
+                tell(*told)
         except BaseException as error:
             self._faults.add(where, error)
 

@@ -320,6 +320,20 @@ def test_a_client_is_told_while_the_model_blocks(server, connect):
     assert model.get_result(60_000).ok
 
 
+def test_a_model_may_stop_its_server_and_nothing_else(server, connect):
+    def curious(obs):
+        if obs["task"] == "stop":
+            for use in (server.close, lambda: server.metrics.get_latest("received")):
+                with pytest.raises(RuntimeError):
+                    use()
+            server.stop()
+        return echo(obs)
+
+    serve(server, curious)
+    assert ask(connect(), task="stop").ok
+    assert server.wait(60)
+
+
 def test_ctrl_c_drains_and_ends(house):
     script = Script(
         house,
