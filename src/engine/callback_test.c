@@ -3,6 +3,7 @@
 
 #include "base/event.h"
 #include "engine/conformance.h"
+#include "engine/results.h"
 #include "media/jpeg.h"
 
 #include <math.h>
@@ -29,7 +30,12 @@ enum {
     MANY_ROWS,
     NOT_FINITE,
     BAD_TEXT,
-    WILD
+    WILD,
+    GIVES,
+    GIVES_FEW,
+    GIVES_DEEP,
+    GIVES_WILD,
+    GIVES_NAMELESS,
 };
 
 static const td_engine_spec spec = {
@@ -77,6 +83,31 @@ static void look_at(const td_infer_request *request, uint32_t count)
     }
 }
 
+static const int16_t forces[] = {-3, 4};
+
+static td_infer_text text_of(const char *text)
+{
+    return (td_infer_text){text, (uint32_t)strlen(text)};
+}
+
+static td_err give_results(td_infer_request *request, int wish,
+                           td_errinfo *info)
+{
+    td_infer_tensor result = {.name = text_of("grip"),
+                              .dtype = TD_INFER_I16,
+                              .rank = 1,
+                              .shape = {2},
+                              .data = forces,
+                              .bytes = sizeof forces,
+                              .age_us = -1};
+    if (wish == GIVES_FEW) result.bytes = 2;
+    if (wish == GIVES_DEEP) result.rank = TD_INFER_MAX_RANK + 1;
+    if (wish == GIVES_WILD) result.dtype = (td_infer_dtype)4711;
+    if (wish == GIVES_NAMELESS) result.name.size = 0;
+    TD_TRY(td_infer_result(request, &result, info));
+    return td_infer_set_text(request, text_of("holding"), info);
+}
+
 static td_err answer(td_infer_request *request, td_errinfo *info)
 {
     int wish = (int)request->state[0];
@@ -89,6 +120,7 @@ static td_err answer(td_infer_request *request, td_errinfo *info)
                                   "a\n\xff"
                                   "b");
     if (wish == WILD) request->status = (td_err)4711;
+    if (wish >= GIVES) return give_results(request, wish, info);
     if (wish == NO_ROWS) request->rows = 0;
     if (wish == MANY_ROWS) request->rows = ROWS + 1;
     if (wish == NOT_FINITE) request->actions[3] = NAN;
@@ -280,6 +312,54 @@ static void a_member_that_fails_says_why_and_fails_alone(void **state)
     }
 }
 
+static void results_and_a_text_go_with_the_answer(void **state)
+{
+    (void)state;
+    td_engine_results results = {.count = 0};
+    request one;
+    make_request(&one, GIVES);
+    one.item.results = &results;
+    run(&one, 1);
+    assert_int_equal(one.item.status, TD_OK);
+    assert_int_equal(results.count, 1);
+    assert_true(td_wire_text_is(results.named[0].name, "grip"));
+    assert_int_equal(results.named[0].tensor.dtype, TD_WIRE_I16);
+    assert_int_equal(results.named[0].tensor.shape[0], 2);
+    assert_memory_equal(results.named[0].tensor.data, forces, sizeof forces);
+    assert_true(td_wire_text_is(results.text, "holding"));
+    td_engine_results_done(&results);
+    one.item.results = NULL; // nobody wants them
+    run(&one, 1);
+    assert_int_equal(one.item.status, TD_OK);
+}
+
+static void results_that_make_no_sense_are_refused(void **state)
+{
+    (void)state;
+    td_engine_results results = {.count = 0};
+    static const struct {
+        const char *name;
+        int wish;
+        td_err status;
+    } cases[] = {
+        {"a shape of other bytes", GIVES_FEW, TD_ERR_FORMAT},
+        {"too many dimensions", GIVES_DEEP, TD_ERR_FORMAT},
+        {"no such dtype", GIVES_WILD, TD_ERR_FORMAT},
+        {"no name", GIVES_NAMELESS, TD_ERR_FORMAT},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        request one;
+        make_request(&one, (float)cases[i].wish);
+        one.item.results = &results;
+        run(&one, 1);
+        if (one.item.status != cases[i].status || !one.info.text[0])
+            fail_msg("%s: %s: %s", cases[i].name, td_err_name(one.item.status),
+                     one.info.text);
+        td_engine_results_clear(&results);
+    }
+    td_engine_results_done(&results);
+}
+
 static void a_function_that_fails_fails_all_with_its_reason(void **state)
 {
     (void)state;
@@ -330,6 +410,8 @@ int main(void)
         TEST(a_state_that_is_not_aligned_is_read_all_the_same),
         TEST(a_jpeg_is_decoded),
         TEST(a_member_that_fails_says_why_and_fails_alone),
+        TEST(results_and_a_text_go_with_the_answer),
+        TEST(results_that_make_no_sense_are_refused),
         TEST(a_function_that_fails_fails_all_with_its_reason),
         TEST(a_damaged_picture_never_meets_the_function),
         cmocka_unit_test(an_engine_without_its_function_is_refused),
