@@ -154,8 +154,8 @@ static void fill_spec(const td_config_engine *engine, td_engine_spec *spec)
 
 static td_err open_callback(const td_config_engine *from,
                             const td_server_function *function,
-                            td_engine_config *config, td_engine **ret_engine,
-                            td_errinfo *info)
+                            const td_engine_config *config,
+                            td_engine **ret_engine, td_errinfo *info)
 {
     td_engine_spec *spec = calloc(1, sizeof *spec);
     if (!spec) return TD_ERR_NOMEM;
@@ -165,8 +165,9 @@ static td_err open_callback(const td_config_engine *from,
         .infer = function ? function->infer : NULL,
         .user = function ? function->user : NULL,
     };
-    config->settings = &settings;
-    td_err err = td_engine_open("callback", config, ret_engine, info);
+    td_engine_config own = *config;
+    own.settings = &settings;
+    td_err err = td_engine_open("callback", &own, ret_engine, info);
     free(spec);
     return err;
 }
