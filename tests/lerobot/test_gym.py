@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Environments in the robot's place."""
+
+import gymnasium
+import numpy as np
+import pytest
+from gymnasium import spaces
+from tendon.gym import GymRobot, play
+from tendon_process import free_endpoint
+
+FPS = 50
+STEPS = 60
+QUIET = {"priority": 0, "wake_us": -1, "lock_memory": False}
+
+
+class Reach(gymnasium.Env):
+    """A point that goes where it is told; done when it has moved far enough, which
+    only a policy makes it do."""
+
+    def __init__(self, far=0.05, nested=True):
+        frame = spaces.Box(0, 255, (48, 64, 3), np.uint8)
+        agent = spaces.Box(-10, 10, (2,), np.float32)
+        self.nested = nested
+        self.observation_space = (
+            spaces.Dict({"pixels": spaces.Dict({"top": frame}), "agent_pos": agent})
+            if nested
+            else agent
+        )
+        self.action_space = spaces.Box(-10, 10, (2,), np.float32)
+        self.far = far
+        self.seeds = []
+
+    def _see(self):
+        if not self.nested:
+            return self.where
+        frame = np.full((48, 64, 3), 7, np.uint8)
+        return {"pixels": {"top": frame}, "agent_pos": self.where}
+
+    def reset(self, *, seed=None, options=None):
+        self.seeds.append(seed)
+        self.where, self.count = np.zeros(2, np.float32), 0
+        return self._see(), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action)
+        self.where, self.count = action, self.count + 1
+        done = bool(np.abs(action).max() > self.far)
+        late = self.count >= STEPS
+        return self._see(), 1.0, done, late, {"is_success": done}
+
+
+def settings(house, **more):
+    return {
+        "cluster_uuid": "local",
+        "experiment_tag": "default",
+        "model_id": "wave",
+        "model_version": "v1",
+        "application_tag": "default",
+        "client_uuid": "sim-1",
+        "endpoint": house.endpoint,
+        "fps": FPS,
+        "boot_file": f"{house.folder}/sim.boot",
+        "realtime": QUIET,
+    } | more
+
+
+@pytest.fixture
+def served(house):
+    def begin(cameras):
+        house.endpoint = free_endpoint()
+        engine = {
+            "kind": "synthetic",
+            "actions": ["x", "y"],
+            "cameras": cameras,
+            "latency": {"kind": "fixed", "ms": 2},
+        }
+        route = ("model_id", "model_version", "application_tag", "endpoint", "fps")
+        server = {name: settings(house)[name] for name in route}
+        manifest = {
+            "cluster_uuid": "local",
+            "experiment_tag": "default",
+            "server": [server | {"accept_unknown": True, "engine": engine}],
+        }
+        path = house.write("wave.yaml", manifest)
+        house.start("server", "serve", path).wait_line("serve: ready")
+
+    return begin
+
+
+def test_episodes_are_played_and_judged(served, house):
+    served({"top": {"height": 48, "width": 64}})
+    env = Reach()
+    played = list(play(env, 3, 10, ["x", "y"], **settings(house)))
+    assert [episode.number for episode in played] == [0, 1, 2]
+    assert all(episode.success for episode in played)
+    assert all(0 < each.steps == each.reward <= STEPS for each in played)
+    assert env.seeds[-3:] == [10, 11, 12]
+
+
+def test_an_episode_that_fails_is_told_so(served, house):
+    served({})
+    env = Reach(far=1e9, nested=False)
+    (episode,) = play(env, 1, None, ["x", "y"], **settings(house))
+    assert not episode.success
+    assert episode.steps == STEPS
+
+
+def test_what_is_where_is_found():
+    robot = GymRobot(Reach())
+    assert robot.joints == ["joint_0", "joint_1"]
+    assert robot.cameras == {"top": (48, 64)}
+    assert robot.state_paths == ["agent_pos"]
+    assert robot.camera_paths == {"top": "pixels/top"}
+
+
+def test_one_of_several_is_a_number():
+    env = gymnasium.make("CartPole-v1")
+    robot = GymRobot.__new__(GymRobot)
+    robot.env = env
+    assert [robot.act(np.array([x], np.float32)) for x in (-3, 0.4, 0.6, 9)] == [
+        0,
+        0,
+        1,
+        1,
+    ]
+
+
+def test_a_state_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="4 numbers for 1 joints"):
+        GymRobot(gymnasium.make("CartPole-v1"))
+
+
+def test_joints_of_another_number_are_refused():
+    with pytest.raises(ValueError, match="takes 2 numbers, joints are 3"):
+        GymRobot(Reach(), ["x", "y", "z"])

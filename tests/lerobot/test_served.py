@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Policies of LeRobot's behind a real server, as strangers on the wire meet them."""
+
+import contextlib
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tiny
+from outside_client import Client, array, tensor
+from tendon.lerobot.policy_server import PolicyServerConfig, manifest_of
+from tendon_process import free_endpoint, wait_until
+from tiny import CAMERAS, JOINTS, KINDS, ROWS, observation
+
+LOAD_S = 300
+CLI = [sys.executable, "-m", "tendon.lerobot.policy_server"]
+
+
+def config_of(folder, endpoint, **more):
+    host, port = endpoint.removeprefix("tcp/").split(":")
+    return PolicyServerConfig(
+        pretrained_name_or_path=str(folder),
+        host=host,
+        port=int(port),
+        action_names=JOINTS,
+        **more,
+    )
+
+
+def wait_ready(process, text):
+    """LeRobot is slow to import where others are at work."""
+
+    def look():
+        assert process.poll() is None, text()
+        return "serve: ready" in text()
+
+    wait_until(look, "it serves", LOAD_S)
+
+
+@pytest.fixture
+def serve(house, checkpoint):
+    """A server of a small policy; `engine` changes what its manifest says."""
+
+    def begin(kind, policy="Policy", engine=None, **more):
+        house.endpoint = free_endpoint()
+        manifest = manifest_of(config_of(checkpoint(kind), house.endpoint, **more))
+        made = manifest["server"][0]["engine"]
+        made["command"][-1] = f"tiny:{policy}"
+        made |= engine or {}
+        path = house.write("manifest.yaml", manifest)
+        seeds = {"TINY_SEEDS": str(house.folder / "seeds")}
+        server = house.start("server", "serve", path, env=seeds)
+        wait_ready(server.process, server.text)
+        return server
+
+    return begin
+
+
+@pytest.fixture
+def connect(house):
+    def attach(kind, name="robot-0"):
+        route = f"local/default/{kind}/v1/default"
+        made = house.keep(Client(house.endpoint, route, name))
+        (status,) = made.status()
+        made.attach(status["server_id"])
+        made.said = status
+        return made
+
+    return attach
+
+
+def message(obs):
+    images = {
+        name: {"codec": "raw", "shape": [*size, 3], "data": obs[name].tobytes()}
+        for name, size in CAMERAS.items()
+    }
+    return {"state": tensor(obs["state"]), "images": images, "task": obs["task"]}
+
+
+def ask(client, obs, timeout=60):
+    seq = client.send(**message(obs))
+    action = client.receive(timeout)
+    assert action["response_to_seq_id"] == seq
+    return action
+
+
+def seed_of(house, client, seq):
+    """What the policy was given for it."""
+    for line in (house.folder / "seeds").read_text().splitlines():
+        name, number, seed = line.split()
+        if (name, int(number)) == (client, seq):
+            return int(seed)
+    raise LookupError(f"{client} {seq}")
+
+
+@pytest.fixture(scope="session")
+def local(checkpoint):
+    made = {}
+
+    def get(kind, obs):
+        if kind not in made:
+            made[kind] = tiny.Policy({"pretrained_path": str(checkpoint(kind))})
+        return made[kind]([obs])[0].numpy()
+
+    return get
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_served_is_local_bit_for_bit(kind, serve, connect, local, house):
+    serve(kind)
+    robot = connect(kind)
+    assert robot.said["action_names"] == robot.said["state_names"] == JOINTS
+    assert robot.said["expected_cameras"] == {k: list(v) for k, v in CAMERAS.items()}
+    assert robot.said["max_actions_per_chunk"] == ROWS
+    for number in range(2):
+        obs = observation(number)
+        action = ask(robot, obs)
+        obs["seed"] = seed_of(house, "robot-0", action["response_to_seq_id"])
+        np.testing.assert_array_equal(array(action["actions"]), local(kind, obs))
+
+
+def test_served_in_batches_is_local(serve, connect, local, house):
+    kind = "smolvla"
+    server = serve(kind, max_batch=4)
+    robots = {name: connect(kind, name) for name in ("a", "b", "c", "d")}
+    for turn in range(3):
+        sent = {name: observation(turn, f"pick the {name}") for name in robots}
+        seqs = {name: robots[name].send(**message(obs)) for name, obs in sent.items()}
+        for name, obs in sent.items():
+            action = robots[name].receive()
+            obs["seed"] = seed_of(house, name, seqs[name])
+            np.testing.assert_allclose(
+                array(action["actions"]), local(kind, obs), atol=1e-5, rtol=0
+            )
+    assert server.is_running()
+
+
+def test_a_worker_that_fails_is_told_and_comes_back(serve, connect, local):
+    """It runs out of memory, crashes and hangs: its robot is told each time."""
+    serve("act", "Naughty", engine={"memory_mb": 8192, "answer_s": 1})
+    robot = connect("act")
+    expected = local("act", observation(1))
+    for task, told in (("leak", "NOMEM"), ("crash", "CLOSED"), ("hang", "CLOSED")):
+        assert ask(robot, observation(0, task))["error"]["code"] == told
+        wait_until(lambda: robot.status()[0]["state"] == "ready", "it is back", LOAD_S)
+        np.testing.assert_array_equal(
+            array(ask(robot, observation(1))["actions"]), expected
+        )
+
+
+def test_the_command_serves_a_checkpoint(house, checkpoint, connect, local):
+    """As a person starts it, with LeRobot's own options."""
+    house.endpoint = free_endpoint()
+    host, port = house.endpoint.removeprefix("tcp/").split(":")
+    log = house.folder / "command.log"
+    options = {
+        "host": host,
+        "port": port,
+        "fps": 30,
+        "inference_latency": 0.033,
+        "obs_queue_timeout": 2,
+        "enable_precompute": False,
+        "policy_type": "act",
+        "pretrained_name_or_path": checkpoint("act"),
+        "action_names": json.dumps(JOINTS),
+    }
+    args = [f"--{name}={value}" for name, value in options.items()]
+    with contextlib.ExitStack() as stack:
+        process = subprocess.Popen(
+            [*CLI, *args],
+            stdout=stack.enter_context(log.open("w")),
+            stderr=subprocess.STDOUT,
+        )
+        stack.callback(process.wait)
+        stack.callback(process.terminate)
+        wait_ready(process, log.read_text)
+        robot = connect("act")
+        obs = observation(5)
+        action = ask(robot, obs)
+        np.testing.assert_array_equal(array(action["actions"]), local("act", obs))
+
+
+def test_a_command_that_cannot_serve_says_why():
+    ended = subprocess.run(
+        [*CLI, "--pretrained_name_or_path=/nowhere"],
+        capture_output=True,
+        text=True,
+        timeout=LOAD_S,
+    )
+    assert ended.returncode == 1
+    assert "/nowhere is no policy" in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def test_a_checkpoint_of_another_type_is_refused(checkpoint):
+    config = config_of(checkpoint("act"), "tcp/host:1", policy_type="pi0")
+    with pytest.raises(ValueError, match="is of type act, not pi0"):
+        manifest_of(config)
+
+
+def test_precompute_is_the_manifests(checkpoint):
+    config = config_of(checkpoint("act"), "tcp/host:1", enable_precompute=False)
+    assert manifest_of(config)["server"][0]["precompute"] is False
