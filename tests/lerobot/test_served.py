@@ -79,8 +79,8 @@ def message(obs):
     return {"state": tensor(obs["state"]), "images": images, "task": obs["task"]}
 
 
-def ask(client, obs, timeout=60):
-    seq = client.send(**message(obs))
+def ask(client, obs, timeout=60, **more):
+    seq = client.send(**message(obs), **more)
     action = client.receive(timeout)
     assert action["response_to_seq_id"] == seq
     return action
@@ -178,7 +178,7 @@ def test_the_command_serves_a_checkpoint(house, checkpoint, connect, local):
         wait_ready(process, log.read_text)
         robot = connect("act")
         obs = observation(5)
-        action = ask(robot, obs)
+        action = ask(robot, obs, must_go=True)  # or it would not be computed
         np.testing.assert_array_equal(array(action["actions"]), local("act", obs))
 
 
