@@ -2,6 +2,7 @@
 """The C API: installed, compiled against as a user would, and run against a
 real server."""
 
+import pathlib
 import re
 import signal
 import subprocess
@@ -34,6 +35,11 @@ def start(house, sdk):
     return begin
 
 
+def threads(program):
+    tasks = pathlib.Path(f"/proc/{program.pid}/task").iterdir()
+    return {(task / "comm").read_text().strip() for task in tasks}
+
+
 @pytest.mark.parametrize("link", ["shared", "static"])
 @pytest.mark.parametrize("name", ["my_robot", "pull_robot"])
 def test_example_plays_chunks_and_ends_cleanly(house, sdk, start, name, link):
@@ -45,6 +51,8 @@ def test_example_plays_chunks_and_ends_cleanly(house, sdk, start, name, link):
     assert watch.count("robot-1", "driver_failed") == 0
     control = watch.newest["robot-1"]["quantiles"]["control_ms"]
     assert (control["count"] > 0) == (name == "my_robot")
+    assert "td-merge" in threads(robot)
+    assert not {"td-server", "td-callback", "td-listen"} & threads(robot)
     assert robot.stop(signal.SIGINT) == 0
 
 
