@@ -6,13 +6,15 @@ ctypes lets other Python threads run while a C function does.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import logging
 import os
 import pathlib
+import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _types, errors
@@ -94,6 +96,22 @@ def report(name: str, pointer: int) -> dict[str, float]:
     if code := getattr(load(), name)(pointer, each, None):
         raise fail(code)
     return found
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """SIGTERM is as good as Ctrl-C, where nobody else has taken it."""
+    ours = (
+        threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    )
+    if ours:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        if ours:
+            signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 class Inside(threading.local):

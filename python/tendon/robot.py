@@ -109,22 +109,23 @@ class Robot:
         that run() and wait() do not raise it at the end."""
 
     def run(self, config: Path | None = None, **settings: Any) -> None:
-        """Finds a server and plays its policy until stop() or Ctrl-C.
+        """Finds a server and plays its policy until stop(), Ctrl-C or SIGTERM.
 
         Settings are the fields of docs/robot-settings.md, over those of a file.
         Raises what the methods raised, when it has ended and nobody dealt with
         it; Mismatch when the server does not fit.
         """
-        try:
-            self.start(config, **settings)
-        except KeyboardInterrupt:
-            return
-        try:
-            self.wait()
-        except KeyboardInterrupt:
-            log.info("interrupted")
-        finally:
-            self.close()
+        with _library.terminable():
+            try:
+                self.start(config, **settings)
+            except KeyboardInterrupt:
+                return
+            try:
+                self.wait()
+            except KeyboardInterrupt:
+                log.info("interrupted")
+            finally:
+                self.close()
         self._open_or_ended().raise_first()
 
     def start(self, config: Path | None = None, **settings: Any) -> None:

@@ -215,14 +215,15 @@ class Server:
         return tell
 
     def run(self) -> None:
-        """Serves until stop() or Ctrl-C, and answers what it has taken."""
-        try:
-            self.start()
-            self.wait()
-        except KeyboardInterrupt:
-            log.info("interrupted")
-        finally:
-            self.close(DRAIN_S)
+        """Serves until stop(), Ctrl-C or SIGTERM, and answers what it has taken."""
+        with _library.terminable():
+            try:
+                self.start()
+                self.wait()
+            except KeyboardInterrupt:
+                log.info("interrupted")
+            finally:
+                self.close(DRAIN_S)
 
     def start(self) -> None:
         """Loads every model, warms it up and opens its doors. Blocks until then."""

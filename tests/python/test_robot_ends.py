@@ -39,11 +39,12 @@ def script(house):
     return begin
 
 
-def test_ctrl_c_ends_it_cleanly(house, script):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_it_cleanly(house, script, number):
     house.serve()
     robot = script("Mine().run(**given)")
     robot.wait_line("moves")
-    assert robot.stop(signal.SIGINT) == 0
+    assert robot.stop(number) == 0
     assert robot.lines("after") and not robot.lines("Traceback")
 
 

@@ -334,7 +334,8 @@ def test_a_model_may_stop_its_server_and_nothing_else(server, connect):
     assert server.wait(60)
 
 
-def test_ctrl_c_drains_and_ends(house):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_drains_and_ends(house, number):
     script = Script(
         house,
         "serve",
@@ -352,5 +353,5 @@ def test_ctrl_c_drains_and_ends(house):
         house.endpoint,
     )
     script.wait_line("state ready")
-    assert script.stop(signal.SIGINT) == 0, script.text()
+    assert script.stop(number) == 0, script.text()
     assert script.lines("after")
