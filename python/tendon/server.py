@@ -112,6 +112,7 @@ class Server:
         self._faults = Faults(log, "server")
         self._handle: _library.Handle | None = None
         self._kept: list[Any] = []  # what C borrows
+        self._score: Any = None  # likewise
         self._stopped = threading.Event()
         self._lock = threading.RLock()
         self.metrics = Metrics(self._host)
@@ -374,10 +375,10 @@ class Server:
         self, handle: _library.Handle, text: str | None, score: Score | None
     ) -> None:
         function = _types.ScoreFn(self._scored(score)) if score else _types.ScoreFn()
-        self._kept.append(function)
         yaml = text.encode() if text else None
         with handle as pointer:
             _library.call("td_host_use_scheduling", pointer, yaml, function, None)
+        self._score = function  # and the one before is not in use any more
 
     def _scored(self, score: Score) -> Callable[[int, Any], float]:
         def ask(_user: int, request: Any) -> float:
