@@ -79,8 +79,8 @@ void td_sched_heap_put(td_sched_heap *heap, uint32_t number, int64_t key)
 
 void td_sched_heap_take(td_sched_heap *heap, uint32_t number)
 {
+    if (!td_sched_heap_has(heap, number)) return;
     uint32_t at = heap->places[number];
-    if (at == UINT32_MAX) return;
     heap->places[number] = UINT32_MAX;
     td_sched_heap_cell last = heap->cells[--heap->count];
     if (at < heap->count) settle(heap, at, last);

@@ -37,7 +37,7 @@ void td_sched_heap_take(td_sched_heap *heap, uint32_t number);
 
 static inline bool td_sched_heap_has(const td_sched_heap *heap, uint32_t number)
 {
-    return heap->places[number] != UINT32_MAX;
+    return heap->count > 0 && heap->places[number] != UINT32_MAX;
 }
 
 // The smallest key; NEVER if empty.

@@ -154,15 +154,17 @@ void td_sched_lane_end(td_sched *s, uint32_t number)
 bool td_sched_lane_ahead(td_sched *s, uint32_t number)
 {
     const td_sched_entry *e = &s->entries[number];
-    return s->pressed[e->tier] > 0 &&
-           s->policy.strategy != TD_SCHED_ROUND_ROBIN &&
-           td_sched_share_ahead(&s->share, e->tier, e->client);
+    return td_sched_share_ahead(&s->share, e->tier, e->client) &&
+           s->pressed[e->tier] > 0 &&
+           s->policy.strategy != TD_SCHED_ROUND_ROBIN;
 }
 
-// Where it would end anyway, if nothing else of its client can run before.
+// Where it would end anyway, if nothing else of its client can run before. By
+// arrival alone others come up long before it.
 static bool is_parked_at_once(td_sched *s, uint32_t number)
 {
-    return park_of(s, number)->ready == 0 && td_sched_lane_ahead(s, number);
+    return td_sched_strategy_scores(s->policy.strategy) &&
+           park_of(s, number)->ready == 0 && td_sched_lane_ahead(s, number);
 }
 
 void td_sched_lane_put(td_sched *s, uint32_t number)

@@ -255,7 +255,7 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
 {
     // One that was not let grow is as full as it will be.
     const td_sched_lane *l = &s->lanes[lane];
-    if (l->order.count + l->parked > 0) return true;
+    if (b->count == rule->most || l->order.count + l->parked > 0) return true;
     int64_t at_ns = start_ns(s, rule, model, b);
     if (at_ns <= s->now_ns) return true;
     if (at_ns < s->batch_wake_ns) s->batch_wake_ns = at_ns;

@@ -69,7 +69,9 @@ static void expect(td_sched *s, uint32_t number, int64_t expected_ns)
 static void expect_oldest(td_sched *s, uint32_t member)
 {
     const td_sched_seat *seat = &s->seats[member];
-    if (seat->oldest == TD_SCHED_NOBODY) return;
+    if (!td_sched_strategy_scores(s->policy.strategy) ||
+        seat->oldest == TD_SCHED_NOBODY)
+        return;
     uint32_t second = s->entries[seat->oldest].after;
     expect(s, seat->oldest, seat->expected_ns);
     if (second != TD_SCHED_NOBODY) expect(s, second, TD_SCHED_NEVER_NS);
@@ -190,7 +192,8 @@ static void set_facts(td_sched *s, uint32_t number)
     f->due_ns = item->due_ns;
     f->expected_ns = TD_SCHED_NEVER_NS;
     f->since_ns = s->entries[number].request.waiting_since_ns;
-    td_sched_strategy_fix(&s->policy, f);
+    if (td_sched_strategy_scores(s->policy.strategy))
+        td_sched_strategy_fix(&s->policy, f);
 }
 
 static void put(td_sched *s, uint32_t number)

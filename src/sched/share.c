@@ -36,7 +36,6 @@ void td_sched_share_done(td_sched_share *share)
 
 static size_t flow(const td_sched_share *share, uint32_t tier, uint32_t client)
 {
-    assert(tier < share->tiers && client < share->clients);
     return (size_t)tier * share->clients + client;
 }
 
@@ -69,8 +68,8 @@ void td_sched_share_leaves(td_sched_share *share, uint32_t tier,
 void td_sched_share_charge(td_sched_share *share, uint32_t tier,
                            uint32_t client, int64_t device_ns)
 {
-    size_t at = flow(share, tier, client);
     if (device_ns == 0) return;
+    size_t at = flow(share, tier, client);
     share->tags_ns[at] += device_ns;
     if (share->counts[at] > 0)
         td_sched_heap_put(&share->waiting[tier], client, share->tags_ns[at]);
