@@ -74,9 +74,15 @@ def _shape(array: npt.NDArray[Any]) -> str:
 class Driver:
     """Holds what C borrows; must live until the client is closed."""
 
-    def __init__(self, robot: Robot, names: tuple[str, ...], faults: Faults) -> None:
-        self.robot, self.names, self.faults = robot, names, faults
-        self.cameras = tuple(robot.cameras)
+    def __init__(
+        self,
+        robot: Robot,
+        names: tuple[str, ...],
+        cameras: tuple[str, ...],
+        faults: Faults,
+    ) -> None:
+        self.robot, self.faults = robot, faults
+        self.names, self.cameras = names, cameras
         self.begun: dict[str, threading.Event] = {}
         self.struct = _types.Driver(size=ctypes.sizeof(_types.Driver))
         if robot._has("read"):

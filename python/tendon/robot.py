@@ -34,9 +34,10 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from . import _library, _types, errors
+from ._body import join
 from ._driver import Driver, Floats, Steps, inside, to_state
 from ._faults import Fault, Faults
-from .settings import IDENTITY, Path, Settings, identity
+from .settings import Path
 
 __all__ = ["Robot", "Step"]
 
@@ -201,67 +202,11 @@ class Robot:
         )
 
 
-def _settings(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Settings:
-    """The class's declarations, under the file's fields, under the arguments."""
-    made = Settings()
-    found = {IDENTITY[name][1]: value for name, value in identity({}, ()).items()}
-    found.pop("client_type", None)
-    made.add(found, "TENDON_* or tendon.yaml: ")
-    joints = robot.joints
-    declared: dict[str, Any] = {"kind": "callback"}
-    if joints:
-        if not isinstance(joints, Mapping):
-            joints = {name: {} for name in joints}
-        declared["joints"] = joints
-    declared["cameras"] = {
-        name: size if isinstance(size, Mapping) else dict(_size(name, size))
-        for name, size in robot.cameras.items()
-    }
-    made.add({"robot": declared}, f"class {type(robot).__name__}: ")
-    if config is not None:
-        made.add_file(config)
-    made.add(given, "argument ")
-    _check_names(robot, made.fields["robot"])
-    return made
-
-
-def _size(name: str, size: Any) -> list[tuple[str, int]]:
-    try:
-        height, width = size
-    except (TypeError, ValueError):
-        raise TypeError(
-            f"cameras: {name}: must be (height, width), is {size!r}"
-        ) from None
-    return [("height", height), ("width", width)]
-
-
-def _names(members: Any) -> tuple[str, ...]:
-    return tuple(members or ())
-
-
-def _check_names(robot: Robot, joined: Mapping[str, Any]) -> None:
-    """A file may say more of a joint or camera, but not name others."""
-    for field, declared in (("joints", robot.joints), ("cameras", robot.cameras)):
-        found = _names(joined.get(field))
-        if declared and found != _names(declared):
-            raise errors.Invalid(
-                f"robot.{field}: the class {type(robot).__name__} has"
-                f" {', '.join(_names(declared))}, the settings {', '.join(found)}",
-                "INVALID",
-            )
-    if not joined.get("joints"):
-        raise errors.Invalid(
-            f"joints: the class {type(robot).__name__} must name the robot's joints,"
-            " in the policy's order",
-            "INVALID",
-        )
-
-
-def _check_methods(robot: Robot) -> None:
+def _check_methods(robot: Robot, cameras: tuple[str, ...]) -> None:
     kind = type(robot).__name__
     if robot._has("read") != robot._has("write"):
         raise TypeError(f"{kind} needs both read() and write(), or neither, to step()")
-    if robot.cameras and not robot._has("frame"):
+    if cameras and not robot._has("frame"):
         raise TypeError(f"{kind} has cameras and no frame(camera)")
     if robot._has("control") and not robot._has("read"):
         raise TypeError(f"{kind}: control() is not used by a robot that is stepped")
@@ -287,11 +232,12 @@ class _Session:
     def __init__(
         self, robot: Robot, config: Path | None, given: Mapping[str, Any]
     ) -> None:
-        _check_methods(robot)
-        settings = _settings(robot, config, given)
-        self.names = _names(settings.fields["robot"]["joints"])
+        settings = join(robot, config, given)
+        self.names = tuple(settings.fields["robot"]["joints"])
+        cameras = tuple(settings.fields["robot"]["cameras"])
+        _check_methods(robot, cameras)
         self.faults = Faults(log, type(robot).__name__)
-        self.driver = Driver(robot, self.names, self.faults)
+        self.driver = Driver(robot, self.names, cameras, self.faults)
         self.pulled = not robot._has("read")
         self.ended = threading.Event()
         self.failure: errors.Error | None = None

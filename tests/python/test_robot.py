@@ -347,6 +347,11 @@ def test_a_robot_that_is_closed_is_not_used(house, begin):
     [
         ({"read": lambda self: 0}, TypeError, "both read.. and write"),
         ({"cameras": {"front": (48, 64)}}, TypeError, "cameras and no frame"),
+        (
+            {"cameras": {"front": 48}},
+            TypeError,
+            "front: must be .height, width., is 48",
+        ),
         ({"joints": ()}, tendon.Invalid, "must name the robot's joints"),
         (
             {"joints": {"a": {"kind": "screw"}}},
@@ -370,5 +375,20 @@ def test_cameras_and_joints_may_have_more_fields(house, begin):
     arm = begin(Detailed(), robot={"joints": {"waist": {"min": -3, "max": 3}}})
     wait_count(arm, "fresh")
     arm.close()
-    with pytest.raises(tendon.Invalid, match="the settings waist, .*tail"):
-        arm.start(**settings(house, robot={"joints": {"tail": {}}}))
+    for joints, says in (
+        ({"waist": {}, "tail": {}}, "the settings waist, tail"),
+        (["shoulder", "waist"], "has waist, .*, the settings shoulder, waist"),
+        (["waist", "waist"], "'waist' is not one name among"),
+    ):
+        with pytest.raises(tendon.Invalid, match=says):
+            arm.start(**settings(house, robot={"joints": joints}))
+
+
+def test_a_class_may_leave_its_body_to_the_settings(house, begin):
+    class Bodiless(Arm):
+        joints, cameras = (), {}
+
+    house.serve()
+    arm = begin(Bodiless(), robot={"joints": JOINTS, "cameras": CAMERAS})
+    wait_count(arm, "fresh")
+    assert arm.errors == []
