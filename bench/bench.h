@@ -51,6 +51,8 @@ TD_NODISCARD td_err td_bench_serve(const td_bench_options *options,
                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_peers(const td_bench_options *options,
                                    td_errinfo *info);
+TD_NODISCARD td_err td_bench_python(const td_bench_options *options,
+                                    td_errinfo *info);
 
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
@@ -158,13 +160,17 @@ void td_bench_child_end(td_bench_child *child);
 void td_bench_child_kill(td_bench_child *child);
 
 // A program of somebody else's to compare with: a script of bench/peers, run by
-// the Python of the environment that `tools/setup --bench` makes.
+// the Python of the environment that `tools/setup --bench` makes, or --lerobot.
 typedef struct td_bench_peer {
     td_bench_child child;
     size_t blocks; // so far
 } td_bench_peer;
 
-// Whether that environment is there; if not, says so in one line.
+// Whether a script can run; if not, says in one line who is missing.
+bool td_bench_peer_can(const td_bench_options *options, const char *name,
+                       const char *script);
+
+// The same of Inferential.
 bool td_bench_peer_there(const td_bench_options *options);
 
 // `args` begins with the script and ends with NULL. Waits until it is ready.

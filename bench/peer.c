@@ -10,8 +10,26 @@
 #include <unistd.h>
 
 #define MAX_ARGS 14
-#define PYTHON "../venv-bench/bin/python" // beside the build of this program
-#define SCRIPTS "../../bench/peers"       // of the sources around that build
+#define SCRIPTS "../../bench/peers" // of the sources around this build
+
+// Beside the build of this program.
+static const struct {
+    const char *scripts; // that begin with this
+    const char *python;
+    const char *made_by;
+} environments[] = {
+    {"lerobot_", "../venv-lerobot/bin/python", "tools/setup --lerobot"},
+    {"", "../venv-bench/bin/python", "tools/setup --bench"},
+};
+
+static size_t environment_of(const char *script)
+{
+    size_t i = 0;
+    while (strncmp(script, environments[i].scripts,
+                   strlen(environments[i].scripts)) != 0)
+        i++;
+    return i;
+}
 
 // A path as seen from the folder that this program is in. False: not there.
 static bool find(const char *relative, const char *name,
@@ -30,12 +48,20 @@ static bool find(const char *relative, const char *name,
 
 bool td_bench_peer_there(const td_bench_options *options)
 {
+    return td_bench_peer_can(options, "Inferential", "");
+}
+
+bool td_bench_peer_can(const td_bench_options *options, const char *name,
+                       const char *script)
+{
     char path[TD_BENCH_LINE_BYTES];
-    bool there = find(PYTHON, "", path) && find(SCRIPTS, "", path);
-    if (!there)
-        td_bench_say(options, "Inferential is not installed (tools/setup "
-                              "--bench): our own figures alone");
-    return there;
+    size_t i = environment_of(script);
+    bool can =
+        find(environments[i].python, "", path) && find(SCRIPTS, script, path);
+    if (!can)
+        td_bench_say(options, "%s is not installed (%s): figures without it",
+                     name, environments[i].made_by);
+    return can;
 }
 
 static td_err start(const char *const *args, td_bench_peer *peer,
@@ -44,10 +70,12 @@ static td_err start(const char *const *args, td_bench_peer *peer,
     char python[TD_BENCH_LINE_BYTES];
     char script[TD_BENCH_LINE_BYTES];
     const char *all[MAX_ARGS + 1] = {script};
-    if (!find(PYTHON, "", python) || !find(SCRIPTS, args[0], script))
-        return td_fail(info, TD_ERR_NOTFOUND,
-                       "%s cannot run here: tools/setup --bench", args[0]);
-    for (size_t i = 1; i < MAX_ARGS && args[i]; i++)
+    size_t i = environment_of(args[0]);
+    if (!find(environments[i].python, "", python) ||
+        !find(SCRIPTS, args[0], script))
+        return td_fail(info, TD_ERR_NOTFOUND, "%s cannot run here: %s", args[0],
+                       environments[i].made_by);
+    for (i = 1; i < MAX_ARGS && args[i]; i++)
         all[i] = args[i];
     TD_TRY(td_bench_file("log", peer->child.log, info));
     return td_cli_child_start_other(python, all, peer->child.log,

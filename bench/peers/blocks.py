@@ -21,3 +21,10 @@ def run_blocks(block):
 def quantile(values, fraction):
     """Of sorted values."""
     return values[min(len(values) - 1, int(fraction * len(values)))]
+
+
+def summary(took_s, seconds):
+    """Chunks a second, and the p50 and p99 of a round trip in milliseconds."""
+    took_s = sorted(took_s)
+    p50_s, p99_s = quantile(took_s, 0.5), quantile(took_s, 0.99)
+    return len(took_s) / seconds, 1e3 * p50_s, 1e3 * p99_s

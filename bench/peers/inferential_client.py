@@ -10,7 +10,7 @@ import threading
 import time
 
 import numpy as np
-from blocks import hold_signals, quantile, run_blocks
+from blocks import hold_signals, run_blocks, summary
 from inferential import Connection
 
 PATIENCE_MS = 5000
@@ -58,9 +58,8 @@ class Crowd:
         for thread in threads:
             thread.join()
         seconds = time.perf_counter() - begin
-        took_s = sorted(took for robot in self.robots for took in robot.took_s)
-        p50_s, p99_s = quantile(took_s, 0.5), quantile(took_s, 0.99)
-        return len(took_s) / seconds, 1e3 * p50_s, 1e3 * p99_s
+        took_s = [took for robot in self.robots for took in robot.took_s]
+        return summary(took_s, seconds)
 
 
 if __name__ == "__main__":

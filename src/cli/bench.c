@@ -32,6 +32,8 @@ static const struct {
      false, false, td_bench_serve},
     {"peers", "our server beside Inferential's, each with its own clients",
      false, false, td_bench_peers},
+    {"python", "our Python SDK beside LeRobot's client and Inferential's",
+     false, false, td_bench_python},
     {"net", "a robot over slow, lossy and distant networks (needs root)", true,
      false, td_bench_net},
     {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
