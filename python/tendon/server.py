@@ -21,16 +21,16 @@ import contextlib
 import ctypes
 import logging
 import pathlib
-import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from . import _library, _manifest, _types, errors
+from . import _library, _manifest, errors
 from ._faults import Fault, Faults
-from ._infer import Infer, inside
-from .metrics import LABELS, Metrics, Stats
+from ._functions import Functions, Score, ScoreRequest
+from ._infer import inside
+from .metrics import Metrics, Stats
 from .settings import Path, Settings, identity, render
 
 __all__ = ["Metrics", "ScoreRequest", "Server", "Stats", "register_policy"]
@@ -43,24 +43,7 @@ DRAIN_S = 5.0
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class ScoreRequest(NamedTuple):
-    """What is known of a request that waits (include/tendon/score.h)."""
-
-    age_ms: float
-    budget_ms: float
-    urgency: float
-    priority: float
-    steps_remaining: float  #: -1: not known
-    slack_ms: float
-    overdue_ms: float
-    score: float  #: the published one
-
-
-Score = Callable[[ScoreRequest], float]
-
 _policies: dict[str, Score] = {}
-_REQUEST = struct.Struct(f"{len(ScoreRequest._fields)}d")
-_NAN = float("nan")
 
 
 def register_policy(name: str) -> Callable[[F], F]:
@@ -106,13 +89,9 @@ class Server:
         self._settings.add(fields, "argument ")
         self._given = {"server": server, "cluster": cluster, "experiment": experiment}
         self._models: dict[str, _Model] = {}
-        self._metric_fns: list[Callable[[str, float, dict[str, str]], object]] = []
-        self._event_fns: list[Callable[[dict[str, Any]], object]] = []
         self._scheduling: tuple[str | None, Score | None] | None = None
-        self._faults = Faults(log, "server")
+        self._functions = Functions(Faults(log, "server"))
         self._handle: _library.Handle | None = None
-        self._kept: list[Any] = []  # what C borrows
-        self._score: Any = None  # likewise
         self._stopped = threading.Event()
         self._lock = threading.RLock()
         self.metrics = Metrics(self._host)
@@ -197,7 +176,7 @@ class Server:
         assert function is None or callable(function)
         with self._lock:
             if self._handle:
-                self._schedule(self._handle, text or None, function)
+                self._functions.schedule(self._host(), text or None, function)
             else:
                 self._scheduling = (text or None, function)
 
@@ -205,14 +184,14 @@ class Server:
         """Calls tell(name, value, labels) with each value, on a thread of its own.
         What it cannot keep up with is dropped and counted (`dropped`)."""
         self._before_start("on_metric()")
-        self._metric_fns.append(tell)
+        self._functions.metrics.append(tell)
         return tell
 
     def on_event(self, tell: F) -> F:
         """Calls tell(event) with what happens: a dict of number, kind, server,
         client and text."""
         self._before_start("on_event()")
-        self._event_fns.append(tell)
+        self._functions.events.append(tell)
         return tell
 
     def run(self) -> None:
@@ -277,16 +256,17 @@ class Server:
 
     def state(self, model_id: str | None = None) -> str:
         """stopped, warming, ready, draining or degraded; of all, the worst."""
-        if not self._handle or self._handle.closed:
-            return "stopped"
         name = model_id.encode() if model_id else None
-        with self._handle as pointer:
-            return _library.load().td_host_state(pointer, name).decode()
+        try:
+            with self._host() as pointer:
+                return _library.load().td_host_state(pointer, name).decode()
+        except errors.Closed:
+            return "stopped"
 
     @property
     def errors(self) -> list[Fault]:
         """What functions of yours raised: where, the exception, how often."""
-        return self._faults.all()
+        return self._functions.faults.all()
 
     @property
     def dropped(self) -> int:
@@ -305,7 +285,7 @@ class Server:
         if self._handle:
             raise errors.Error(f"{what} is for before the start", "BUSY")
 
-    def _manifest(self) -> str:
+    def _text(self) -> str:
         """The fields of the file, and an entry for each model that is added."""
         settings = self._settings
         known = {
@@ -330,7 +310,7 @@ class Server:
         return settings.text()
 
     def _open(self) -> None:
-        text = self._manifest()
+        text = self._text()
         pointer = ctypes.c_void_p()
         try:
             _library.call("td_host_open_text", text.encode(), ctypes.byref(pointer))
@@ -339,82 +319,15 @@ class Server:
         assert pointer.value
         handle = _library.Handle(pointer.value, "this server")
         try:
-            self._give(handle)
+            calls = {name: (m.call, m.batched) for name, m in self._models.items()}
+            self._functions.give(handle, calls)
+            if self._scheduling:
+                self._functions.schedule(handle, *self._scheduling)
         except BaseException:
             handle.close(_library.load().td_host_close)
             raise
         self._handle = handle
         _open.add(self)
-
-    def _give(self, handle: _library.Handle) -> None:
-        """Functions of ours to the host."""
-        library = _library.load()
-        with handle as pointer:
-            for model_id, model in self._models.items():
-                if model.call is None:
-                    continue
-                infer = Infer(model.call, model.batched, self._faults)
-                self._kept.append(infer)
-                _library.call(
-                    "td_host_use_model",
-                    pointer,
-                    model_id.encode(),
-                    infer.function,
-                    None,
-                )
-            if self._metric_fns:
-                self._kept.append(_types.MetricFn(self._tell_metric))
-                _check(library.td_host_on_metric(pointer, self._kept[-1], None))
-            if self._event_fns:
-                self._kept.append(_types.EventFn(self._tell_event))
-                _check(library.td_host_on_event(pointer, self._kept[-1], None))
-        if self._scheduling:
-            self._schedule(handle, *self._scheduling)
-
-    def _schedule(
-        self, handle: _library.Handle, text: str | None, score: Score | None
-    ) -> None:
-        function = _types.ScoreFn(self._scored(score)) if score else _types.ScoreFn()
-        yaml = text.encode() if text else None
-        with handle as pointer:
-            _library.call("td_host_use_scheduling", pointer, yaml, function, None)
-        self._score = function  # and the one before is not in use any more
-
-    def _scored(self, score: Score) -> Callable[[int, Any], float]:
-        def ask(_user: int, request: Any) -> float:
-            try:
-                values = _REQUEST.unpack(ctypes.string_at(request, _REQUEST.size))
-                with inside:
-                    return float(score(ScoreRequest(*values)))
-            except BaseException as error:
-                self._faults.add("score", error)
-                return _NAN  # goes last, and is counted
-
-        return ask
-
-    def _tell_metric(self, _user: int, name: bytes, value: float, labels: Any) -> None:
-        told = labels.contents
-        found = {each: getattr(told, each) for each in LABELS}
-        named = {
-            each: text.decode() for each, text in found.items() if text is not None
-        }
-        for tell in self._metric_fns:
-            self._guard("on_metric", tell, name.decode(), value, named)
-
-    def _tell_event(self, _user: int, event: Any) -> None:
-        told = event.contents
-        found: dict[str, Any] = {"number": told.number}
-        for name in ("kind", "server", "client", "text"):
-            found[name] = getattr(told, name).decode()
-        for tell in self._event_fns:
-            self._guard("on_event", tell, found)
-
-    def _guard(self, where: str, tell: Callable[..., object], *told: Any) -> None:
-        try:
-            with inside:
-                tell(*told)
-        except BaseException as error:
-            self._faults.add(where, error)
 
     def _start(self) -> None:
         with self._host() as pointer:
@@ -432,11 +345,6 @@ def _close_all() -> None:
     for server in list(_open):
         with contextlib.suppress(Exception):
             server.close()
-
-
-def _check(code: int) -> None:
-    if code != _types.OK:
-        raise _library.fail(code)
 
 
 def _interruptible(work: Callable[[], None], interrupt: Callable[[], None]) -> None:
