@@ -117,19 +117,25 @@ static void play_above(td_sched_order *order, uint32_t seat, uint32_t number,
     }
 }
 
-// Plays again what is no longer certain. True: the winner is another, or stands
-// elsewhere.
+static bool is_certain(const td_sched_order_match *m, int64_t now_ns)
+{
+    return m->stand.until_ns > now_ns;
+}
+
+// Plays again what is no longer certain; this one is not. True: the winner is
+// another, or stands elsewhere.
 static bool refresh(td_sched_order *order, uint32_t at, int64_t now_ns)
 {
     td_sched_order_match *m = &order->matches[at];
-    if (m->stand.until_ns > now_ns) return false;
     if (at >= order->width) {
         look(order, at, now_ns);
         return true;
     }
     const td_sched_order_match *below = &order->matches[(size_t)2 * at];
-    bool first_moved = refresh(order, 2 * at, now_ns);
-    bool second_moved = refresh(order, 2 * at + 1, now_ns);
+    bool first_moved =
+        !is_certain(&below[0], now_ns) && refresh(order, 2 * at, now_ns);
+    bool second_moved =
+        !is_certain(&below[1], now_ns) && refresh(order, 2 * at + 1, now_ns);
     if (!first_moved && !second_moved && m->turn_ns > now_ns) {
         m->stand.until_ns = certain_ns(below, m->turn_ns);
         return false;
@@ -219,7 +225,8 @@ uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns)
         order->first.order = (uint64_t)td_sched_heap_key(&order->fixed);
         return td_sched_heap_first(&order->fixed);
     }
-    (void)refresh(order, 1, now_ns);
+    if (!is_certain(&order->matches[1], now_ns))
+        (void)refresh(order, 1, now_ns);
     return order->matches[1].winner;
 }
 
