@@ -13,7 +13,7 @@ import tendon
 from arms import NAMES, Arm, Pulled, settings
 from outside_client import open_session
 from scene import CAMERAS, JOINTS, ROUTE, ROWS
-from tendon_process import wait_until
+from tendon_process import PATIENCE_S, wait_until
 
 
 @pytest.fixture
@@ -216,8 +216,9 @@ def test_a_hook_that_raises_is_kept_too(house, begin):
     ],
 )
 def test_a_robot_that_is_wrong_from_the_start_does_not_start(
-    house, where, gives, kind, says
+    house, monkeypatch, where, gives, kind, says
 ):
+    monkeypatch.setattr("tendon.robot.FIRST_S", PATIENCE_S)
     arm = Moody()
     arm.wrong = (where, gives)
     with pytest.raises(kind, match=says):
