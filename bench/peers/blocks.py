@@ -12,6 +12,11 @@ def hold_signals():
     signal.pthread_sigmask(signal.SIG_BLOCK, ENDS | {signal.SIGUSR1})
 
 
+def release_signals():
+    """For a child, which would wait for none of them."""
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDS | {signal.SIGUSR1})
+
+
 def run_blocks(block):
     print("ready", flush=True)
     while signal.sigwait(ENDS | {signal.SIGUSR1}) == signal.SIGUSR1:

@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import numpy as np
-from blocks import hold_signals, run_blocks, summary
+from blocks import hold_signals, release_signals, run_blocks, summary
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "python"))
@@ -59,7 +59,12 @@ def serve(program, text):
         path, log = pathlib.Path(folder, "still.yaml"), pathlib.Path(folder, "log")
         path.write_text(json.dumps(text))
         with log.open("w") as out:
-            server = subprocess.Popen([program, "serve", path], stdout=out, stderr=out)
+            server = subprocess.Popen(
+                [program, "serve", path],
+                stdout=out,
+                stderr=out,
+                preexec_fn=release_signals,  # or it could not be told to end
+            )
         try:
             while "serve: ready" not in log.read_text():
                 if server.poll() is not None:
