@@ -27,8 +27,8 @@ static void look_at_codec(world *w, const td_wire_obs *obs)
     seen[obs->images[0].codec == TD_WIRE_RAW]++;
 }
 
-// Some twenty more, after the first ones have tried both: all travel alike. Which is
-// cheaper is the machine's to say, and codec_test's to decide.
+// Some twenty more, after the first ones have tried both: all travel alike.
+// Which is cheaper is the machine's to say, and codec_test's to decide.
 static void watch_after_trials(world *w)
 {
     enough = world_outcome(w, TD_EDGE_MERGED) + 4 * TD_EDGE_CODEC_TRIALS;
