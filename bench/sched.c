@@ -35,8 +35,8 @@
 // What a request says of itself; who sends it is found when it comes.
 typedef struct arrival {
     int64_t at_ns;
-    int64_t due_in_ns; // 0: none
-    int64_t expected_in_ns;
+    int64_t due_ns; // of who has a slot; NEVER: none
+    int64_t expected_ns;
     uint32_t priority;
     float urgency;
     uint32_t steps;
@@ -84,10 +84,12 @@ static void draw_arrivals(world *w)
         now_ns += (int64_t)(2 * td_rand_unit(&rand) * DEVICE_NS);
         bool has_due = td_rand_u64(&rand) % 2 == 0;
         bool has_steps = td_rand_u64(&rand) % 2 == 0;
+        int64_t due_ns = TD_SCHED_NEVER_NS;
+        if (has_due) due_ns = now_ns + between_ms(&rand, 20, 500);
         w->arrivals[i] = (arrival){
             .at_ns = now_ns,
-            .due_in_ns = has_due ? between_ms(&rand, 20, 500) : 0,
-            .expected_in_ns = between_ms(&rand, 30, 300),
+            .due_ns = due_ns,
+            .expected_ns = now_ns + between_ms(&rand, 30, 300),
             .priority = draw_priority(&rand),
             .urgency = (float)td_rand_unit(&rand),
             .steps = has_steps ? (uint32_t)(td_rand_u64(&rand) % 20)
@@ -120,14 +122,13 @@ static void submit(world *w, arrival *a)
     a->asker = w->idle[w->first_idle];
     w->first_idle = (w->first_idle + 1) % ASKERS;
     w->idle_count--;
-    bool has_due = a->due_in_ns > 0 && a->asker < SLOTS;
     const td_sched_item item = {
         .member = w->members[member_of(a->asker)],
         .payload = &w->idle[a->asker], // any address
         .seq = a->asker,
-        .due_ns = has_due ? a->at_ns + a->due_in_ns : TD_SCHED_NEVER_NS,
+        .due_ns = a->asker < SLOTS ? a->due_ns : TD_SCHED_NEVER_NS,
         .useless_ns = TD_SCHED_NEVER_NS,
-        .expected_ns = a->at_ns + a->expected_in_ns,
+        .expected_ns = a->expected_ns,
         .priority = a->priority,
         .urgency = a->urgency,
         .steps = a->steps,

@@ -165,7 +165,7 @@ static bool can_be_met(const td_sched *s, uint32_t number)
 static void add(td_sched *s, batch *b, uint32_t number)
 {
     const td_sched_facts *f = &s->facts[number];
-    if (f->due_ns < b->due_ns && can_be_met(s, number)) b->due_ns = f->due_ns;
+    if (can_be_met(s, number) && f->due_ns < b->due_ns) b->due_ns = f->due_ns;
     if (f->since_ns < b->oldest_ns) b->oldest_ns = f->since_ns;
     td_sched_ready_pick(s, number);
     b->numbers[b->count++] = number;

@@ -163,9 +163,8 @@ static bool is_custom(const td_sched_policy *policy)
 int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
                                   const td_sched_facts *facts, int64_t run_ns)
 {
-    bool by_deadline = facts->due_ns != TD_SCHED_NEVER_NS &&
-                       td_sched_strategy_scores(policy->strategy) &&
-                       !is_custom(policy);
+    bool by_deadline = td_sched_strategy_scores(policy->strategy) &&
+                       !is_custom(policy) && facts->due_ns != TD_SCHED_NEVER_NS;
     return by_deadline ? facts->due_ns - run_ns : INT64_MIN;
 }
 
