@@ -24,8 +24,13 @@ set(TD_PARTS td_client td_host td_edge td_robot td_server td_sched td_engine
   td_media td_config td_net td_wire td_base)
 list(TRANSFORM TD_PARTS REPLACE "(.+)" "$<TARGET_FILE:\\1>"
   OUTPUT_VARIABLE part_files)
+# Parts that are optimised at linking become plain code here.
+if(CMAKE_C_COMPILER_ID STREQUAL "GNU")
+  set(TD_AS_CODE -flinker-output=nolto-rel)
+endif()
 add_custom_command(OUTPUT ${TD_STATIC}
-  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,-z,noexecstack -o libtendon.o
+  COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,-z,noexecstack
+          ${TD_AS_CODE} -o libtendon.o
           -Wl,--whole-archive $<TARGET_FILE:td_client>
           $<TARGET_FILE:td_host> -Wl,--no-whole-archive
           -Wl,--start-group ${part_files} ${TD_RUST_LIB} -Wl,--end-group
