@@ -43,7 +43,7 @@ static td_err read_endpoint(const char *given,
                        MAX_ENDPOINT);
     const char *colon = strstr(text, "://");
     if (!colon)
-        (void)strcpy(ret_endpoint, text);
+        memcpy(ret_endpoint, text, strlen(text) + 1);
     else
         (void)sprintf(ret_endpoint, "%.*s/%s", (int)(colon - text), text,
                       colon + 3);

@@ -33,14 +33,12 @@ static bool is_stopped(const td_model *model)
 // Level: readable exactly while a result waits, or for ever once stopped.
 static void show_locked(td_model *model)
 {
-    uint64_t value = 1;
-    ssize_t done = 0;
+    eventfd_t value;
     if (model->fd < 0) return;
     if (td_client_ledger_first(&model->ledger) || is_stopped(model))
-        done = write(model->fd, &value, sizeof value);
+        (void)eventfd_write(model->fd, 1);
     else
-        done = read(model->fd, &value, sizeof value);
-    (void)done; // it is as it should be already
+        (void)eventfd_read(model->fd, &value); // fails where it is none
 }
 
 void td_client_model_changed_locked(td_model *model)

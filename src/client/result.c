@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+// NOLINTBEGIN(readability-redundant-casting): or gcc warns of other enums
 _Static_assert((int)TD_MODEL_F32 == (int)TD_WIRE_F32 &&
                    (int)TD_MODEL_U8 == (int)TD_WIRE_U8 &&
                    (int)TD_MODEL_BOOL == (int)TD_WIRE_BOOL,
@@ -16,6 +17,7 @@ _Static_assert((int)TD_MODEL_F32 == (int)TD_WIRE_F32 &&
 _Static_assert((int)TD_MODEL_CHUNK == (int)TD_WIRE_CHUNK &&
                    (int)TD_MODEL_VERDICT == (int)TD_WIRE_VERDICT,
                "td_model_kind is td_wire_action_kind");
+// NOLINTEND(readability-redundant-casting)
 _Static_assert(TD_MODEL_MAX_RANK == TD_WIRE_MAX_RANK, "ranks are the wire's");
 
 typedef struct box {
@@ -114,7 +116,8 @@ static size_t memory_of(const td_wire_action *action)
 
 static void put_results(box *into, const td_wire_action *action)
 {
-    td_model_tensor *shown = (td_model_tensor *)(void *)into->at;
+    void *place = into->at;
+    td_model_tensor *shown = place;
     into->at += action->result_count * sizeof *shown;
     for (uint32_t i = 0; i < action->result_count; i++) {
         shown[i] = put_tensor(into, &action->results[i].tensor);

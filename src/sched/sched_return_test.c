@@ -36,7 +36,7 @@ typedef struct world {
 
 static int64_t batch_ns(uint32_t n)
 {
-    return 10 * MS + (n - 1) * 4 * MS / 10;
+    return 10 * MS + (int64_t)(n - 1) * 4 * MS / 10;
 }
 
 static int64_t draw_ns(world *w, int64_t to_ns)

@@ -92,7 +92,7 @@ static void answer_more(td_worker *worker, uint32_t member, const float *state)
     char *letters = td_worker_answer_value(worker, member, &text);
     if (!values || !letters) abort();
     memcpy(values, state, count * sizeof(float));
-    memcpy(letters, "echo", 4);
+    memcpy(letters, (char[]){'e', 'c', 'h', 'o'}, 4);
 }
 
 static void answer_state(td_worker *worker, uint32_t member, const float *state)
@@ -107,10 +107,15 @@ static void answer_state(td_worker *worker, uint32_t member, const float *state)
     td_worker_answer_member(worker, member, TD_OK, spec->chunk_rows, NULL);
 }
 
-static uint8_t *result_of(td_worker *worker)
+static void *result_of(td_worker *worker)
 {
     return (uint8_t *)td_worker_actions(worker, 0) -
            td_worker_wanted(worker)->actions;
+}
+
+static void claim_values(td_worker_result *result, uint32_t member)
+{
+    result->answers[member].value_count = UINT32_MAX;
 }
 
 // Over all that is the worker's to write.
@@ -160,9 +165,7 @@ static void misbehave(td_worker *worker, uint32_t member, int how)
         td_worker_answer_member(worker, member, TD_ERR_NOMEM, 0, NULL);
         break;
     case NO_VALUES:
-        ((td_worker_result *)(void *)result_of(worker))
-            ->answers[member]
-            .value_count = UINT32_MAX;
+        claim_values(result_of(worker), member);
         break;
     default:
         break;

@@ -369,8 +369,8 @@ static void give_more(void)
     memcpy(answer->values, values, sizeof values);
     answer->value_count = 3;
     memcpy(at, (double[]){5, 6}, 16);
-    memcpy(at + 64, "go left", 7);
-    memcpy(at + 128, "\1\2\3", 3);
+    memcpy(at + 64, (char[]){'g', 'o', ' ', 'l', 'e', 'f', 't'}, 7);
+    memcpy(at + 128, (uint8_t[]){1, 2, 3}, 3);
 }
 
 static void results_stand_one_after_another(void **state)
