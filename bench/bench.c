@@ -5,6 +5,7 @@
 #include "base/event.h"
 #include "base/thread.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -76,6 +77,10 @@ static void print_people(const td_bench_row *row)
     char against[64] = "";
     char ratio[16] = "";
     char limit[32] = "";
+    char range[32] = "";
+    if (row->high > 0)
+        (void)snprintf(range, sizeof range, "  (%.2f to %.2f)", row->low,
+                       row->high);
     if (row->against) {
         print_number(other, other_of(row));
         (void)snprintf(against, sizeof against, "%s %s", row->against, other);
@@ -90,9 +95,9 @@ static void print_people(const td_bench_row *row)
     if (printed.rows == 0)
         (void)printf("%-42s %10s %-6s %-28s %6s  %s\n", "case", "value", "unit",
                      "against", "ratio", "limit");
-    (void)printf("%s/%-*s %10s %-6s %-28s %6s  %s\n", row->bench,
+    (void)printf("%s/%-*s %10s %-6s %-28s %6s  %s%s\n", row->bench,
                  (int)(41 - strlen(row->bench)), row->name, value, row->unit,
-                 against, ratio, limit);
+                 against, ratio, limit, range);
 }
 
 void td_bench_print(const td_bench_options *options, const td_bench_row *row)
@@ -167,12 +172,30 @@ double td_bench_pairs_value(const td_bench_pairs *pairs)
     return td_bench_median(copy.ours, copy.count);
 }
 
+static double median_ratio(const td_bench_pairs *pairs, double *ret_sorted)
+{
+    for (size_t i = 0; i < pairs->count; i++)
+        ret_sorted[i] = pairs->ours[i] / pairs->theirs[i];
+    return td_bench_median(ret_sorted, pairs->count);
+}
+
 double td_bench_pairs_ratio(const td_bench_pairs *pairs)
 {
     double ratios[TD_BENCH_MAX_PAIRS];
-    for (size_t i = 0; i < pairs->count; i++)
-        ratios[i] = pairs->ours[i] / pairs->theirs[i];
-    return td_bench_median(ratios, pairs->count);
+    return median_ratio(pairs, ratios);
+}
+
+// Each ratio is above the median with one half: their number is binomial.
+void td_bench_pairs_range(const td_bench_pairs *pairs, double *ret_low,
+                          double *ret_high)
+{
+    double ratios[TD_BENCH_MAX_PAIRS];
+    double n = (double)pairs->count;
+    bool enough = pairs->count >= 6;
+    (void)median_ratio(pairs, ratios);
+    size_t rank = (size_t)fmax(1, (n - 1.96 * sqrt(n)) / 2);
+    *ret_low = enough ? ratios[rank - 1] : 0;
+    *ret_high = enough ? ratios[pairs->count - rank] : 0;
 }
 
 double td_bench_quantile_us(const td_hist *hist, double quantile)

@@ -72,6 +72,7 @@ typedef struct td_bench_row {
     const char *against; // what it is compared with; NULL: nothing
     double ratio;        // value / the other's value
     double other;        // the other's value, where the ratio is 0
+    double low, high;    // where the ratio lies; 0, 0: not said
     enum { TD_BENCH_NO_LIMIT, TD_BENCH_RATIO, TD_BENCH_VALUE } limited;
     double limit; // of the ratio or of the value
 } td_bench_row;
@@ -112,6 +113,11 @@ void td_bench_pairs_add(td_bench_pairs *pairs, double ours, double theirs);
 // medians: what disturbs both sides of a pair alike falls out.
 double td_bench_pairs_value(const td_bench_pairs *pairs);
 double td_bench_pairs_ratio(const td_bench_pairs *pairs);
+
+// Between which two of the ratios their true median lies, 19 times out of 20,
+// whatever they are spread like; 0 and 0 of fewer than six pairs.
+void td_bench_pairs_range(const td_bench_pairs *pairs, double *ret_low,
+                          double *ret_high);
 
 // Sorts `values`.
 double td_bench_median(double *values, size_t count);

@@ -24,6 +24,8 @@ typedef struct world {
     td_bench_setup setup;
     td_bench_server server;
     td_bench_child flood;
+    td_thread *spinner;
+    _Atomic bool spinning;
     char flood_endpoint[TD_BENCH_ENDPOINT_BYTES]; // empty: there is none
     td_net *net;
     td_robot *robot;
@@ -44,8 +46,16 @@ static void close_edge(world *w)
     w->edge = NULL;
 }
 
+static void end_spinner(world *w)
+{
+    w->spinning = false;
+    if (w->spinner) td_thread_join(w->spinner);
+    w->spinner = NULL;
+}
+
 static void close_robot(world *w)
 {
+    end_spinner(w);
     close_edge(w);
     if (w->net) td_net_close(w->net);
     w->net = NULL;
@@ -163,7 +173,7 @@ static void print_pairs(const td_bench_options *options, const world *w,
         char name[64];
         (void)snprintf(name, sizeof name, "%lldhz/%s/p%g",
                        (long long)w->setup.fps, what, 100 * quantiles[q]);
-        const td_bench_row row = {
+        td_bench_row row = {
             .bench = "tick",
             .name = name,
             .value = td_bench_pairs_value(&pairs[q]),
@@ -173,6 +183,7 @@ static void print_pairs(const td_bench_options *options, const world *w,
             .limited = limit > 0 ? TD_BENCH_RATIO : TD_BENCH_NO_LIMIT,
             .limit = limit,
         };
+        td_bench_pairs_range(&pairs[q], &row.low, &row.high);
         td_bench_print(options, &row);
     }
 }
@@ -267,6 +278,29 @@ static td_err end_flood(world *w, td_errinfo *info)
     return td_bench_sleep(SETTLE_NS);
 }
 
+static void spin(void *user)
+{
+    world *w = user;
+    while (w->spinning)
+        ;
+}
+
+// Keeps the other CPU busy, and never enters the kernel: what is left of a
+// flood without its messages.
+static td_err begin_spin(world *w, td_errinfo *info)
+{
+    const td_thread_config config = {.name = "bench-spin"};
+    w->spinning = true;
+    return td_thread_start(&config, spin, w, &w->spinner, info);
+}
+
+static td_err end_spin(world *w, td_errinfo *info)
+{
+    (void)info;
+    end_spinner(w);
+    return TD_OK;
+}
+
 static td_err begin_camera(world *w, td_errinfo *info)
 {
     (void)info;
@@ -303,6 +337,7 @@ static const struct disturbance {
     {"driver-blocks", DISTURBED_LIMIT, false, false, begin_driver, end_block},
     {"flooded", DISTURBED_LIMIT, true, false, begin_flood, end_flood},
     {"flooded-own-cpu", DISTURBED_LIMIT, true, true, begin_flood, end_flood},
+    {"busy-own-cpu", 0, false, true, begin_spin, end_spin},
 };
 
 static uint64_t junk_received(const world *w)
