@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: Apache-2.0
+// From an operation of the table to its kernels.
+#include "engine/native/cuda/side.h"
+
+static td_native_cuda_turn turn_of(td_ops_side *side)
+{
+    const td_native_cuda_turn turn = {side->stream, side->after_copy};
+    side->after_copy = false;
+    return turn;
+}
+
+static td_native_cuda_rows rows_of(const td_ops_view *view)
+{
+    const td_native_cuda_rows rows = {(__nv_bfloat16 *)view->data,
+                                      (int64_t)view->batch_stride,
+                                      (int32_t)view->row_stride};
+    return rows;
+}
+
+static td_err recorded(cudaError_t error, const char *what, td_errinfo *info)
+{
+    return error == cudaSuccess ? TD_OK
+                                : td_native_cuda_side_fail(info, error, what);
+}
+
+// Vectors of 16 bytes need a place at a multiple of 16.
+static bool is_even(const td_ops_view *view)
+{
+    return (uintptr_t)view->data % 16 == 0 && view->row_stride % 8 == 0 &&
+           view->batch_stride % 8 == 0;
+}
+
+static td_err check_view(const td_ops_view *view, const char *what,
+                         td_errinfo *info)
+{
+    if (view->dtype == TD_OPS_BF16 && is_even(view)) return TD_OK;
+    return td_fail(info, TD_ERR_UNSUPPORTED,
+                   "CUDA: %s is not bf16, or does not begin at multiples of 8",
+                   what);
+}
+
+td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
+                                  const td_ops_view *x, const td_ops_view *out,
+                                  td_errinfo *info)
+{
+    TD_TRY(check_view(x, "what is normalised", info));
+    TD_TRY(check_view(out, "what a norm gives", info));
+    if (x->cols != (uint32_t)norm->width)
+        return td_fail(info, TD_ERR_INVALID, "a norm of %d columns, not %u",
+                       norm->width, x->cols);
+    td_native_cuda_norm op = {};
+    op.x = rows_of(x);
+    op.out = rows_of(out);
+    op.weight = norm->weight;
+    op.bias = norm->bias;
+    op.batches = (int32_t)x->batch;
+    op.rows = (int32_t)x->rows;
+    op.width = norm->width;
+    op.epsilon = norm->epsilon;
+    return recorded(td_native_cuda_norm_run(&op, turn_of(side)),
+                    "recording a norm", info);
+}
+
+// Inputs are dense floats of any width.
+static td_err record_token(td_ops_side *side, const td_ops_linear *op,
+                           const td_ops_view *out, td_errinfo *info)
+{
+    if (op->x.row_stride != op->x.cols ||
+        (op->x.batch > 1 &&
+         op->x.batch_stride != (size_t)op->x.rows * op->x.cols))
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA: inputs of a linear that are apart");
+    TD_TRY(td_native_cuda_side_fetch_part(
+        side, op->x.data,
+        (size_t)op->x.batch * op->x.rows * op->x.cols * sizeof(float), info));
+    td_native_cuda_token token = {};
+    token.x = (const float *)op->x.data;
+    token.filter = op->weight->filter;
+    if (op->add.data) token.add = rows_of(&op->add);
+    token.out = rows_of(out);
+    token.batches = (int32_t)op->x.batch;
+    token.rows = (int32_t)op->x.rows;
+    token.relu = op->act == TD_OPS_RELU;
+    return recorded(td_native_cuda_token_run(&token, turn_of(side)),
+                    "recording a linear", info);
+}
+
+static td_err record_product(td_ops_side *side, const td_ops_linear *op,
+                             const td_ops_view *out, td_errinfo *info)
+{
+    td_native_cuda_conv conv = {};
+    TD_TRY(check_view(&op->x, "what a linear reads", info));
+    if (op->add.data) {
+        TD_TRY(check_view(&op->add, "what a linear adds", info));
+        conv.add = rows_of(&op->add);
+    }
+    conv.x.rows = rows_of(&op->x);
+    conv.x.height = 1;
+    conv.x.width = (int32_t)op->x.rows;
+    conv.x.filter = op->weight->filter;
+    conv.out = rows_of(out);
+    if (out->dtype == TD_OPS_F32)
+        conv.out_float = (float *)out->data;
+    else
+        TD_TRY(check_view(out, "what a linear gives", info));
+    conv.batches = (int32_t)op->x.batch;
+    conv.out_height = 1;
+    conv.out_width = (int32_t)op->x.rows;
+    conv.relu = op->act == TD_OPS_RELU;
+    return recorded(td_native_cuda_conv_run(&conv, turn_of(side)),
+                    "recording a linear", info);
+}
+
+static td_err check_linear(const td_ops_linear *op, const td_ops_view *out,
+                           td_errinfo *info)
+{
+    const td_native_cuda_filter *of = &op->weight->filter;
+    if (op->x.cols != (uint32_t)of->ins || out->cols != (uint32_t)of->outs ||
+        out->rows != op->x.rows || out->batch != op->x.batch)
+        return td_fail(info, TD_ERR_INVALID,
+                       "a linear of %d to %d over %u x %u x %u gives "
+                       "%u x %u x %u",
+                       of->ins, of->outs, op->x.batch, op->x.rows, op->x.cols,
+                       out->batch, out->rows, out->cols);
+    if (out->dtype != TD_OPS_F32 && out->cols % 8 != 0)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA: %u columns are no multiple of 8", out->cols);
+    return TD_OK;
+}
+
+static td_err record_gelu(td_ops_side *side, const td_ops_view *x,
+                          td_errinfo *info)
+{
+    TD_TRY(check_view(x, "what goes through GELU", info));
+    td_native_cuda_gelu gelu = {};
+    gelu.x = rows_of(x);
+    gelu.batches = (int32_t)x->batch;
+    gelu.rows = (int32_t)x->rows;
+    gelu.width = (int32_t)x->cols;
+    return recorded(td_native_cuda_gelu_run(&gelu, turn_of(side)),
+                    "recording GELU", info);
+}
+
+// A norm alone wants no memory of its own: the sum stands where it goes.
+td_err td_native_cuda_record_linear(td_ops_side *side, const td_ops_linear *op,
+                                    td_errinfo *info)
+{
+    const td_ops_view *out = op->out.data ? &op->out : &op->normed;
+    TD_TRY(check_linear(op, out, info));
+    if (op->x.dtype == TD_OPS_F32)
+        TD_TRY(record_token(side, op, out, info));
+    else
+        TD_TRY(record_product(side, op, out, info));
+    if (op->act == TD_OPS_GELU) TD_TRY(record_gelu(side, out, info));
+    if (!op->norm) return TD_OK;
+    return td_native_cuda_record_norm(side, op->norm, out, &op->normed, info);
+}
+
+// A frame after the other: while one is worked on the next is on its way.
+static td_err record_frames(td_ops_side *side, td_native_cuda_stem stem,
+                            uint32_t batch, size_t out_values, td_errinfo *info)
+{
+    const size_t bytes = (size_t)stem.height * stem.width * 3;
+    stem.batches = 1;
+    for (uint32_t i = 0; i < batch; i++) {
+        TD_TRY(td_native_cuda_side_fetch_part(side, stem.x, bytes, info));
+        TD_TRY(recorded(td_native_cuda_stem_run(&stem, turn_of(side)),
+                        "recording the first layers", info));
+        stem.x += bytes;
+        stem.out += out_values;
+    }
+    return TD_OK;
+}
+
+static td_err record_stem(td_ops_side *side, const td_ops_conv *op,
+                          td_errinfo *info)
+{
+    if (!op->weight->is_stem || !op->pool || op->act != TD_OPS_RELU ||
+        op->add.data || op->joined_weight)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA: pixels go through the first layers of a ResNet "
+                       "only");
+    td_native_cuda_stem stem = {};
+    stem.x = (const uint8_t *)op->x.data;
+    stem.height = (int32_t)op->height;
+    stem.width = (int32_t)op->width;
+    for (int i = 0; i < 3; i++) {
+        stem.scale[i] = op->pixels->scale[i];
+        stem.shift[i] = op->pixels->shift[i];
+    }
+    stem.weight = op->weight->filter.weight;
+    stem.bias = op->weight->filter.bias;
+    stem.out = (__nv_bfloat16 *)op->out.data;
+    return record_frames(side, stem, op->x.batch,
+                         (size_t)op->out.rows * op->out.cols, info);
+}
+
+static td_native_cuda_map map_of(const td_ops_view *view, uint32_t height,
+                                 uint32_t width,
+                                 const td_ops_conv_weight *weight)
+{
+    const td_native_cuda_map map = {rows_of(view), (int32_t)height,
+                                    (int32_t)width, weight->filter};
+    return map;
+}
+
+static int32_t size_of(uint32_t size, const td_native_cuda_filter *of)
+{
+    return (int32_t)td_ops_conv_size(size, (uint32_t)of->kernel,
+                                     (uint32_t)of->step, (uint32_t)of->pad,
+                                     (uint32_t)of->dilation);
+}
+
+td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,
+                                  td_errinfo *info)
+{
+    if (op->pixels) return record_stem(side, op, info);
+    td_native_cuda_conv conv = {};
+    TD_TRY(check_view(&op->x, "what a convolution reads", info));
+    TD_TRY(check_view(&op->out, "what a convolution gives", info));
+    conv.x = map_of(&op->x, op->height, op->width, op->weight);
+    if (op->joined_weight) {
+        TD_TRY(check_view(&op->joined, "what joins a convolution", info));
+        conv.joined = map_of(&op->joined, op->joined_height, op->joined_width,
+                             op->joined_weight);
+    }
+    if (op->add.data) {
+        TD_TRY(check_view(&op->add, "what a convolution adds", info));
+        conv.add = rows_of(&op->add);
+    }
+    conv.out = rows_of(&op->out);
+    conv.batches = (int32_t)op->x.batch;
+    conv.out_height = size_of(op->height, &op->weight->filter);
+    conv.out_width = size_of(op->width, &op->weight->filter);
+    conv.relu = op->act == TD_OPS_RELU;
+    if (op->pool || op->weight->is_stem ||
+        (uint32_t)(conv.out_height * conv.out_width) != op->out.rows)
+        return td_fail(info, TD_ERR_INVALID,
+                       "a convolution of %u x %u gives %d x %d, not %u pixels",
+                       op->height, op->width, conv.out_height, conv.out_width,
+                       op->out.rows);
+    TD_TRY(recorded(td_native_cuda_conv_run(&conv, turn_of(side)),
+                    "recording a convolution", info));
+    return op->act == TD_OPS_GELU ? record_gelu(side, &op->out, info) : TD_OK;
+}
+
+td_err td_native_cuda_record_attention(td_ops_side *side,
+                                       const td_ops_attention *op,
+                                       td_errinfo *info)
+{
+    const uint32_t size = op->q.cols / op->heads;
+    if (size * op->heads != op->q.cols || size % 8 != 0 || size > 128)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA has no attention of %u columns in %u heads",
+                       op->q.cols, op->heads);
+    TD_TRY(check_view(&op->q, "q", info));
+    TD_TRY(check_view(&op->k, "k", info));
+    TD_TRY(check_view(&op->v, "v", info));
+    TD_TRY(check_view(&op->out, "what attention gives", info));
+    td_native_cuda_attention attention = {};
+    attention.q = rows_of(&op->q);
+    attention.k = rows_of(&op->k);
+    attention.v = rows_of(&op->v);
+    attention.out = rows_of(&op->out);
+    attention.batches = (int32_t)op->q.batch;
+    attention.queries = (int32_t)op->q.rows;
+    attention.keys = (int32_t)op->k.rows;
+    attention.heads = (int32_t)op->heads;
+    attention.size = (int32_t)size;
+    attention.scale = op->scale;
+    return recorded(td_native_cuda_attention_run(&attention, turn_of(side)),
+                    "recording attention", info);
+}

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_NATIVE_CUDA_SIDE_H
+#define TD_ENGINE_NATIVE_CUDA_SIDE_H
+
+// Inside of the CUDA side of ops.h: one GPU, one stream, bf16.
+//
+// Memory comes in large blocks that are never given back before close(). A
+// program is a graph that was captured between begin() and end().
+
+#include "engine/native/cuda/kernels.h"
+#include "engine/native/ops.h"
+
+// Returns the error of `call`, if any, to the caller.
+#define TD_TRY(call)                                                           \
+    do {                                                                       \
+        td_err td_try_err_ = (call);                                           \
+        if (td_try_err_ != TD_OK) return td_try_err_;                          \
+    } while (0)
+
+struct td_ops_linear_weight {
+    td_native_cuda_filter filter;
+};
+
+struct td_ops_conv_weight {
+    td_native_cuda_filter filter;
+    bool is_stem; // 7 x 7 over RGB: [64][192], as td_native_cuda_stem has it
+};
+
+struct td_ops_norm {
+    const float *weight, *bias;
+    int32_t width;
+    float epsilon;
+};
+
+struct td_ops_program {
+    cudaGraphExec_t exec;
+    td_ops_program *next;
+};
+
+// What close() has to free; begins what it is about.
+typedef struct td_native_cuda_side_held {
+    struct td_native_cuda_side_held *next;
+    void *device, *host, *heap;
+} td_native_cuda_side_held;
+
+#define TD_NATIVE_CUDA_SIDE_WAITING 16
+
+// Frames that a program fetches: their copies are recorded where they are used,
+// so that one frame is on its way while another is worked on.
+typedef struct td_native_cuda_side_fetch {
+    td_ops_io io;
+    size_t bytes;
+} td_native_cuda_side_fetch;
+
+struct td_ops_side {
+    int device;
+    char name[96];
+    cudaStream_t stream, copies;
+    cudaEvent_t event; // for those two to wait for each other
+    td_native_cuda_side_fetch waiting[TD_NATIVE_CUDA_SIDE_WAITING];
+    uint32_t waiting_count;
+    td_native_cuda_side_held *held;
+    td_ops_program *programs;
+    char *block; // what is left of the last one
+    size_t block_left;
+    size_t bytes;
+    bool is_recording;
+    bool after_copy; // the last thing recorded was one
+};
+
+// What CUDA said, in words. NOMEM or IO.
+td_err td_native_cuda_side_fail(td_errinfo *info, cudaError_t error,
+                                const char *doing);
+
+// Zeroed memory of the device, at a multiple of 1024; and of the host, for the
+// small structs that weights are. Both live as long as the side.
+td_err td_native_cuda_side_alloc(td_ops_side *side, size_t bytes,
+                                 void **ret_data, td_errinfo *info);
+td_err td_native_cuda_side_alloc_io(td_ops_side *side, size_t bytes,
+                                    td_ops_io *ret_io, td_errinfo *info);
+td_err td_native_cuda_side_keep(td_ops_side *side, size_t bytes,
+                                void **ret_data, td_errinfo *info);
+
+// Records what of a fetch that waits is at `data`: `bytes`, which the next
+// kernel will read; nothing when it is there already. IO.
+td_err td_native_cuda_side_fetch_part(td_ops_side *side, const void *data,
+                                      size_t bytes, td_errinfo *info);
+
+// Operations of the table, in weights.cu and record.cu.
+td_err td_native_cuda_weights_linear(td_ops_side *side,
+                                     const td_ops_linear_source *source,
+                                     td_ops_linear_weight **ret_weight,
+                                     td_errinfo *info);
+td_err td_native_cuda_weights_conv(td_ops_side *side,
+                                   const td_ops_conv_source *source,
+                                   td_ops_conv_weight **ret_weight,
+                                   td_errinfo *info);
+td_err td_native_cuda_weights_norm(td_ops_side *side,
+                                   const td_ops_norm_source *source,
+                                   td_ops_norm **ret_norm, td_errinfo *info);
+td_err td_native_cuda_weights_upload(td_ops_side *side, const td_ops_view *to,
+                                     const float *from, td_errinfo *info);
+td_err td_native_cuda_record_linear(td_ops_side *side, const td_ops_linear *op,
+                                    td_errinfo *info);
+td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,
+                                  td_errinfo *info);
+td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
+                                  const td_ops_view *x, const td_ops_view *out,
+                                  td_errinfo *info);
+td_err td_native_cuda_record_attention(td_ops_side *side,
+                                       const td_ops_attention *op,
+                                       td_errinfo *info);
+
+#endif
