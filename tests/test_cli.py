@@ -75,7 +75,8 @@ def test_wrong_usage_is_2(case):
 
 
 OWN_PROGRAM = EXAMPLES / "my_server.yaml"
-FOR_TENDON = sorted(set(EXAMPLES.glob("*.yaml")) - {OWN_PROGRAM})
+FACTORY = EXAMPLES / "factory.yaml"
+FOR_TENDON = sorted(set(EXAMPLES.glob("*.yaml")) - {OWN_PROGRAM, FACTORY})
 
 
 def test_a_manifest_for_a_program_of_ones_own_is_not_for_serve():

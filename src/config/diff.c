@@ -56,8 +56,8 @@ static bool same_many(const td_config_field *field, const void *a,
     for (size_t i = 0; i < count_of(field, a); i++) {
         const void *one = member_of(field, a, i);
         const void *other = member_of(field, b, i);
-        if (field->shape == TD_CONFIG_MAP && !same_name(one, other))
-            return false;
+        bool named = field->shape != TD_CONFIG_LIST;
+        if (named && !same_name(one, other)) return false;
         if (!same_one(field, one, other)) return false;
     }
     return true;

@@ -53,11 +53,13 @@ static void write_table(const td_config_table *table, const char *before,
 {
     static const char *const many[] = {[TD_CONFIG_ONE] = "",
                                        [TD_CONFIG_LIST] = "[]",
-                                       [TD_CONFIG_MAP] = ".NAME"};
+                                       [TD_CONFIG_MAP] = ".NAME",
+                                       [TD_CONFIG_REST] = ""};
     for (size_t i = 0; i < table->field_count; i++) {
         const td_config_field *field = &table->fields[i];
         char path[PATH_BYTES], inside[PATH_BYTES + 8];
-        (void)snprintf(path, sizeof path, "%s%s", before, field->name);
+        (void)snprintf(path, sizeof path, "%s%s", before,
+                       field->shape == TD_CONFIG_REST ? "NAME" : field->name);
         bool reloads = live || field->live;
         write_field(field, path, reloads, out);
         (void)snprintf(inside, sizeof inside, "%s%s.", path,

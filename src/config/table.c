@@ -54,7 +54,9 @@ static const char *nearest(const td_config_table *table, const char *name)
     const char *best = NULL;
     size_t least = strlen(name) / 3 + 2; // further away is no misspelling
     for (size_t i = 0; i < table->field_count; i++) {
-        if (table->fields[i].kind == TD_CONFIG_REFUSED) continue;
+        if (table->fields[i].kind == TD_CONFIG_REFUSED ||
+            table->fields[i].shape == TD_CONFIG_REST)
+            continue;
         size_t far = distance(table->fields[i].name, name);
         if (far >= least) continue;
         least = far;
@@ -67,8 +69,21 @@ static const td_config_field *find(const td_config_table *table,
                                    const char *name)
 {
     for (size_t i = 0; i < table->field_count; i++)
-        if (strcmp(table->fields[i].name, name) == 0) return &table->fields[i];
+        if (table->fields[i].shape != TD_CONFIG_REST &&
+            strcmp(table->fields[i].name, name) == 0)
+            return &table->fields[i];
     return NULL;
+}
+
+// Whether a member that no row names belongs to the rest. What is no map is
+// rather a field that is misspelt.
+static bool takes_rest(const td_config_table *table, const td_config_node *node)
+{
+    if (node->kind != TD_CONFIG_MAPPING && nearest(table, node->key))
+        return false;
+    for (size_t i = 0; i < table->field_count; i++)
+        if (table->fields[i].shape == TD_CONFIG_REST) return true;
+    return false;
 }
 
 static td_err check_names(const td_config_place *place,
@@ -80,7 +95,7 @@ static td_err check_names(const td_config_place *place,
         if (field && field->kind == TD_CONFIG_REFUSED &&
             !td_config_node_is_null(at))
             return td_config_bad(place, at, field->name, "%s", field->help);
-        if (field) continue;
+        if (field || takes_rest(table, at)) continue;
         char shown[TD_CONFIG_VALUE_TEXT];
         td_config_node name = {.line = at->line, .text = at->key};
         td_config_value_shown(&name, shown);
@@ -185,6 +200,31 @@ static td_err read_map(const td_config_place *place,
     return TD_OK;
 }
 
+static bool is_rest(const td_config_table *table, const td_config_node *node)
+{
+    return !find(table, node->key) && !td_config_node_is_null(node);
+}
+
+static td_err read_rest(const td_config_place *owner,
+                        const td_config_table *table,
+                        const td_config_field *field, const td_config_node *map,
+                        void *value)
+{
+    td_config_place place = inside(owner, field->name, 0, map->line);
+    td_config_node rest = {.line = map->line};
+    for (const td_config_node *at = map->first; at; at = at->next)
+        rest.count += is_rest(table, at);
+    char *member = NULL;
+    TD_TRY(make_members(&place, field, &rest, value, &member));
+    for (const td_config_node *at = map->first; at; at = at->next) {
+        if (!is_rest(table, at)) continue;
+        td_config_place named = inside(owner, at->key, 0, at->line);
+        TD_TRY(read_named(&named, field, at, at->key, member));
+        member += td_config_value_bytes(field);
+    }
+    return TD_OK;
+}
+
 static td_err read_preset(const td_config_place *place,
                           const td_config_field *field,
                           const td_config_node **ret_node)
@@ -208,10 +248,13 @@ static td_err missing(const td_config_place *place,
 }
 
 static td_err read_field(const td_config_place *owner,
+                         const td_config_table *table,
                          const td_config_field *field,
                          const td_config_node *map, void *value)
 {
     if (field->kind == TD_CONFIG_REFUSED) return TD_OK;
+    if (field->shape == TD_CONFIG_REST)
+        return read_rest(owner, table, field, map, value);
     const td_config_node *node = td_config_node_get(map, field->name);
     td_config_place place =
         inside(owner, field->name, 0, node ? node->line : owner->line);
@@ -223,6 +266,7 @@ static td_err read_field(const td_config_place *owner,
         return read_list(&place, field, node, value);
     case TD_CONFIG_MAP:
         return read_map(&place, field, node, value);
+    case TD_CONFIG_REST:
     case TD_CONFIG_ONE:
         break;
     }
@@ -237,7 +281,7 @@ static td_err read_struct(const td_config_place *place,
         return wrong_shape(place, "a map of fields", node);
     TD_TRY(check_names(place, table, node));
     for (size_t i = 0; i < table->field_count; i++)
-        TD_TRY(read_field(place, &table->fields[i], node, value));
+        TD_TRY(read_field(place, table, &table->fields[i], node, value));
     return table->check ? table->check(place, node, value) : TD_OK;
 }
 
@@ -302,11 +346,12 @@ static void help_field(const td_config_field *field, int indent, bool live,
 {
     static const char *const many[] = {[TD_CONFIG_ONE] = "",
                                        [TD_CONFIG_LIST] = "a list, each ",
-                                       [TD_CONFIG_MAP] = "names, each "};
+                                       [TD_CONFIG_MAP] = "names, each ",
+                                       [TD_CONFIG_REST] = "each "};
+    const char *name = field->shape == TD_CONFIG_REST ? "NAME" : field->name;
     char rule[TD_CONFIG_VALUE_TEXT];
     td_config_value_rule(field, rule);
-    fprintf(out, "%*s%s: %s%s", indent, "", field->name, many[field->shape],
-            rule);
+    fprintf(out, "%*s%s: %s%s", indent, "", name, many[field->shape], rule);
     if (field->preset)
         fprintf(out, " (default %s)", field->preset);
     else

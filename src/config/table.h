@@ -32,6 +32,9 @@ typedef enum td_config_shape {
     // As LIST, from "name: {...}" in order. The name goes into the struct's
     // first member, a const char *. A list of names takes all else by default.
     TD_CONFIG_MAP,
+    // As MAP, from the members of the struct's own map that no row names. Its
+    // name is for people only.
+    TD_CONFIG_REST,
 } td_config_shape;
 
 typedef struct td_config_table td_config_table;
@@ -43,7 +46,7 @@ typedef struct td_config_field {
     size_t offset, count_offset;
     const char *preset;         // the default; NULL: required
     double min, max;            // of each value
-    size_t least, most;         // members of a LIST or MAP
+    size_t least, most;         // members, of all shapes but ONE
     const char *const *choices; // of an ENUM; ends with NULL
     const td_config_table *table;
     const char *help;
@@ -101,6 +104,10 @@ struct td_config_table {
 #define TD_ROW_NUMBER(type, member, preset, least, most, help, ...)            \
     {TD_CONFIG_ROW(type, member, double, TD_CONFIG_NUMBER, preset, help),      \
      .min = (least), .max = (most), ##__VA_ARGS__}
+#define TD_ROW_NUMBERS(type, member, count, preset, low, high, from, to, help) \
+    {TD_CONFIG_ROW(type, member, double *, TD_CONFIG_NUMBER, preset, help),    \
+     .shape = TD_CONFIG_LIST, .min = (low), .max = (high),                     \
+     TD_CONFIG_ROW_MANY(type, count, from, to)}
 #define TD_ROW_ENUM(type, member, preset, names, help, ...)                    \
     {TD_CONFIG_ROW(type, member, unsigned, TD_CONFIG_ENUM, preset, help),      \
      .choices = (names), ##__VA_ARGS__}
@@ -115,6 +122,10 @@ struct td_config_table {
 #define TD_ROW_MAP(type, member, count, ctype, preset, rows, from, to, help)   \
     {TD_CONFIG_ROW(type, member, ctype *, TD_CONFIG_STRUCT, preset, help),     \
      .shape = TD_CONFIG_MAP, .table = &(rows),                                 \
+     TD_CONFIG_ROW_MANY(type, count, from, to)}
+#define TD_ROW_REST(type, member, count, ctype, rows, from, to, help)          \
+    {TD_CONFIG_ROW(type, member, ctype *, TD_CONFIG_STRUCT, NULL, help),       \
+     .shape = TD_CONFIG_REST, .table = &(rows),                                \
      TD_CONFIG_ROW_MANY(type, count, from, to)}
 #define TD_ROW_REFUSED(field, why)                                             \
     {.name = (field), .kind = TD_CONFIG_REFUSED, .help = (why)}

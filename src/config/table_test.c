@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "config/page.h"
+#include "config/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -262,9 +263,111 @@ static void page_has_a_row_for_every_field(void **state)
     free(text);
 }
 
+typedef struct drawer {
+    int64_t count;
+    double *sizes;
+    size_t size_count;
+    part *parts;
+    size_t part_count;
+} drawer;
+
+static const td_config_field drawer_rows[] = {
+    TD_ROW_INTEGER(drawer, count, "3", 0, 5, "how many"),
+    TD_ROW_NUMBERS(drawer, sizes, size_count, "[]", 0, 9, 0, 3, "how large"),
+    TD_ROW_REFUSED("parts", "each by its own name"),
+    TD_ROW_REST(drawer, parts, part_count, part, part_table, 1, 2, "a part"),
+};
+static const td_config_table drawer_table = {
+    drawer_rows, TD_COUNT_OF(drawer_rows), sizeof(drawer), NULL};
+
+static td_err parse_drawer(const char *text, drawer **ret_drawer,
+                           td_errinfo *info)
+{
+    void *value = NULL;
+    td_err err = td_config_table_parse(&drawer_table, "f", text, strlen(text),
+                                       &value, info);
+    *ret_drawer = value;
+    return err;
+}
+
+static void what_no_row_names_is_the_rest(void **state)
+{
+    (void)state;
+    drawer *got = NULL;
+    td_errinfo info = {""};
+    assert_int_equal(parse_drawer("knob: {size: 2}\n"
+                                  "sizes: [3, 0.5]\n"
+                                  "empty: ~\n"
+                                  "back: {}\n"
+                                  "count: 1\n",
+                                  &got, &info),
+                     TD_OK);
+    assert_int_equal(got->count, 1);
+    assert_int_equal(got->size_count, 2);
+    assert_true(got->sizes[1] == 0.5);
+    assert_int_equal(got->part_count, 2);
+    assert_string_equal(got->parts[0].name, "knob");
+    assert_true(got->parts[0].size == 2);
+    assert_string_equal(got->parts[1].name, "back");
+    assert_true(got->parts[1].size == 1.5);
+    td_config_table_free(got);
+}
+
+static void what_cannot_be_of_the_rest_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *error;
+    } cases[] = {
+        {"count: 1", "f:1: parts: must have 1 to 2 members, got 0"},
+        {"a: {}\nb: {}\nc: {}", "f:1: parts: must have 1 to 2 members, got 3"},
+        {"a: {}\ncuont: 1", "f:2: cuont: no such field, did you mean count?"},
+        {"a: {}\nelephant: 1", "f:2: elephant: must be a map of fields, got 1"},
+        {"a:\n  sise: 1", "f:2: a.sise: no such field, did you mean size?"},
+        {"parts: {a: {}}", "f:1: parts: each by its own name"},
+        {"a: {}\nsizes: [1, x]", "f:2: sizes[1]: must be 0 to 9, got x"},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        drawer *got = NULL;
+        td_errinfo info = {""};
+        td_err err = parse_drawer(cases[i].text, &got, &info);
+        if (err != TD_ERR_INVALID || got ||
+            strcmp(info.text, cases[i].error) != 0)
+            fail_msg("%s:\n got  %s\n want %s", cases[i].text, info.text,
+                     cases[i].error);
+    }
+}
+
+static void schema_says_what_the_table_says(void **state)
+{
+    static const char *const parts[] = {
+        "\"title\":\"things\",\"type\":\"object\"",
+        "\"count\":{\"description\":\"how many\",\"default\":3,"
+        "\"type\":\"integer\",\"minimum\":-5,\"maximum\":5}",
+        "\"paint\":{\"description\":\"which\",\"default\":\"green\","
+        "\"enum\":[\"red\",\"green\"]}",
+        "\"later\":false",
+        "\"required\":[\"id\"],\"additionalProperties\":false}\n",
+        "\"minItems\":0,\"maxItems\":2,\"items\":{\"type\":\"object\"",
+    };
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    td_config_schema_write(&thing_table, "things", out);
+    fclose(out);
+    for (size_t i = 0; i < TD_COUNT_OF(parts); i++)
+        if (!strstr(text, parts[i])) fail_msg("no %s in\n%s", parts[i], text);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_no_row_names_is_the_rest),
+        cmocka_unit_test(what_cannot_be_of_the_rest_is_refused),
+        cmocka_unit_test(schema_says_what_the_table_says),
         cmocka_unit_test(an_absent_field_holds_its_default),
         cmocka_unit_test(a_given_field_is_read),
         cmocka_unit_test(
