@@ -49,7 +49,8 @@ typedef enum td_ops_dtype {
 
 static inline size_t td_ops_bytes(td_ops_dtype dtype)
 {
-    return dtype == TD_OPS_F32 ? 4 : dtype == TD_OPS_U8 ? 1 : 2;
+    if (dtype == TD_OPS_F32) return 4;
+    return dtype == TD_OPS_U8 ? 1 : 2;
 }
 
 // Rows of numbers, for each member of a batch. Memory is the side's; a policy

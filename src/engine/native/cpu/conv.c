@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/native/cpu/side.h"
+
+static uint32_t out_size(const td_ops_conv *op, uint32_t size)
+{
+    const td_ops_conv_source *source = &op->weight->source;
+    size = td_ops_conv_size(size, source->kernel, source->stride, source->pad,
+                            source->dilation);
+    return op->pool ? td_ops_conv_size(size, 3, 2, 1, 1) : size;
+}
+
+static td_err check(const td_ops_conv *op, td_errinfo *info)
+{
+    const td_ops_conv_source *source = &op->weight->source;
+    uint32_t channels = op->pixels ? 3 : source->in;
+    if (source->in != channels || op->x.cols != channels ||
+        op->x.rows != op->height * op->width || op->out.cols != source->out ||
+        op->out.rows != out_size(op, op->height) * out_size(op, op->width) ||
+        op->x.batch != op->out.batch || (op->pool && !op->pixels) ||
+        (op->pixels && op->x.dtype != TD_OPS_U8) || op->act == TD_OPS_GELU ||
+        source->kernel * source->kernel > TD_NATIVE_CPU_MAX_RUNS)
+        return td_fail(info, TD_ERR_INVALID,
+                       "a convolution of %u to %u channels does not fit its "
+                       "views",
+                       source->in, source->out);
+    return TD_OK;
+}
+
+static td_err add_one(td_ops_side *side, const td_ops_conv *op,
+                      td_errinfo *info)
+{
+    TD_TRY(check(op, info));
+    if (td_native_cpu_winograd_can(td_native_cpu_side_step(side).kernel, op))
+        return td_native_cpu_winograd_add(side, op, info);
+    return td_native_cpu_direct_add(side, op, info);
+}
+
+// What is joined goes into the output first, and is added from there.
+td_err td_native_cpu_conv(td_ops_side *side, const td_ops_conv *op,
+                          td_errinfo *info)
+{
+    td_ops_conv last = *op;
+    if (op->joined_weight) {
+        const td_ops_conv first = {
+            .weight = op->joined_weight,
+            .height = op->joined_height,
+            .width = op->joined_width,
+            .x = op->joined,
+            .add = op->add,
+            .out = op->out,
+        };
+        TD_TRY(add_one(side, &first, info));
+        last.add = op->out;
+        last.joined_weight = NULL;
+    }
+    return add_one(side, &last, info);
+}

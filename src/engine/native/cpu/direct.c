@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: Apache-2.0
+// Any convolution. A task is a band of rows of the output. It copies the rows
+// of the picture that the band looks at, with a border of zeros; then a window
+// is `runs` pieces of that copy, and the windows of a row are rows of a product
+// that overlap. With pooling the band is computed in scratch memory, with the
+// rows of its neighbours that it needs, and only the largest leave it.
+#include "engine/native/cpu/side.h"
+
+#include <string.h>
+
+#define BAND_PIXELS 96 // at least, so that weights are read seldom
+#define POOL_BAND 4    // rows after pooling
+
+// What of the picture a task computes: rows [row, row + rows) of the output.
+typedef struct band {
+    uint32_t member;
+    int32_t row;
+    uint32_t rows;
+    float *picture; // [height][width + 2 pad][in]
+    float *sums;    // the first row
+} band;
+
+static uint32_t picture_width(const td_native_cpu_direct *conv)
+{
+    return conv->op.width + 2 * conv->op.weight->source.pad;
+}
+
+static uint32_t picture_height(const td_native_cpu_direct *conv, uint32_t rows)
+{
+    const td_ops_conv_source *source = &conv->op.weight->source;
+    return (rows - 1) * source->stride +
+           (source->kernel - 1) * source->dilation + 1;
+}
+
+static void copy_pixels(const td_native_cpu_direct *conv, uint32_t member,
+                        uint32_t row, float *to)
+{
+    const td_ops_view *x = &conv->op.x;
+    size_t first = (size_t)row * conv->op.width;
+    if (!conv->op.pixels) {
+        memcpy(to, td_native_cpu_row(x, member, (uint32_t)first),
+               (size_t)conv->op.width * x->cols * sizeof *to);
+        return;
+    }
+    const uint8_t *from = (const uint8_t *)x->data + member * x->batch_stride +
+                          first * x->row_stride;
+    const float *scale = conv->pixels.scale, *shift = conv->pixels.shift;
+    for (size_t i = 0; i < conv->op.width; i++)
+        for (size_t c = 0; c < 3; c++)
+            to[3 * i + c] = (float)from[3 * i + c] * scale[c] + shift[c];
+}
+
+// The rows that the band looks at, zeros where there is no picture.
+static void copy_picture(const td_native_cpu_direct *conv, const band *of)
+{
+    const td_ops_conv_source *source = &conv->op.weight->source;
+    size_t wide = (size_t)picture_width(conv) * source->in;
+    size_t edge = (size_t)source->pad * source->in;
+    int64_t first = (int64_t)of->row * source->stride - source->pad;
+    uint32_t height = picture_height(conv, of->rows);
+    for (uint32_t i = 0; i < height; i++) {
+        float *to = of->picture + i * wide;
+        int64_t row = first + i;
+        if (row < 0 || row >= conv->op.height) {
+            memset(to, 0, wide * sizeof *to);
+            continue;
+        }
+        memset(to, 0, edge * sizeof *to);
+        copy_pixels(conv, of->member, (uint32_t)row, to + edge);
+        memset(to + wide - edge, 0, edge * sizeof *to);
+    }
+}
+
+static void fill(const td_native_cpu_direct *conv, const band *of)
+{
+    const td_ops_conv_weight *weight = conv->op.weight;
+    const td_ops_view *add = &conv->op.add;
+    uint32_t channels = weight->source.out;
+    uint32_t first = (uint32_t)of->row * conv->out_width;
+    uint32_t pixels = of->rows * conv->out_width;
+    for (uint32_t i = 0; i < pixels; i++) {
+        float *to = of->sums + (size_t)i * channels;
+        if (!add->data) {
+            memcpy(to, weight->bias, channels * sizeof *to);
+            continue;
+        }
+        const float *from = td_native_cpu_row(add, of->member, first + i);
+        for (uint32_t c = 0; c < channels; c++)
+            to[c] = from[c] + weight->bias[c];
+    }
+}
+
+static void multiply(const td_native_cpu_step *step, const band *of)
+{
+    const td_native_cpu_direct *conv = &step->as.direct;
+    const td_ops_conv_source *source = &conv->op.weight->source;
+    uint32_t panel = step->kernel->panel;
+    size_t depth = (size_t)conv->runs * conv->depth;
+    size_t line = (size_t)picture_width(conv) * source->in * source->stride;
+    size_t wide = (size_t)conv->out_width * source->out;
+    for (uint32_t at = 0; at < source->out; at += panel) {
+        uint32_t left = source->out - at;
+        td_native_cpu_product product = {
+            .a_stride = (size_t)source->stride * source->in,
+            .starts = conv->starts,
+            .runs = conv->runs,
+            .depth = conv->depth,
+            .panel = conv->op.weight->direct + at * depth,
+            .c_stride = source->out,
+            .rows = conv->out_width,
+            .cols = left < panel ? left : panel,
+        };
+        for (uint32_t row = 0; row < of->rows; row++) {
+            product.a = of->picture + row * line;
+            product.c = of->sums + row * wide + at;
+            step->kernel->multiply(&product);
+        }
+    }
+}
+
+static void compute(const td_native_cpu_step *step, const band *of)
+{
+    const td_native_cpu_direct *conv = &step->as.direct;
+    size_t count =
+        (size_t)of->rows * conv->out_width * conv->op.weight->source.out;
+    copy_picture(conv, of);
+    fill(conv, of);
+    multiply(step, of);
+    if (conv->op.act != TD_OPS_RELU) return;
+    for (size_t i = 0; i < count; i++)
+        of->sums[i] = of->sums[i] > 0 ? of->sums[i] : 0;
+}
+
+// The largest of 3 x 3 around pixel (2 row, 2 col) of the band's sums.
+static void pool_pixel(const td_native_cpu_direct *conv, const band *of,
+                       int64_t row, int64_t col, float *to)
+{
+    uint32_t channels = conv->op.weight->source.out;
+    bool first = true;
+    for (int64_t y = 2 * row - 1; y <= 2 * row + 1; y++) {
+        if (y < 0 || y >= conv->out_height) continue;
+        for (int64_t x = 2 * col - 1; x <= 2 * col + 1; x++) {
+            if (x < 0 || x >= conv->out_width) continue;
+            const float *from =
+                of->sums +
+                (size_t)((y - of->row) * conv->out_width + x) * channels;
+            for (uint32_t c = 0; c < channels; c++)
+                to[c] = first || from[c] > to[c] ? from[c] : to[c];
+            first = false;
+        }
+    }
+}
+
+static void run_pooled(const td_native_cpu_step *step, uint32_t task,
+                       float *scratch)
+{
+    const td_native_cpu_direct *conv = &step->as.direct;
+    uint32_t height = td_ops_conv_size(conv->out_height, 3, 2, 1, 1);
+    uint32_t width = td_ops_conv_size(conv->out_width, 3, 2, 1, 1);
+    uint32_t from = task % conv->bands * conv->band;
+    uint32_t to = from + conv->band < height ? from + conv->band : height;
+    uint32_t above = from > 0 ? 2 * from - 1 : 0, below = 2 * to;
+    if (below > conv->out_height) below = conv->out_height;
+    band of = {.member = task / conv->bands,
+               .row = (int32_t)above,
+               .rows = below - above,
+               .sums = scratch};
+    of.picture = scratch + (size_t)(2 * conv->band + 1) * conv->out_width *
+                               conv->op.weight->source.out;
+    compute(step, &of);
+    for (uint32_t row = from; row < to; row++)
+        for (uint32_t col = 0; col < width; col++)
+            pool_pixel(
+                conv, &of, row, col,
+                td_native_cpu_row(&conv->op.out, of.member, row * width + col));
+}
+
+static void run_direct(const td_native_cpu_step *step, uint32_t task,
+                       float *scratch)
+{
+    const td_native_cpu_direct *conv = &step->as.direct;
+    uint32_t row = task % conv->bands * conv->band;
+    uint32_t left = conv->out_height - row;
+    band of = {.member = task / conv->bands,
+               .row = (int32_t)row,
+               .rows = left < conv->band ? left : conv->band,
+               .picture = scratch};
+    of.sums =
+        td_native_cpu_row(&conv->op.out, of.member, row * conv->out_width);
+    compute(step, &of);
+}
+
+typedef struct packing {
+    td_ops_conv_weight *weight;
+    uint32_t panel;
+} packing;
+
+// A panel of output channels, in the order of a window: rows, columns, input
+// channels.
+static void pack(void *user, uint32_t task, uint32_t thread)
+{
+    (void)thread;
+    const packing *self = user;
+    const td_ops_conv_weight *weight = self->weight;
+    const td_ops_conv_source *source = &weight->source;
+    uint32_t area = source->kernel * source->kernel, first = task * self->panel;
+    float *to = weight->direct + (size_t)first * area * source->in;
+    for (uint32_t col = 0; col < self->panel && first + col < source->out;
+         col++) {
+        size_t from = (size_t)(first + col) * source->in * area;
+        float scale = weight->scale ? weight->scale[first + col] : 1.0f;
+        for (uint32_t c = 0; c < source->in; c++)
+            for (uint32_t i = 0; i < area; i++)
+                to[((size_t)i * source->in + c) * self->panel + col] =
+                    scale * td_native_cpu_number(&source->weight, from++);
+    }
+}
+
+static td_err prepare(td_ops_side *side, td_ops_conv_weight *weight,
+                      td_errinfo *info)
+{
+    if (weight->direct) return TD_OK;
+    void *packed = NULL;
+    const td_ops_conv_source *source = &weight->source;
+    uint32_t panel = td_native_cpu_side_step(side).kernel->panel;
+    uint32_t panels = td_native_cpu_ceil(source->out, panel);
+    size_t depth = (size_t)source->kernel * source->kernel * source->in;
+    TD_TRY(td_native_cpu_side_alloc(
+        side, depth * panels * panel * sizeof(float), &packed, info));
+    weight->direct = packed;
+    packing work = {.weight = weight, .panel = panel};
+    td_native_cpu_pool_run(td_native_cpu_side_pool(side), panels, pack, &work);
+    return TD_OK;
+}
+
+// Where the pieces of a window begin in the copy of the picture.
+static void place_runs(td_native_cpu_direct *conv)
+{
+    const td_ops_conv_source *source = &conv->op.weight->source;
+    size_t line = (size_t)picture_width(conv) * source->in * source->dilation;
+    bool whole = source->dilation == 1; // a row of the window is one piece
+    uint32_t across = whole ? 1 : source->kernel;
+    conv->runs = source->kernel * across;
+    conv->depth = whole ? source->kernel * source->in : source->in;
+    for (uint32_t i = 0; i < conv->runs; i++)
+        conv->starts[i] = i / across * line +
+                          (size_t)(i % across) * source->dilation * source->in;
+}
+
+static size_t place_bands(td_native_cpu_direct *conv)
+{
+    uint32_t height = conv->out_height, rows = 0;
+    size_t sums = 0;
+    if (conv->op.pool) {
+        conv->band = POOL_BAND;
+        height = td_ops_conv_size(height, 3, 2, 1, 1);
+        rows = 2 * conv->band + 1;
+        sums = (size_t)rows * conv->out_width * conv->op.weight->source.out;
+    } else {
+        rows = conv->band = td_native_cpu_ceil(BAND_PIXELS, conv->out_width);
+    }
+    conv->bands = td_native_cpu_ceil(height, conv->band);
+    return sums + (size_t)picture_height(conv, rows) * picture_width(conv) *
+                      conv->op.weight->source.in;
+}
+
+td_err td_native_cpu_direct_add(td_ops_side *side, const td_ops_conv *op,
+                                td_errinfo *info)
+{
+    td_ops_conv_weight *weight = op->weight;
+    const td_ops_conv_source *source = &weight->source;
+    td_native_cpu_step step = td_native_cpu_side_step(side);
+    td_native_cpu_direct *conv = &step.as.direct;
+    *conv = (td_native_cpu_direct){
+        .op = *op,
+        .out_height =
+            td_ops_conv_size(op->height, source->kernel, source->stride,
+                             source->pad, source->dilation),
+        .out_width = td_ops_conv_size(op->width, source->kernel, source->stride,
+                                      source->pad, source->dilation),
+    };
+    if (op->pixels) conv->pixels = *op->pixels;
+    TD_TRY(prepare(side, weight, info));
+    place_runs(conv);
+    size_t scratch = place_bands(conv);
+    step.task = op->pool ? run_pooled : run_direct;
+    step.tasks = op->x.batch * conv->bands;
+    return td_native_cpu_side_add(side, &step, scratch, info);
+}

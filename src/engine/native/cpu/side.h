@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_NATIVE_CPU_SIDE_H
+#define TD_ENGINE_NATIVE_CPU_SIDE_H
+
+// What the files of the CPU's side share: weights, and programs, which are
+// lists of steps. A step is a number of tasks that the threads of a pool share;
+// each task has scratch memory of its thread's, as much as the largest asks.
+
+#include "engine/native/cpu/kernel.h"
+#include "engine/native/cpu/pool.h"
+#include "engine/native/ops.h"
+
+#define TD_NATIVE_CPU_MAX_RUNS 64 // pieces of a window: 7 x 7 and less
+
+struct td_ops_linear_weight {
+    td_ops_linear_source source;
+    float *bias; // [out], or NULL
+};
+
+struct td_ops_norm {
+    float *weight, *bias; // [cols]
+    uint32_t cols;
+    float epsilon;
+};
+
+// Packed for its algorithm when it is first recorded.
+struct td_ops_conv_weight {
+    td_ops_conv_source source;
+    float *scale, *bias; // [out]; scale may be NULL
+    float *zeros;        // [in]: a pixel outside the picture
+    float *direct;       // [panels][kernel x kernel x in][panel]
+    float *tiles[2];     // [side x side][panels][in][panel], of side 4 and 6
+};
+
+typedef struct td_native_cpu_step td_native_cpu_step;
+
+typedef struct td_native_cpu_direct {
+    td_ops_conv op;
+    td_ops_pixels pixels;
+    uint32_t out_height, out_width; // before pooling
+    uint32_t band, bands;           // rows of the output a task, tasks a member
+    uint32_t runs, depth;
+    size_t starts[TD_NATIVE_CPU_MAX_RUNS];
+} td_native_cpu_direct;
+
+typedef struct td_native_cpu_winograd {
+    td_ops_conv op;
+    const float *weight;
+    uint32_t side;         // of a tile
+    uint32_t across, down; // tiles of a picture
+    uint32_t block;        // tiles a task
+} td_native_cpu_winograd;
+
+struct td_native_cpu_step {
+    const td_native_cpu_kernel *kernel;
+    uint32_t tasks;
+    void (*task)(const td_native_cpu_step *step, uint32_t task, float *scratch);
+    union {
+        td_ops_linear linear;
+        td_ops_attention attention;
+        td_native_cpu_direct direct;
+        td_native_cpu_winograd winograd;
+        struct {
+            const td_ops_norm *norm;
+            td_ops_view x, out;
+        } norm;
+    } as;
+};
+
+// Adds a step to the program that is recorded, whose tasks want so many floats
+// of scratch. INVALID outside begin and end, NOMEM.
+TD_NODISCARD td_err td_native_cpu_side_add(td_ops_side *side,
+                                           const td_native_cpu_step *step,
+                                           size_t scratch_floats,
+                                           td_errinfo *info);
+
+// Memory that lives as long as the side: zeros, aligned for any vector. NOMEM.
+TD_NODISCARD td_err td_native_cpu_side_alloc(td_ops_side *side, size_t bytes,
+                                             void **ret_data, td_errinfo *info);
+
+// A step with the side's kernel and nothing else.
+td_native_cpu_step td_native_cpu_side_step(const td_ops_side *side);
+td_native_cpu_pool *td_native_cpu_side_pool(const td_ops_side *side);
+uint32_t td_native_cpu_side_threads(const td_ops_side *side);
+
+// The operations, as the table has them.
+TD_NODISCARD td_err td_native_cpu_linear(td_ops_side *side,
+                                         const td_ops_linear *op,
+                                         td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_norm(td_ops_side *side,
+                                       const td_ops_norm *norm,
+                                       const td_ops_view *x,
+                                       const td_ops_view *out,
+                                       td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_attention(td_ops_side *side,
+                                            const td_ops_attention *op,
+                                            td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_conv(td_ops_side *side, const td_ops_conv *op,
+                                       td_errinfo *info);
+
+// Its two algorithms: any convolution, and those of 3 x 3 with stride 1 whose
+// channels are whole panels, which Winograd's does with a quarter of the work.
+bool td_native_cpu_winograd_can(const td_native_cpu_kernel *kernel,
+                                const td_ops_conv *op);
+TD_NODISCARD td_err td_native_cpu_winograd_add(td_ops_side *side,
+                                               const td_ops_conv *op,
+                                               td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_direct_add(td_ops_side *side,
+                                             const td_ops_conv *op,
+                                             td_errinfo *info);
+
+// One number of a source.
+static inline float td_native_cpu_number(const td_ops_source *from, size_t at)
+{
+    uint32_t bits = 0;
+    float value = 0;
+    switch (from->dtype) {
+    case TD_OPS_F32:
+        return ((const float *)from->data)[at];
+    case TD_OPS_F16:
+        return (float)((const _Float16 *)from->data)[at];
+    case TD_OPS_BF16:
+        bits = (uint32_t)((const uint16_t *)from->data)[at] << 16;
+        break;
+    case TD_OPS_U8:
+        break;
+    }
+    __builtin_memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+static inline uint32_t td_native_cpu_ceil(size_t count, size_t of)
+{
+    return (uint32_t)((count + of - 1) / of);
+}
+
+static inline float *td_native_cpu_row(const td_ops_view *view, uint32_t member,
+                                       uint32_t row)
+{
+    return (float *)view->data + member * view->batch_stride +
+           row * view->row_stride;
+}
+
+#endif

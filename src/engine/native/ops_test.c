@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+// The operations of the processor's side.
+#include "engine/native/ops_cases.h"
+
+#include "base/err.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define TOLERANCE 1e-5 // of float32, with tiles of Winograd's
+
+static void answers_are_those_of_pytorch(void **state)
+{
+    (void)state;
+    for (uint32_t threads = 1; threads <= 3; threads += 2) {
+        const td_ops_config config = {.threads = threads};
+        assert_int_equal(td_ops_cases(&td_ops_cpu, &config, TOLERANCE), 0);
+    }
+}
+
+static void what_cannot_be_is_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        td_ops_config config;
+        td_err err;
+    } cases[] = {
+        {"bfloat16",
+         {.precision = TD_OPS_BF16, .threads = 1},
+         TD_ERR_UNSUPPORTED},
+        {"no thread", {.threads = 0}, TD_ERR_INVALID},
+        {"too many", {.threads = 1000}, TD_ERR_INVALID},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_ops_side *side = NULL;
+        td_errinfo info = {.text = ""};
+        assert_int_equal(td_ops_cpu.open(&cases[i].config, &side, &info),
+                         cases[i].err);
+        assert_true(info.text[0] != '\0');
+    }
+}
+
+static void operations_want_a_program(void **state)
+{
+    (void)state;
+    const td_ops_config config = {.threads = 1};
+    const float one[4] = {1, 0, 0, 1};
+    const td_ops_linear_source source = {
+        .weight = {one, TD_OPS_F32}, .in = 2, .out = 2};
+    td_ops_side *side = NULL;
+    td_ops_linear_weight *weight = NULL;
+    td_ops_program *program = NULL;
+    void *data = NULL;
+    assert_int_equal(td_ops_cpu.open(&config, &side, NULL), TD_OK);
+    assert_int_equal(td_ops_cpu.linear_weight(side, &source, &weight, NULL),
+                     TD_OK);
+    assert_int_equal(td_ops_cpu.alloc(side, 64, &data, NULL), TD_OK);
+    td_ops_linear op = {.weight = weight,
+                        .x = td_ops_dense(data, TD_OPS_F32, 1, 1, 2),
+                        .out = td_ops_dense(data, TD_OPS_F32, 1, 1, 2)};
+    assert_int_equal(td_ops_cpu.linear(side, &op, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.end(side, &program, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.begin(side, NULL), TD_OK);
+    assert_int_equal(td_ops_cpu.begin(side, NULL), TD_ERR_INVALID);
+    op.x.cols = 3;
+    assert_int_equal(td_ops_cpu.linear(side, &op, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.end(side, &program, NULL), TD_OK);
+    td_ops_cpu.close(side);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(answers_are_those_of_pytorch),
+        cmocka_unit_test(what_cannot_be_is_refused),
+        cmocka_unit_test(operations_want_a_program),
+    };
+    return cmocka_run_group_tests_name("ops", tests, NULL, NULL);
+}
