@@ -243,8 +243,8 @@ TD_NODISCARD td_err td_model_fd(td_model *model, int *ret_fd);
 // seqs, that nobody took in time); of answers, "late" (to what had ended),
 // "strangers" (of another server or start), "malformed" and "unkept" (no
 // room); "attached" (how often); and "round_trip_ms" of the answers taken, with
-// "/count", "/mean", "/p50", "/p99" and "/max". `each` runs on the calling
-// thread. Never blocks for long.
+// "/count", "/mean", "/p50", "/p99", "/p999" and "/max". `each` runs on the
+// calling thread. Never blocks for long.
 typedef void (*td_model_number_fn)(void *user, const char *name, double value);
 void td_model_report(td_model *model, td_model_number_fn each, void *user);
 

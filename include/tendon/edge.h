@@ -183,8 +183,8 @@ const char *td_client_state(const td_client *client);
 
 // Every number of the client by its name, as on its metrics topic: counters
 // ("fresh", "driver_failed"), gauges, and of each histogram "NAME/count",
-// "NAME/mean", "NAME/p50", "NAME/p99" and "NAME/max". Later versions have more
-// names. `each` runs on the calling thread. NOMEM.
+// "NAME/mean", "NAME/p50", "NAME/p99", "NAME/p999" and "NAME/max". Later
+// versions have more names. `each` runs on the calling thread. NOMEM.
 typedef void (*td_client_number_fn)(void *user, const char *name, double value);
 TD_NODISCARD td_err td_client_report(td_client *client,
                                      td_client_number_fn each, void *user);

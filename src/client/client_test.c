@@ -472,6 +472,7 @@ static void numbers_are_found_by_name(void **state)
     assert_true(number("driver_failed") == 0);
     assert_true(number("buffer_rows") == 0);
     assert_true(number("lateness_ms/p99") == 0);
+    assert_true(number("lateness_ms/p999") == 0);
     assert_int_equal(td_client_number(client, "none", &value), TD_ERR_NOTFOUND);
     assert_true(value == -1);
 }

@@ -175,6 +175,8 @@ static void each_observation_has_its_own_answer(void **state)
     assert_int_equal(number(model, "answered"), 20);
     assert_int_equal(number(model, "observed"), 20);
     assert_int_equal(number(model, "round_trip_ms/count"), 20);
+    assert_true(number(model, "round_trip_ms/p999") >=
+                number(model, "round_trip_ms/p50"));
 }
 
 static void what_is_observed_early_waits_for_a_server(void **state)

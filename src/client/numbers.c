@@ -26,6 +26,7 @@ static void tell_round_trip(const td_hist *hist, td_model_number_fn each,
     each(user, "round_trip_ms/mean", ms(td_hist_mean(hist)));
     each(user, "round_trip_ms/p50", ms((double)td_hist_quantile(hist, 0.5)));
     each(user, "round_trip_ms/p99", ms((double)td_hist_quantile(hist, 0.99)));
+    each(user, "round_trip_ms/p999", ms((double)td_hist_quantile(hist, 0.999)));
     each(user, "round_trip_ms/max", ms((double)td_hist_max(hist)));
 }
 

@@ -27,6 +27,7 @@ static void tell_quantiles(const listener *to, const td_wire_quantiles *of)
     tell(to, of->name, "/mean", of->mean);
     tell(to, of->name, "/p50", of->p50);
     tell(to, of->name, "/p99", of->p99);
+    tell(to, of->name, "/p999", of->p999);
     tell(to, of->name, "/max", of->max);
 }
 
