@@ -23,7 +23,7 @@ typedef struct td_bench_options {
     int64_t robots;
     int64_t fps;      // of the soak's robots, which ask at every tick
     int64_t kill_s;   // how often a model's process is killed; 0: it has none
-    const char *only; // tick: cases, rt: sizes whose name holds this; NULL: all
+    const char *only; // cases (rt: sizes) whose name holds this; NULL: all
     const char *plot; // where those that draw put their charts; NULL: nowhere
 } td_bench_options;
 

@@ -71,7 +71,7 @@ static td_err leave_for_new(int *ret_fd, td_errinfo *info)
         return td_fail(info, TD_ERR_IO, "unshare: %s", strerror(errno));
     return td_fail(info, TD_ERR_DENIED,
                    "makes networks of its own, which only root may: try "
-                   "`sudo tendon bench net`");
+                   "it with sudo");
 }
 
 td_err td_bench_netns_enter(const td_bench_netns *netns, td_bench_side side,

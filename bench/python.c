@@ -2,7 +2,8 @@
 // A round trip through our Python SDK beside LeRobot's asynchronous client and
 // server and beside Inferential's, one request under way, with a policy that
 // costs nothing. They take turns; a server that polls is stopped meanwhile.
-#include "base/clock.h"
+#include "bench/python.h"
+
 #include "bench/rig.h"
 
 #include <signal.h>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #define WORD_BYTES 24
+#define HOST "127.0.0.1"
 
 enum { RATE, P50, P99, FIGURES };
 enum { OURS, INFERENTIAL, LEROBOT, SIDES };
@@ -70,11 +72,23 @@ static void world_free(world *w)
 }
 TD_AUTO_FREE(world, world_free)
 
+td_err td_bench_python_program(char ret_path[TD_BENCH_LINE_BYTES],
+                               td_errinfo *info)
+{
+    char path[TD_BENCH_LINE_BYTES] = "";
+    ssize_t size = readlink("/proc/self/exe", path, sizeof path);
+    if (size <= 0 || size == sizeof path)
+        return td_fail(info, TD_ERR_IO, "where is this program?");
+    memcpy(ret_path, path, sizeof path);
+    return TD_OK;
+}
+
 static td_err start_server(world *w, int side, const char *port,
                            td_errinfo *info)
 {
     const char *still[] = {sides[side].server, port, "0", NULL};
-    const char *sized[] = {sides[side].server, port, w->height, w->width, NULL};
+    const char *sized[] = {sides[side].server, HOST,    port, w->height,
+                           w->width,           "still", NULL};
     if (!sides[side].server) return TD_OK;
     return td_bench_peer_start(side == LEROBOT ? sized : still,
                                &w->server[side], info);
@@ -83,15 +97,14 @@ static td_err start_server(world *w, int side, const char *port,
 static td_err start_client(world *w, int side, const char *port,
                            td_errinfo *info)
 {
-    char program[TD_BENCH_LINE_BYTES] = "";
+    char program[TD_BENCH_LINE_BYTES];
     const char *script = sides[side].client;
     const char *args[SIDES][7] = {
         [OURS] = {script, program, port, w->height, w->width, w->seconds},
         [INFERENTIAL] = {script, port, "1", w->height, w->width, w->seconds},
         [LEROBOT] = {script, port, w->height, w->width, w->seconds},
     };
-    if (readlink("/proc/self/exe", program, sizeof program - 1) <= 0)
-        return td_fail(info, TD_ERR_IO, "where is this program?");
+    TD_TRY(td_bench_python_program(program, info));
     return td_bench_peer_start(args[side], &w->client[side], info);
 }
 
@@ -183,14 +196,28 @@ static td_err run_case(const td_bench_options *options, const python_case *what,
     return TD_OK;
 }
 
+static td_err run_all(const td_bench_options *options, const bool there[SIDES],
+                      td_errinfo *info)
+{
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++)
+        if (there[OURS] && td_bench_wanted(options, cases[i].name))
+            TD_TRY(run_case(options, &cases[i], there, info));
+    if (there[OURS] && td_bench_wanted(options, TD_BENCH_PYTHON_GIL))
+        TD_TRY(td_bench_python_gil(options, info));
+    if (there[OURS] && there[LEROBOT] &&
+        td_bench_wanted(options, TD_BENCH_PYTHON_NET))
+        TD_TRY(td_bench_python_net(options, info));
+    return TD_OK;
+}
+
 td_err td_bench_python(const td_bench_options *options, td_errinfo *info)
 {
-    bool there[SIDES] = {0};
+    bool there[SIDES];
+    int awake = td_bench_stay_awake(options);
     for (int side = 0; side < SIDES; side++)
         there[side] =
             td_bench_peer_can(options, sides[side].name, sides[side].client);
-    if (!there[OURS]) return TD_OK;
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++)
-        TD_TRY(run_case(options, &cases[i], there, info));
-    return TD_OK;
+    td_err err = run_all(options, there, info);
+    if (awake >= 0) (void)close(awake);
+    return err;
 }

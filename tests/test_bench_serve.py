@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`tendon bench serve`, `peers` and `python`: real servers, and clients that they
-answer."""
+"""`tendon bench serve` and `peers`: real servers, and clients that they answer."""
 
 from bench_rows import read_rows
 from tendon_process import run
@@ -24,12 +23,3 @@ def test_peers_print_our_own_figures_even_alone():
     rows = read_rows(done.stdout)
     assert len(rows) == 12
     assert all(row["value"] > 0 for row in rows.values())
-
-
-def test_python_is_compared_with_those_who_are_there():
-    done = run("bench", "python", "--quick")
-    assert done.returncode == 0, done.stdout + done.stderr
-    for name, word in (("Inferential", "inferential"), ("LeRobot", "lerobot")):
-        missing = f"{name} is not installed" in done.stdout
-        alone = "Tendon is not installed" in done.stdout
-        assert missing or alone or f"beside-{word}" in done.stdout

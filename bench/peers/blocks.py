@@ -23,6 +23,12 @@ def run_blocks(block):
         print(*(f"{number:.9g}" for number in block()), flush=True)
 
 
+def wait_for_end():
+    """Of one that has no blocks: it is there for others."""
+    print("ready", flush=True)
+    signal.sigwait(ENDS)
+
+
 def quantile(values, fraction):
     """Of sorted values."""
     return values[min(len(values) - 1, int(fraction * len(values)))]

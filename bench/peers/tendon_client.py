@@ -5,75 +5,19 @@ tendon_client.py TENDON PORT HEIGHT WIDTH SECONDS: two frames and 14 floats are 
 with; HEIGHT 1 means bytes that nobody looks into. A block's numbers are chunks a
 second, and the p50 and p99 of a round trip in milliseconds."""
 
-import contextlib
-import json
 import pathlib
-import subprocess
 import sys
-import tempfile
 import time
 
 import numpy as np
-from blocks import hold_signals, release_signals, run_blocks, summary
+from blocks import hold_signals, run_blocks, summary
+from serving import NAMES, manifest, serve
 
-HERE = pathlib.Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parents[1] / "python"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 import tendon
 
 PATIENCE_MS = 5000
-NAMES = ("cam0", "cam1")
-
-
-def manifest(endpoint, height, width):
-    frames = {name: {"height": height, "width": width} for name in NAMES}
-    return {
-        "cluster_uuid": "bench",
-        "experiment_tag": "python",
-        "server": [
-            {
-                "model_id": "still",
-                "model_version": "v1",
-                "application_tag": "still",
-                "endpoint": endpoint,
-                "accept_unknown": True,
-                "engine": {
-                    "kind": "worker",
-                    "command": [
-                        sys.executable,
-                        "-m",
-                        "tendon.worker",
-                        f"{HERE}/still_policy.py:infer",
-                    ],
-                    "actions": [f"j{i}" for i in range(14)],
-                    "cameras": frames if height > 1 else {},
-                    "chunk": 50,
-                },
-            }
-        ],
-    }
-
-
-@contextlib.contextmanager
-def serve(program, text):
-    with tempfile.TemporaryDirectory(prefix="td-") as folder:
-        path, log = pathlib.Path(folder, "still.yaml"), pathlib.Path(folder, "log")
-        path.write_text(json.dumps(text))
-        with log.open("w") as out:
-            server = subprocess.Popen(
-                [program, "serve", path],
-                stdout=out,
-                stderr=out,
-                preexec_fn=release_signals,  # or it could not be told to end
-            )
-        try:
-            while "serve: ready" not in log.read_text():
-                if server.poll() is not None:
-                    sys.exit(log.read_text())
-                time.sleep(0.05)
-            yield
-        finally:
-            server.terminate()
-            server.wait()
+JOINTS = [f"j{i}" for i in range(14)]
 
 
 class Robot:
@@ -108,5 +52,6 @@ if __name__ == "__main__":
     program, port, height, width, seconds = sys.argv[1:]
     endpoint, height, width = f"tcp/127.0.0.1:{port}", int(height), int(width)
     hold_signals()
-    with serve(program, manifest(endpoint, height, width)):
+    text = manifest(endpoint, "still_policy.py:infer", JOINTS, height, width)
+    with serve(program, text):
         run_blocks(Robot(endpoint, height, width, float(seconds)).block)

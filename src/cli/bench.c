@@ -63,9 +63,9 @@ static void print_help(FILE *out)
         out, "\n"
              "  --json       one object a line\n"
              "  --quick      few and short blocks: to try it, not to quote\n"
-             "  --only WORD  tick, rt: only the cases (rt: sizes) with this in "
-             "their\n"
-             "               name\n"
+             "  --only WORD  tick, rt, python: only the cases (rt: sizes) with "
+             "this in\n"
+             "               their name\n"
              "  --plot DIR   async: also draw what it saw (SVG)\n"
              "  --minutes N  soak: how long (default 10)\n"
              "  --robots N   soak: how many (default 32)\n"
@@ -110,10 +110,12 @@ static bool may_plot(const char *name)
 
 static bool may_choose(const char *name)
 {
-    bool chooses = strcmp(name, "tick") == 0 || strcmp(name, "rt") == 0;
+    bool chooses = strcmp(name, "tick") == 0 || strcmp(name, "rt") == 0 ||
+                   strcmp(name, "python") == 0;
     if (!chooses)
         (void)fprintf(stderr,
-                      "tendon bench: --only is for tick and rt, not for %s\n",
+                      "tendon bench: --only is for tick, rt and python, not "
+                      "for %s\n",
                       name);
     return chooses;
 }

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tendon bench python`: our SDK and our robots beside others'. What is measured is not
+judged here, only that it is."""
+
+import subprocess
+
+import pytest
+from bench_rows import read_rows
+from tendon_process import BIN, run, wait_until
+from test_bench_net import missing, networks
+
+LOAD_S = 300  # LeRobot is slow to import where others are at work
+ABSENT = "what it needs is not installed (tools/setup --bench, --lerobot)"
+
+
+def measure(case):
+    """The rows, or skips."""
+    done = subprocess.run(
+        [BIN, "bench", "python", "--quick", "--json", "--only", case],
+        capture_output=True,
+        text=True,
+        timeout=LOAD_S,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return read_rows(done.stdout) or pytest.skip(ABSENT)
+
+
+@pytest.mark.parametrize("case", ["raw/1840k", "jpeg/100k"])
+def test_the_sdk_is_compared_with_those_who_are_there(case):
+    rows = measure(case)
+    for name, row in rows.items():
+        peer = row.get("against", "nobody").lower()
+        assert peer == "nobody" or name.startswith(f"{case}/beside-{peer}/")
+        assert row["value"] > 0
+
+
+def test_a_robot_that_holds_the_lock_is_held_safe_and_told_of():
+    rows = measure("gil")
+    for name in ("gil/lateness/p99", "gil/lateness/p99.9"):
+        assert rows[name]["against"] == "undisturbed"
+    assert rows["gil/failsafe"]["value"] >= 1
+    assert rows["gil/told"]["value"] >= 1
+
+
+def test_lerobots_client_and_ours_drive_one_robot_over_a_bad_network():
+    if reason := missing():
+        pytest.skip(reason)
+    before = networks()
+    rows = measure("net")
+    figures = {"fresh": "%", "age/p50": "ms", "age/p99": "ms", "carried": "kB/s"}
+    for name, unit in figures.items():
+        row = rows[f"net/100mbit-loss2/{name}"]
+        assert (row["against"], row["unit"]) == ("LeRobot", unit)
+        assert row["value"] > 0 and row["against_value"] > 0
+    wait_until(lambda: not networks() - before, "the networks are gone")
+
+
+def test_only_says_which_benchmarks_it_is_for():
+    done = run("bench", "wire", "--only", "gil")
+    assert done.returncode == 2
+    assert "--only is for tick, rt and python" in done.stderr
