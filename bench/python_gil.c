@@ -55,7 +55,7 @@ static td_err run_pair(world *w, size_t pair, td_errinfo *info)
 static void print_lateness(const td_bench_options *options, const char *name,
                            const td_bench_pairs *pairs)
 {
-    const td_bench_row row = {
+    td_bench_row row = {
         .bench = "python",
         .name = name,
         .value = td_bench_pairs_value(pairs),
@@ -65,6 +65,7 @@ static void print_lateness(const td_bench_options *options, const char *name,
         .limited = TD_BENCH_RATIO,
         .limit = LIMIT,
     };
+    td_bench_pairs_range(pairs, &row.low, &row.high);
     td_bench_print(options, &row);
 }
 
