@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// Which GPU each server gets: one that had its model before, where there is a
+// previous plan; then any of its type.
+#include "plan/assemble.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct slot {
+    size_t node;
+    uint32_t index;
+    size_t type;
+    bool standby, taken;
+} slot;
+
+static slot *list_gpus(const td_plan_draft *draft, size_t *ret_count)
+{
+    const td_plan_problem *problem = draft->problem;
+    const td_config_factory_cluster *cluster =
+        &problem->factory->server_cluster;
+    size_t count = 0;
+    slot *gpus = td_config_arena_alloc(
+        draft->arena, (size_t)cluster->num_servers + 1, sizeof *gpus);
+    for (size_t i = 0; gpus && i < cluster->node_count; i++)
+        for (uint32_t j = 0; j < cluster->nodes[i].gpus; j++)
+            gpus[count++] = (slot){
+                .node = i,
+                .index = j,
+                .type = td_plan_problem_type(problem, i),
+                .standby = j + problem->kept[i] >= cluster->nodes[i].gpus,
+            };
+    *ret_count = count;
+    return gpus;
+}
+
+// Whether this model was at work on this GPU before.
+static bool was_here(const td_plan_draft *draft, const slot *gpu,
+                     const char *model)
+{
+    const td_plan *previous = draft->problem->options.previous;
+    const char *node =
+        draft->problem->factory->server_cluster.nodes[gpu->node].name;
+    for (size_t i = 0; previous && i < previous->server_count; i++) {
+        const td_plan_server *server = &previous->servers[i];
+        if (!server->standby && server->gpu == gpu->index &&
+            strcmp(server->node, node) == 0 &&
+            strcmp(server->model, model) == 0)
+            return true;
+    }
+    return false;
+}
+
+static slot *find_gpu(const td_plan_draft *draft, slot *gpus, size_t count,
+                      const td_plan_share *share, bool same)
+{
+    const char *model = draft->problem->pools[share->pool].model;
+    for (size_t i = 0; i < count; i++)
+        if (!gpus[i].taken && !gpus[i].standby && gpus[i].type == share->type &&
+            (!same || was_here(draft, &gpus[i], model)))
+            return &gpus[i];
+    return NULL;
+}
+
+static td_err add_server(td_plan_draft *draft, const slot *gpu,
+                         const td_plan_pool *pool, size_t type, bool alone)
+{
+    td_plan *plan = draft->plan;
+    const td_config_factory_node *node =
+        &draft->problem->factory->server_cluster.nodes[gpu->node];
+    const td_config_profile *profile = pool->curves[type]->profile;
+    const char *slash = strrchr(pool->model, '/');
+    const char *id = td_config_arena_print(
+        draft->arena, alone ? "%s/%u" : "%s/%u:%s", node->name, gpu->index,
+        slash ? slash + 1 : pool->model);
+    if (!id) return TD_ERR_NOMEM;
+    uint32_t most = pool->curves[type]->settings.most;
+    draft->pools[plan->server_count] = gpu->standby ? NULL : pool;
+    draft->types[plan->server_count] = type;
+    plan->servers[plan->server_count++] = (td_plan_server){
+        .id = id,
+        .node = node->name,
+        .gpu = gpu->index,
+        .model = pool->model,
+        .engine = profile->engine,
+        .gpu_type = node->gpu_type,
+        .batch_most = most,
+        .wait = draft->problem->options.wait,
+        .standby = gpu->standby,
+        .capacity_hz = td_plan_problem_capacity_hz(draft->problem, pool, type),
+        .memory_gb = td_config_profile_memory_gb(profile, most),
+    };
+    return TD_OK;
+}
+
+// Whether several servers share the GPU of this share.
+static bool is_alone(const td_plan_draft *draft, size_t index)
+{
+    const td_plan_found *found = draft->found;
+    const td_plan_share *share = &found->shares[index];
+    const td_plan_problem *problem = draft->problem;
+    size_t host = share->joined == TD_PLAN_NONE ? index : share->joined;
+    for (size_t i = 0; i < found->share_count; i++)
+        if ((i == host || found->shares[i].joined == host) &&
+            strcmp(problem->pools[found->shares[i].pool].model,
+                   problem->pools[share->pool].model) != 0)
+            return false;
+    return true;
+}
+
+static td_err place_hosts(td_plan_draft *draft, slot *gpus, size_t count,
+                          const slot **gpu_of, bool same)
+{
+    const td_plan_found *found = draft->found;
+    for (size_t i = 0; i < found->share_count; i++) {
+        const td_plan_share *share = &found->shares[i];
+        if (gpu_of[i] || share->joined != TD_PLAN_NONE) continue;
+        slot *gpu = find_gpu(draft, gpus, count, share, same);
+        if (!gpu && same) continue;
+        if (!gpu) return TD_ERR_INTERNAL; // the packing was within the budget
+        gpu->taken = true;
+        gpu_of[i] = gpu;
+    }
+    return TD_OK;
+}
+
+// The server of a share that was merged into another's GPU: the same one when
+// the model is, else one beside it.
+static td_err place_joined(td_plan_draft *draft, const slot *const *gpu_of,
+                           size_t index)
+{
+    const td_plan_share *share = &draft->found->shares[index];
+    const td_plan_pool *pool = &draft->problem->pools[share->pool];
+    for (size_t i = 0; i < draft->found->share_count; i++) {
+        const td_plan_share *other = &draft->found->shares[i];
+        bool there =
+            i == share->joined || (i < index && other->joined == share->joined);
+        if (!there ||
+            strcmp(draft->problem->pools[other->pool].model, pool->model) != 0)
+            continue;
+        draft->share_server[index] = draft->share_server[i];
+        return TD_OK;
+    }
+    draft->share_server[index] = (uint32_t)draft->plan->server_count;
+    return add_server(draft, gpu_of[share->joined], pool, share->type, false);
+}
+
+static td_err place_shares(td_plan_draft *draft, slot *gpus, size_t count)
+{
+    const td_plan_found *found = draft->found;
+    const slot **gpu_of = td_config_arena_alloc(
+        draft->arena, found->share_count + 1, sizeof *gpu_of);
+    if (!gpu_of) return TD_ERR_NOMEM;
+    TD_TRY(place_hosts(draft, gpus, count, gpu_of, true));
+    TD_TRY(place_hosts(draft, gpus, count, gpu_of, false));
+    for (size_t i = 0; i < found->share_count; i++) {
+        const td_plan_share *share = &found->shares[i];
+        if (share->joined != TD_PLAN_NONE) continue;
+        draft->share_server[i] = (uint32_t)draft->plan->server_count;
+        TD_TRY(add_server(draft, gpu_of[i], &draft->problem->pools[share->pool],
+                          share->type, is_alone(draft, i)));
+        draft->plan->gpus_used++;
+    }
+    for (size_t i = 0; i < found->share_count; i++)
+        if (found->shares[i].joined != TD_PLAN_NONE)
+            TD_TRY(place_joined(draft, gpu_of, i));
+    return TD_OK;
+}
+
+static bool holds_model(const td_plan_draft *draft, size_t from,
+                        const char *model)
+{
+    for (size_t i = from; i < draft->plan->server_count; i++)
+        if (strcmp(draft->plan->servers[i].model, model) == 0) return true;
+    return false;
+}
+
+// Every model that is at work, as far as the memory of the standby goes.
+static td_err fill_standby(td_plan_draft *draft, const slot *gpu)
+{
+    const td_plan_problem *problem = draft->problem;
+    size_t first = draft->plan->server_count;
+    double used_gb = 0;
+    for (size_t i = 0; i < problem->pool_count; i++) {
+        const td_plan_pool *pool = &problem->pools[i];
+        const td_plan_curve *curve = pool->curves[gpu->type];
+        if (!curve || holds_model(draft, first, pool->model)) continue;
+        double room_gb = problem->types[gpu->type].memory_gb;
+        if (room_gb == 0) room_gb = curve->profile->gpu_memory_gb;
+        double need_gb = td_config_profile_memory_gb(curve->profile, 1);
+        if (room_gb > 0 && used_gb + need_gb > room_gb) continue;
+        used_gb += need_gb;
+        TD_TRY(add_server(draft, gpu, pool, gpu->type, false));
+    }
+    return TD_OK;
+}
+
+td_err td_plan_place(td_plan_draft *draft)
+{
+    const td_plan_problem *problem = draft->problem;
+    size_t count;
+    size_t most = draft->found->share_count +
+                  (size_t)problem->standbys * problem->pool_count + 1;
+    slot *gpus = list_gpus(draft, &count);
+    draft->plan->servers =
+        td_config_arena_alloc(draft->arena, most, sizeof(td_plan_server));
+    draft->share_server = td_config_arena_alloc(
+        draft->arena, draft->found->share_count + 1, sizeof(uint32_t));
+    draft->pools =
+        td_config_arena_alloc(draft->arena, most, sizeof *draft->pools);
+    draft->types = td_config_arena_alloc(draft->arena, most, sizeof(size_t));
+    draft->streams_of =
+        td_config_arena_alloc(draft->arena, most, sizeof(uint32_t));
+    draft->loads_hz = td_config_arena_alloc(draft->arena, most, sizeof(double));
+    if (!gpus || !draft->plan->servers || !draft->share_server ||
+        !draft->pools || !draft->types || !draft->streams_of ||
+        !draft->loads_hz)
+        return TD_ERR_NOMEM;
+    TD_TRY(place_shares(draft, gpus, count));
+    for (size_t i = 0; i < count; i++)
+        if (gpus[i].standby) TD_TRY(fill_standby(draft, &gpus[i]));
+    draft->plan->gpus = (uint32_t)count;
+    draft->plan->gpus_standby = problem->standbys;
+    return TD_OK;
+}

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "plan/plan.h"
+
+#include "plan/assemble.h"
+#include "plan/baseline.h"
+
+#include <string.h>
+
+#define AS_GOOD 0.99 // of the best: then what is there already stays
+
+static const char *const names[] = {
+#define TD_PLAN_PLANNER_NAME(name, text) text,
+    TD_PLAN_PLANNERS(TD_PLAN_PLANNER_NAME)
+#undef TD_PLAN_PLANNER_NAME
+};
+
+static const char *const binds[] = {
+#define TD_PLAN_BIND_TEXT(name, text) text,
+    TD_PLAN_BINDS(TD_PLAN_BIND_TEXT)
+#undef TD_PLAN_BIND_TEXT
+};
+
+const char *td_plan_planner_name(td_plan_planner planner)
+{
+    return names[planner];
+}
+
+td_err td_plan_planner_find(const char *name, td_plan_planner *ret_planner)
+{
+    for (unsigned i = 0; i < TD_PLAN_PLANNER_COUNT; i++)
+        if (strcmp(names[i], name) == 0) {
+            *ret_planner = (td_plan_planner)i;
+            return TD_OK;
+        }
+    return TD_ERR_NOTFOUND;
+}
+
+const char *td_plan_bind_text(td_plan_bind bind)
+{
+    return binds[bind];
+}
+
+static td_plan_options paper(td_plan_split split, bool capped)
+{
+    return (td_plan_options){
+        .split = split,
+        .loop = TD_PLAN_LOOP_TAIL,
+        .capped = capped,
+        .compact = split == TD_PLAN_SPLIT_BEST,
+        .wait = capped ? TD_CONFIG_WAIT_FULL : TD_CONFIG_WAIT_NONE,
+        .batch_most = capped ? 0 : 1,
+        .rate_steps = 256,
+        .most_points = 400,
+    };
+}
+
+td_plan_options td_plan_options_of(td_plan_planner planner)
+{
+    static const td_plan_split splits[] = {
+        [TD_PLAN_EQUAL] = TD_PLAN_SPLIT_EQUAL,
+        [TD_PLAN_WEIGHTED] = TD_PLAN_SPLIT_BY_SIZE,
+        [TD_PLAN_DEDICATED] = TD_PLAN_SPLIT_MODEL_A_ROBOT,
+        [TD_PLAN_DEDICATED_ROBOT] = TD_PLAN_SPLIT_ROBOT,
+    };
+    td_plan_options options = paper(TD_PLAN_SPLIT_BEST, true);
+    if (planner == TD_PLAN_TENDON)
+        options = (td_plan_options){
+            .split = TD_PLAN_SPLIT_BEST,
+            .loop = TD_PLAN_LOOP_MEAN,
+            .capped = true,
+            .staggered = true,
+            .shared = true,
+            .wait = TD_CONFIG_WAIT_NONE,
+            .rate_steps = 1024,
+            .most_points = 400,
+            .tolerance = 0.001,
+            .slack = 0.05,
+            .margin = 0.03,
+            .action_jitter = 0.05,
+            .network_jitter_ms = 3,
+        };
+    else if (planner != TD_PLAN_PAPER)
+        options = paper(splits[planner], false);
+    options.planner = planner;
+    return options;
+}
+
+// How many servers of the previous plan serve streams of this pool.
+static uint32_t servers_before(const td_plan *previous,
+                               const td_plan_problem *problem,
+                               const td_plan_pool *pool)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < previous->server_count; i++) {
+        bool found = false;
+        for (size_t j = 0; j < previous->stream_count && !found; j++) {
+            const td_plan_stream *stream = &previous->streams[j];
+            if (stream->server != i) continue;
+            const char *task =
+                previous->classes[previous->robots[stream->robot].task].task;
+            for (size_t k = 0; k < pool->need_count && !found; k++)
+                found =
+                    pool->needs[k].component == stream->component &&
+                    strcmp(problem->factory->tasks[pool->needs[k].task].name,
+                           task) == 0;
+        }
+        count += found;
+    }
+    return count;
+}
+
+// The best with as many servers of each kind as before, if it is nearly as
+// good: then no GPU loads another model.
+static void prefer_previous(td_plan_problem *problem, td_plan_found *found)
+{
+    const td_plan *previous = problem->options.previous;
+    td_plan_found stable;
+    for (size_t i = 0; i < problem->pool_count; i++) {
+        td_plan_pool *pool = &problem->pools[i];
+        pool->servers = servers_before(previous, problem, pool);
+        if (pool->servers == 0) return;
+    }
+    if (td_plan_search(problem, &stable, NULL) == TD_OK &&
+        stable.value_hz >= AS_GOOD * found->value_hz)
+        *found = stable;
+}
+
+static const td_plan_server *server_on(const td_plan *plan, const char *node,
+                                       uint32_t gpu)
+{
+    for (size_t i = 0; i < plan->server_count; i++)
+        if (plan->servers[i].gpu == gpu &&
+            strcmp(plan->servers[i].node, node) == 0)
+            return &plan->servers[i];
+    return NULL;
+}
+
+static const td_plan_stream *stream_of(const td_plan *plan, const char *robot,
+                                       uint32_t component)
+{
+    for (size_t i = 0; i < plan->robot_count; i++)
+        if (strcmp(plan->robots[i].name, robot) == 0 &&
+            component < plan->robots[i].stream_count)
+            return &plan->streams[plan->robots[i].first_stream + component];
+    return NULL;
+}
+
+static void count_changes(td_plan *plan, const td_plan *previous)
+{
+    for (size_t i = 0; i < plan->server_count; i++) {
+        const td_plan_server *now = &plan->servers[i];
+        const td_plan_server *was = server_on(previous, now->node, now->gpu);
+        if (!now->standby && (!was || strcmp(was->model, now->model) != 0))
+            plan->reloaded++;
+    }
+    for (size_t i = 0; i < plan->stream_count; i++) {
+        const td_plan_stream *now = &plan->streams[i];
+        const td_plan_stream *was =
+            stream_of(previous, plan->robots[now->robot].name, now->component);
+        if (was && strcmp(previous->servers[was->server].id,
+                          plan->servers[now->server].id) != 0)
+            plan->rerouted++;
+    }
+}
+
+static td_err find(td_plan_problem *problem, td_plan_found *ret_found,
+                   td_errinfo *info)
+{
+    const td_plan_options *options = &problem->options;
+    if (options->split == TD_PLAN_SPLIT_EQUAL ||
+        options->split == TD_PLAN_SPLIT_BY_SIZE)
+        TD_TRY(td_plan_baseline_split(problem, info));
+    if (!options->capped) return td_plan_baseline_share(problem, ret_found);
+    TD_TRY(td_plan_search(problem, ret_found, info));
+    if (options->previous) prefer_previous(problem, ret_found);
+    return TD_OK;
+}
+
+td_err td_plan_make(const td_config_factory *factory,
+                    const td_config_profiles *profiles,
+                    const td_plan_options *options, td_plan **ret_plan,
+                    td_errinfo *info)
+{
+    TD_AUTO(td_plan_problem) *problem = NULL;
+    TD_AUTO(td_plan) *plan = NULL;
+    td_plan_found found;
+    TD_TRY(td_plan_problem_new(factory, profiles, options, &problem, info));
+    TD_TRY(find(problem, &found, info));
+    TD_TRY(td_plan_assemble(problem, &found, &plan));
+    if (options->previous) count_changes(plan, options->previous);
+    *ret_plan = TD_TAKE(plan);
+    return TD_OK;
+}

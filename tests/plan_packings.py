@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Packing problems of plan_oracle, solved again by programs that are not ours.
+
+plan_packings.py glpsol|cbc PLAN_ORACLE FIRST COUNT: checks so many seeds, a
+packing each, and prints those that disagree."""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+
+def as_lp(problem):
+    """The problem in CPLEX's format: how many servers of each column."""
+    columns = problem["columns"]
+    names = [f"y{i}" for i in range(len(columns))]
+    cost = [f"{c[3]:g} {name}" for c, name in zip(columns, names, strict=True)]
+    lines = ["Minimize", " cost: " + " + ".join(cost or ["0 none"]), "Subject To"]
+
+    def limit(terms, relation, bound):
+        if terms:
+            lines.append(f" c{len(lines)}: {' + '.join(terms)} {relation} {bound}")
+        elif relation == "=" and bound:
+            lines.append(f" c{len(lines)}: none >= 1")
+
+    for row, demand in enumerate(problem["demand"]):
+        own = [i for i, c in enumerate(columns) if c[0] == row]
+        limit([f"{columns[i][2]} {names[i]}" for i in own], "=", demand)
+        if problem["servers"][row]:
+            limit([names[i] for i in own], "<=", problem["servers"][row])
+    for kind, gpus in enumerate(problem["gpus"]):
+        limit([names[i] for i, c in enumerate(columns) if c[1] == kind], "<=", gpus)
+    lines += ["Bounds", " none = 0", "Generals", " none " + " ".join(names), "End"]
+    return "\n".join(lines) + "\n"
+
+
+def run(*command):
+    done = subprocess.run(
+        command, check=False, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout
+
+
+def by_glpsol(path):
+    answer = path.with_suffix(".sol")
+    run("glpsol", "--lp", str(path), "--write", str(answer), "--cuts")
+    status = re.search(r"^s mip \d+ \d+ (\w) (\S+)", answer.read_text(), re.MULTILINE)
+    return float(status[2]) if status and status[1] == "o" else None
+
+
+def by_cbc(path):
+    answer = path.with_suffix(".sol")
+    run("cbc", str(path), "solve", "solution", str(answer))
+    first = answer.read_text().splitlines()[0]
+    if "Infeasible" in first or "infeasible" in first:
+        return None
+    return float(first.split()[-1])
+
+
+SOLVERS = {"glpsol": by_glpsol, "cbc": by_cbc}
+
+
+def disagreements(solver, oracle, first, count):
+    """Those whose feasibility or cost differs, with both answers."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder) / "packing.lp"
+        for seed in range(first, first + count):
+            problem = json.loads(run(str(oracle), "packings", str(seed), "1"))
+            path.write_text(as_lp(problem))
+            theirs, ours = SOLVERS[solver](path), problem["cost"]
+            same = (ours is None) == (theirs is None)
+            if not same or (ours is not None and abs(ours - theirs) > 1e-6 * ours):
+                yield seed, ours, theirs
+
+
+def main():
+    solver, oracle, first, count = sys.argv[1:]
+    wrong = list(disagreements(solver, oracle, int(first), int(count)))
+    for seed, ours, theirs in wrong:
+        print(f"seed {seed}: ours {ours}, {solver}'s {theirs}")
+    print(f"{count} packings, {len(wrong)} disagree with {solver}")
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
