@@ -29,8 +29,7 @@ static const td_config_field latency_rows[] = {
                   "before the device takes a batch; overlaps with the batch "
                   "that runs"),
     TD_ROW_TEXT(td_config_latency, file, "\"\"", 0, 4096,
-                "measured samples (profile): a line for each batch size, "
-                "\"n: samples in ms\""),
+                "what is played back (profile): a file of `tendon profile`"),
 };
 static const td_config_table latency_table = {
     latency_rows, TD_COUNT_OF(latency_rows), sizeof(td_config_latency),

@@ -3,6 +3,7 @@
 #include "engine/callback/callback.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
+#include "server/playback.h"
 #include "server/settings.h"
 
 #include <stdlib.h>
@@ -50,7 +51,6 @@ static void fill_synthetic(const td_config_engine *engine,
         .std_ms = engine->latency.std_ms,
         .per_batch_ms = engine->latency.per_batch_ms,
         .prepare_ms = engine->latency.prepare_ms,
-        .file = engine->latency.file,
     };
 }
 
@@ -113,8 +113,17 @@ static td_err open_synthetic(const td_config_engine *from,
     td_engine_synthetic_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
     fill_synthetic(from, settings);
+    TD_AUTO(td_server_playback) *playback = NULL;
+    td_err err = TD_OK;
+    if (from->latency.kind == TD_CONFIG_LATENCY_PROFILE)
+        err = td_server_playback_open(from, &playback, info);
+    if (playback) {
+        settings->latency.sizes = playback->sizes;
+        settings->latency.size_count = playback->size_count;
+    }
     config->settings = settings;
-    td_err err = td_engine_open("synthetic", config, ret_engine, info);
+    if (err == TD_OK)
+        err = td_engine_open("synthetic", config, ret_engine, info);
     free(settings);
     return err;
 }

@@ -2,16 +2,13 @@
 #include "engine/synthetic/latency.h"
 
 #include "base/clock.h"
+#include "engine/engine.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_SIZES 64
-#define MAX_SAMPLES 65536
 #define MAX_MS 3600000.0
 
 // The samples of one batch size.
@@ -24,104 +21,61 @@ typedef struct size_samples {
 
 struct td_engine_synthetic_latency {
     td_engine_latency settings;
-    size_samples sizes[MAX_SIZES]; // n grows
+    size_samples sizes[TD_ENGINE_MAX_BATCH]; // n grows
     size_t size_count;
 };
-
-static td_err bad_line(const char *file, int line, const char *what,
-                       td_errinfo *info)
-{
-    return td_fail(info, TD_ERR_FORMAT, "%.200s:%d: %s", file, line, what);
-}
-
-static bool read_sample(char **at, double *ret_ms)
-{
-    char *end = NULL;
-    double ms = strtod(*at, &end);
-    if (end == *at || !(ms >= 0 && ms <= MAX_MS)) return false;
-    *at = end;
-    *ret_ms = ms;
-    return true;
-}
-
-static td_err read_samples(size_samples *size, char *text, const char *file,
-                           int line, td_errinfo *info)
-{
-    double sum = 0;
-    for (;;) {
-        text += strspn(text, " \t\r\n,");
-        if (!*text || *text == '#') break;
-        if (size->count == MAX_SAMPLES)
-            return bad_line(file, line, "more than 65536 samples", info);
-        double *grown = realloc(size->ms, (size->count + 1) * sizeof *grown);
-        if (!grown) return TD_ERR_NOMEM;
-        size->ms = grown;
-        if (!read_sample(&text, &size->ms[size->count]))
-            return bad_line(file, line,
-                            "a sample must be 0 to 3600000 milliseconds", info);
-        sum += size->ms[size->count++];
-    }
-    if (size->count == 0)
-        return bad_line(file, line, "no samples after the batch size", info);
-    size->mean_ms = sum / (double)size->count;
-    return TD_OK;
-}
-
-static td_err read_line(td_engine_synthetic_latency *latency, char *text,
-                        int line, td_errinfo *info)
-{
-    const char *file = latency->settings.file;
-    text += strspn(text, " \t\r\n");
-    if (!*text || *text == '#') return TD_OK;
-    char *end = NULL;
-    unsigned long n = strtoul(text, &end, 10);
-    if (end == text || *end != ':' || n < 1 || n > MAX_SIZES)
-        return bad_line(file, line,
-                        "must be \"n: samples in ms\" with n from 1 to 64",
-                        info);
-    size_t count = latency->size_count;
-    if (count && n <= latency->sizes[count - 1].n)
-        return bad_line(file, line, "batch sizes must grow from line to line",
-                        info);
-    size_samples *size = &latency->sizes[latency->size_count++];
-    size->n = (uint32_t)n;
-    return read_samples(size, end + 1, file, line, info);
-}
-
-static td_err read_lines(td_engine_synthetic_latency *latency, FILE *file,
-                         td_errinfo *info)
-{
-    char *text = NULL;
-    size_t room = 0;
-    td_err err = TD_OK;
-    for (int line = 1; err == TD_OK && getline(&text, &room, file) >= 0; line++)
-        err = read_line(latency, text, line, info);
-    free(text);
-    if (err != TD_OK) return err;
-    if (ferror(file))
-        return td_fail(info, TD_ERR_IO, "%.200s: %s", latency->settings.file,
-                       strerror(errno));
-    if (latency->size_count == 0)
-        return bad_line(latency->settings.file, 1, "the profile is empty",
-                        info);
-    return TD_OK;
-}
-
-static td_err read_profile(td_engine_synthetic_latency *latency,
-                           td_errinfo *info)
-{
-    FILE *file = fopen(latency->settings.file, "re");
-    if (!file)
-        return td_fail(info, TD_ERR_IO, "%.200s: %s", latency->settings.file,
-                       strerror(errno));
-    td_err err = read_lines(latency, file, info);
-    fclose(file);
-    return err;
-}
 
 static bool is_time(double ms)
 {
     return ms >= 0 && ms <= MAX_MS;
+}
+
+static td_err check_size(const td_engine_latency_size *size, uint32_t before,
+                         td_errinfo *info)
+{
+    if (size->n <= before || size->n > TD_ENGINE_MAX_BATCH)
+        return td_fail(info, TD_ERR_INVALID,
+                       "latency: batch sizes must grow from 1 to %d, got %u",
+                       TD_ENGINE_MAX_BATCH, size->n);
+    if (size->count == 0)
+        return td_fail(info, TD_ERR_INVALID,
+                       "latency: no samples of a batch of %u", size->n);
+    for (size_t i = 0; i < size->count; i++)
+        if (!is_time(size->ms[i]))
+            return td_fail(info, TD_ERR_INVALID,
+                           "latency: a sample must be 0 to 3600000 "
+                           "milliseconds, got %g",
+                           size->ms[i]);
+    return TD_OK;
+}
+
+static td_err copy_size(td_engine_synthetic_latency *latency,
+                        const td_engine_latency_size *from)
+{
+    size_samples *size = &latency->sizes[latency->size_count];
+    size->ms = malloc(from->count * sizeof *size->ms);
+    if (!size->ms) return TD_ERR_NOMEM;
+    latency->size_count++;
+    memcpy(size->ms, from->ms, from->count * sizeof *size->ms);
+    size->n = from->n;
+    size->count = from->count;
+    for (size_t i = 0; i < from->count; i++)
+        size->mean_ms += from->ms[i] / (double)from->count;
+    return TD_OK;
+}
+
+static td_err copy_sizes(td_engine_synthetic_latency *latency, td_errinfo *info)
+{
+    const td_engine_latency *settings = &latency->settings;
+    uint32_t before = 0;
+    if (settings->size_count == 0)
+        return td_fail(info, TD_ERR_INVALID, "latency: the profile is empty");
+    for (size_t i = 0; i < settings->size_count; i++) {
+        TD_TRY(check_size(&settings->sizes[i], before, info));
+        TD_TRY(copy_size(latency, &settings->sizes[i]));
+        before = settings->sizes[i].n;
+    }
+    return TD_OK;
 }
 
 td_err
@@ -140,8 +94,8 @@ td_engine_synthetic_latency_new(const td_engine_latency *settings,
     if (!latency) return TD_ERR_NOMEM;
     latency->settings = *settings;
     if (settings->kind == TD_ENGINE_LATENCY_PROFILE)
-        TD_TRY(read_profile(latency, info));
-    latency->settings.file = NULL;
+        TD_TRY(copy_sizes(latency, info));
+    latency->settings.sizes = NULL;
     *ret_latency = TD_TAKE(latency);
     return TD_OK;
 }

@@ -8,6 +8,8 @@
 #include "base/err.h"
 #include "base/rand.h"
 
+#include <stddef.h>
+
 typedef enum td_engine_latency_kind {
     TD_ENGINE_LATENCY_NONE,
     TD_ENGINE_LATENCY_FIXED,
@@ -16,27 +18,34 @@ typedef enum td_engine_latency_kind {
     TD_ENGINE_LATENCY_PROFILE,
 } td_engine_latency_kind;
 
+// The samples of one batch size.
+typedef struct td_engine_latency_size {
+    uint32_t n;
+    const double *ms;
+    size_t count; // at least 1
+} td_engine_latency_size;
+
 // How long a batch of n takes on the device: a draw, plus (n - 1) x
 // per_batch_ms. Before that come prepare_ms that are not the device's, so that
 // one batch is prepared while another runs.
 //
-// A profile is a text file with one line for each batch size, "n: samples in
-// ms" ("4: 31.2 30.8 33.0"; '#' starts a comment). A batch takes one sample of
-// its own size, or of the next larger size that was measured, or beyond all of
-// them of the largest, plus per_batch_ms for each member above it.
+// With a profile a batch takes one sample of its own size, or of the next
+// larger size that was measured, or beyond all of them of the largest, plus
+// per_batch_ms for each member above it.
 typedef struct td_engine_latency {
     td_engine_latency_kind kind;
     double ms;
     double std_ms;
     double per_batch_ms;
     double prepare_ms;
-    const char *file;
+    const td_engine_latency_size *sizes; // of a profile; n grows
+    size_t size_count;                   // at most TD_ENGINE_MAX_BATCH
 } td_engine_latency;
 
 typedef struct td_engine_synthetic_latency td_engine_synthetic_latency;
 
-// Copies what it needs and reads the profile. Owned by the caller. Blocks on
-// the file. INVALID, IO, FORMAT with "profile.txt:3: ..." in `info`.
+// Copies what it needs. Owned by the caller. INVALID with what is wrong in
+// `info`, NOMEM.
 TD_NODISCARD td_err td_engine_synthetic_latency_new(
     const td_engine_latency *settings,
     td_engine_synthetic_latency **ret_latency, td_errinfo *info);

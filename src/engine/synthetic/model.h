@@ -43,8 +43,8 @@ typedef struct td_engine_synthetic_settings {
 
 typedef struct td_engine_synthetic_model td_engine_synthetic_model;
 
-// Copies what it needs and reads the profile. Owned by the caller. Blocks on
-// the file. INVALID, IO, FORMAT with "profile.txt:3: ..." in `info`.
+// Copies what it needs. Owned by the caller. INVALID with what is wrong in
+// `info`, NOMEM.
 TD_NODISCARD td_err td_engine_synthetic_model_new(
     const td_engine_config *config, td_engine_synthetic_model **ret_model,
     td_errinfo *info);
