@@ -12,6 +12,7 @@ PAGES = {
     "docs/robot-settings.md": ("| field ", "robot", "--fields"),
     "docs/manifest.md": ("| field ", "serve", "--fields"),
     "docs/metrics.md": ("| name ", "serve", "--metrics"),
+    "docs/profile.md": ("| field ", "profile", "--fields"),
 }
 WITNESSES = ["docs/gaps.md", "docs/rules.md"]
 

@@ -9,6 +9,8 @@ static const td_cli_command commands[] = {
     {"serve", "serve the models of a manifest", td_cli_serve},
     {"robot", "run a robot on a remote policy", td_cli_robot},
     {"router", "run a Zenoh router", td_cli_router},
+    {"profile", "measure a model: what `tendon plan` plans from",
+     td_cli_profile},
     {"doctor", "what this machine has, lacks, and what to do", td_cli_doctor},
     {"demo", "one server and four robots on this machine", td_cli_demo},
     {"bench", "print every figure beside its limit", td_cli_bench},

@@ -1,122 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/warmup.h"
 
-#include "base/event.h"
-
-#include <stdlib.h>
-
-// A batch whose members all ask the same.
-typedef struct question {
-    td_wire_obs obs;
-    float state[TD_WIRE_MAX_CHANNELS];
-    uint8_t *pixels; // of the largest camera
-    float *actions;  // of all members
-    td_engine_item items[TD_ENGINE_MAX_BATCH];
-    td_errinfo why[TD_ENGINE_MAX_BATCH];
-    td_engine_batch batch;
-    td_event answered;
-} question;
-
-static void question_free(question *self)
-{
-    free(self->pixels);
-    free(self->actions);
-    free(self);
-}
-TD_AUTO_FREE(question, question_free)
-
-static size_t camera_bytes(const td_wire_camera *camera)
-{
-    return (size_t)camera->height * camera->width * 3;
-}
-
-static size_t largest_bytes(const td_engine_spec *spec)
-{
-    size_t most = 1;
-    for (uint32_t i = 0; i < spec->camera_count; i++)
-        if (camera_bytes(&spec->cameras[i]) > most)
-            most = camera_bytes(&spec->cameras[i]);
-    return most;
-}
-
-static void fill_obs(question *self, const td_engine_spec *spec)
-{
-    td_wire_obs *obs = &self->obs;
-    obs->client = td_wire_text_of("warm-up");
-    obs->state = (td_wire_tensor){.dtype = TD_WIRE_F32,
-                                  .rank = 1,
-                                  .shape = {spec->state_count},
-                                  .data = self->state,
-                                  .size = spec->state_count * sizeof(float)};
-    obs->image_count = spec->camera_count;
-    for (uint32_t i = 0; i < spec->camera_count; i++) {
-        const td_wire_camera *camera = &spec->cameras[i];
-        obs->images[i] = (td_wire_image){
-            .name = camera->name,
-            .codec = TD_WIRE_RAW,
-            .shape = {camera->height, camera->width, 3},
-            .data = self->pixels,
-            .size = camera_bytes(camera),
-        };
-    }
-}
-
-static td_err make(const td_engine_spec *spec, question **ret_question)
-{
-    TD_AUTO(question) *self = calloc(1, sizeof *self);
-    if (!self) return TD_ERR_NOMEM;
-    size_t values = (size_t)spec->chunk_rows * spec->action_count;
-    self->pixels = calloc(1, largest_bytes(spec));
-    self->actions = calloc(values * spec->max_batch, sizeof(float));
-    if (!self->pixels || !self->actions) return TD_ERR_NOMEM;
-    td_event_init(&self->answered);
-    fill_obs(self, spec);
-    for (uint32_t i = 0; i < spec->max_batch; i++) {
-        self->items[i] = (td_engine_item){
-            .obs = &self->obs,
-            .actions = self->actions + i * values,
-            .status = TD_ERR_INTERNAL,
-            .info = &self->why[i],
-        };
-        self->batch.items[i] = &self->items[i];
-    }
-    *ret_question = TD_TAKE(self);
-    return TD_OK;
-}
-
-// Engine's thread.
-static void on_done(void *user, td_engine_batch *batch)
-{
-    (void)batch;
-    question *self = user;
-    td_event_signal(&self->answered);
-}
-
-static td_err ask(td_engine *engine, question *self, uint32_t count,
-                  td_errinfo *info)
-{
-    self->batch.count = count;
-    td_err err = engine->ops->submit(engine, &self->batch, on_done, self);
-    if (err != TD_OK)
-        return td_fail(info, err, "the model takes no batch of %u: %s", count,
-                       td_err_text(err));
-    (void)td_event_wait_until(&self->answered, INT64_MAX);
-    for (uint32_t i = 0; i < count; i++) {
-        err = self->items[i].status;
-        if (err != TD_OK)
-            return td_fail(
-                info, err, "the model does not answer a batch of %u: %s", count,
-                self->why[i].text[0] ? self->why[i].text : td_err_text(err));
-    }
-    return TD_OK;
-}
+#include "engine/question.h"
 
 td_err td_engine_warmup(td_engine *engine, td_errinfo *info)
 {
     const td_engine_spec *spec = engine->ops->spec(engine);
-    TD_AUTO(question) *self = NULL;
-    TD_TRY(make(spec, &self));
-    TD_TRY(ask(engine, self, 1, info));
+    TD_AUTO(td_engine_question) *question = NULL;
+    TD_TRY(td_engine_question_new(spec, &question));
+    TD_TRY(td_engine_question_ask(question, engine, 1, NULL, info));
     if (spec->max_batch == 1 || spec->continuous) return TD_OK;
-    return ask(engine, self, spec->max_batch, info);
+    return td_engine_question_ask(question, engine, spec->max_batch, NULL,
+                                  info);
 }
