@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "client/model.h"
-
-#include <string.h>
+#include "client/sought.h"
 
 const char *td_model_outcome_name(td_model_outcome outcome)
 {
@@ -52,25 +51,9 @@ void td_model_report(td_model *model, td_model_number_fn each, void *user)
     tell_round_trip(&model->round_trip_ns, each, user);
 }
 
-typedef struct search {
-    const char *name;
-    bool found;
-    double value;
-} search;
-
-static void look(void *user, const char *name, double value)
-{
-    search *at = user;
-    if (strcmp(name, at->name) != 0) return;
-    at->found = true;
-    at->value = value;
-}
-
 td_err td_model_number(td_model *model, const char *name, double *ret_value)
 {
-    search at = {.name = name};
-    td_model_report(model, look, &at);
-    if (!at.found) return TD_ERR_NOTFOUND;
-    *ret_value = at.value;
-    return TD_OK;
+    td_client_sought sought = {.name = name};
+    td_model_report(model, td_client_sought_look, &sought);
+    return td_client_sought_get(&sought, ret_value);
 }

@@ -2,10 +2,10 @@
 #include "client/client.h"
 
 #include "base/clock.h"
+#include "client/sought.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 typedef struct listener {
     td_client_number_fn each;
@@ -54,25 +54,9 @@ td_err td_client_report(td_client *client, td_client_number_fn each, void *user)
     return TD_OK;
 }
 
-typedef struct search {
-    const char *name;
-    bool found;
-    double value;
-} search;
-
-static void look(void *user, const char *name, double value)
-{
-    search *at = user;
-    if (strcmp(name, at->name) != 0) return;
-    at->found = true;
-    at->value = value;
-}
-
 td_err td_client_number(td_client *client, const char *name, double *ret_value)
 {
-    search at = {.name = name};
-    TD_TRY(td_client_report(client, look, &at));
-    if (!at.found) return TD_ERR_NOTFOUND;
-    *ret_value = at.value;
-    return TD_OK;
+    td_client_sought sought = {.name = name};
+    TD_TRY(td_client_report(client, td_client_sought_look, &sought));
+    return td_client_sought_get(&sought, ret_value);
 }
