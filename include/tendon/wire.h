@@ -117,6 +117,7 @@ typedef struct td_wire_obs {
     int64_t budget_us; // until the buffer runs dry
     bool has_again;
     uint64_t again; // the seq whose answer was missed
+    bool anew;      // with `again`: another chunk, of other noise
     bool has_rtc;   // real-time chunking: continue this
     uint64_t rtc_base_chunk;
     uint32_t rtc_delay_steps;

@@ -54,6 +54,7 @@ typedef struct td_config_engine {
     td_config_latency latency;
     int64_t seed;
     bool check_images;
+    bool halves;
     const char *python;   // "policy.py:infer"; empty: command
     const char **command; // and its arguments
     size_t command_count;

@@ -26,6 +26,7 @@ static td_engine_synthetic_settings settings = {
     .camera_count = 1,
     .chunk_rows = ROWS,
     .max_batch = 8,
+    .halves = true,
 };
 
 static const td_engine_config config = {.model_id = "pi0",

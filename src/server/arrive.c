@@ -149,6 +149,7 @@ static td_server_request *find_again_locked(td_server_request *request)
     td_server_request_drop_locked(server, &dropped);
     if (again.found == TD_SERVER_FOUND_PREFIX) {
         request->prefix = again.prefix;
+        request->asker = obs->ident.seq;
         obs->ident.seq = obs->again; // whose answer it will be
     } else if (again.outcome == TD_SERVER_REFUSED) {
         td_server_request_told_locked(server, request, TD_ERR_NOTFOUND,

@@ -86,22 +86,38 @@ typedef struct asked {
     td_server_dropped dropped;
 } asked;
 
+static asked ask_with(house *h, uint32_t client, const td_wire_obs *obs)
+{
+    asked a;
+    payload *held = &h->payloads[obs->ident.seq % HOUSE_PAYLOADS];
+    held->client = client;
+    a.again =
+        td_server_core_again(h->core, client, h->now_ns, obs, held, &a.dropped);
+    (void)server_counts(h->core);
+    return a;
+}
+
 static asked ask(house *h, uint32_t client, uint64_t episode, uint64_t seq,
                  uint64_t missed, bool rtc)
 {
-    asked a;
     const td_wire_obs obs = {
         .ident = {.boot = 1, .episode = episode, .seq = seq},
         .has_again = true,
         .again = missed,
         .has_rtc = rtc,
     };
-    payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
-    held->client = client;
-    a.again = td_server_core_again(h->core, client, h->now_ns, &obs, held,
-                                   &a.dropped);
-    (void)server_counts(h->core);
-    return a;
+    return ask_with(h, client, &obs);
+}
+
+static asked ask_anew(house *h, uint32_t client, uint64_t seq, uint64_t missed)
+{
+    const td_wire_obs obs = {
+        .ident = {.boot = 1, .seq = seq},
+        .has_again = true,
+        .again = missed,
+        .anew = true,
+    };
+    return ask_with(h, client, &obs);
 }
 
 // Runs the observation and keeps its answer; returns what was kept before.
@@ -334,6 +350,35 @@ static void a_chunk_that_continues_another_is_made_from_the_prefix(void **state)
     assert_int_equal(house_run_next(h), 1);
 }
 
+static void another_chunk_is_made_although_one_is_kept(void **state)
+{
+    house *h = keep_prefixes(*state);
+    uint32_t client = house_attached(h, "arm-0", 1);
+    const td_wire_ident ident = {.boot = 1, .seq = 1};
+    td_server_dropped dropped;
+    run_and_keep_prefix(h, client, 1, prefix_of(0));
+    td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
+    assert_int_equal(ask_anew(h, client, 2, 1).again.found,
+                     TD_SERVER_FOUND_PREFIX);
+    assert_int_equal(house_run_next(h), 1);
+    house_done(h, TD_SERVER_ANSWERED);
+    assert_null(td_server_core_release(h->core, client, h->now_ns));
+    assert_int_equal(ask(h, client, 0, 3, 1, false).again.found,
+                     TD_SERVER_FOUND_CHUNK);
+    assert_int_equal(server_counts(h->core).prefix_hits, 1);
+}
+
+static void another_chunk_of_what_no_prefix_is_kept_is_refused(void **state)
+{
+    house *h = *state;
+    uint32_t client = house_attached(h, "arm-0", 1);
+    run_and_keep(h, client, 1);
+    asked a = ask_anew(h, client, 2, 1);
+    assert_int_equal(a.again.found, TD_SERVER_FOUND_NOTHING);
+    assert_int_equal(a.again.outcome, TD_SERVER_REFUSED);
+    assert_int_equal(server_counts(h->core).again_misses, 1);
+}
+
 static void a_prefix_ends_with_its_episode_even_in_use(void **state)
 {
     house *h = keep_prefixes(*state);
@@ -387,6 +432,8 @@ int main(void)
         TEST(what_was_never_asked_for_goes_with_its_client),
         TEST(a_new_chunk_is_made_from_the_kept_prefix),
         TEST(a_chunk_that_continues_another_is_made_from_the_prefix),
+        TEST(another_chunk_is_made_although_one_is_kept),
+        TEST(another_chunk_of_what_no_prefix_is_kept_is_refused),
         TEST(a_prefix_ends_with_its_episode_even_in_use),
         TEST(prefixes_are_bounded_and_each_is_handed_back_once),
     };

@@ -45,6 +45,7 @@ static void fill_synthetic(const td_config_engine *engine,
     settings->continuous = engine->continuous;
     settings->seed = (uint64_t)engine->seed;
     settings->check_images = engine->check_images;
+    settings->halves = engine->halves;
     settings->latency = (td_engine_latency){
         .kind = (td_engine_latency_kind)engine->latency.kind,
         .ms = engine->latency.ms,

@@ -73,6 +73,10 @@ typedef enum td_server_by {
       "device time spent for a client, its part of each batch")                \
     X(BATCHES, MODEL, PIECES, "batches", "batches_total",                      \
       "batches that ended")                                                    \
+    X(PREFIXES_MADE, MODEL, PIECES, "prefixes_made", "prefixes_made_total",    \
+      "observations whose first half the model ran by itself")                 \
+    X(CHUNKS_DECODED, MODEL, PIECES, "chunks_decoded", "chunks_decoded_total", \
+      "chunks that it made from such a prefix")                                \
     X(PUTS_FAILED, MODEL, PIECES, "puts_failed", "puts_failed_total",          \
       "messages of any kind that could not be sent")                           \
     X(EVENTS_DROPPED, MODEL, PIECES, "events_dropped", "events_dropped_total", \

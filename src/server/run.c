@@ -18,15 +18,21 @@ static int64_t now(void)
     return td_clock_now_ns(&td_clock_monotonic);
 }
 
+static uint64_t seed_of(const td_server_request *request)
+{
+    const td_wire_obs *obs = &request->obs;
+    uint64_t seq = obs->anew ? request->asker : obs->ident.seq;
+    return td_engine_seed(obs->client, obs->ident.episode, seq);
+}
+
 static void prepare(td_server_request *request, int64_t now_ns)
 {
-    const td_wire_ident *ident = &request->obs.ident;
     request->started_ns = now_ns;
     request->why.text[0] = 0;
     td_engine_results_clear(&request->results);
     request->item = (td_engine_item){
         .obs = &request->obs,
-        .seed = td_engine_seed(request->obs.client, ident->episode, ident->seq),
+        .seed = seed_of(request),
         .prefix = request->prefix,
         .actions = request->actions,
         .status = TD_ERR_INTERNAL,
@@ -357,6 +363,17 @@ static void answer_all(td_server_run *run)
         answer(run, request_of(run->batch.items[i]));
 }
 
+static void count_halves(const td_server_run *run)
+{
+    static const td_server_counter_id counters[] = {
+        [TD_ENGINE_PREFIX] = TD_SERVER_COUNT_PREFIXES_MADE,
+        [TD_ENGINE_DECODE] = TD_SERVER_COUNT_CHUNKS_DECODED,
+    };
+    if (run->part == TD_ENGINE_WHOLE) return;
+    td_server_stats_count(run->server->stats, counters[run->part],
+                          TD_SERVER_NOBODY, run->batch.count);
+}
+
 // Engine's thread.
 static void on_done(void *user, td_engine_batch *batch)
 {
@@ -367,6 +384,7 @@ static void on_done(void *user, td_engine_batch *batch)
         split(run);
     else
         fail_some(run);
+    if (!splits) count_halves(run);
     if (!splits && run->part == TD_ENGINE_PREFIX && batch->count > 0) {
         td_err err = go_on(run);
         if (err != TD_OK) td_server_run_start(refused(run, err));

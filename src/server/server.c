@@ -152,8 +152,7 @@ static td_err make_core(td_server *server, const td_server_config *config,
         .prefix_age_ns = config->model.prefix_age_ns,
         .inputs = config->model.inputs,
     };
-    // Only a chunk that continues another one is ever made anew from a prefix.
-    if (td_engine_splits(server->engine) && server->spec->rtc)
+    if (td_engine_splits(server->engine))
         model.prefix_bytes = config->model.prefix_bytes;
     TD_TRY(td_server_core_new(&config->settings, &model, &server->core));
     td_server_core_set_state(server->core, TD_WIRE_READY);

@@ -110,6 +110,7 @@ static void fill_model(td_engine_synthetic_settings *settings)
         .camera_count = 1,
         .chunk_rows = ROWS,
         .max_batch = 4,
+        .halves = true,
     };
 }
 

@@ -137,13 +137,15 @@ static void what_a_model_gives_beside_actions_is_sent_and_kept(void **state)
 }
 
 // The synthetic engine, which says that it can do real-time chunking, counts
-// the halves that it runs, and may lose what it keeps.
+// the halves that it runs, keeps the last seed that it was given, and may lose
+// what it keeps.
 typedef struct halves {
     td_engine base;
     td_engine *inner;
     td_engine_spec spec;
     _Atomic uint32_t wholes, prefixes, decodes, drops;
-    _Atomic bool loses; // before the next decode
+    _Atomic uint64_t seed; // of the last decode
+    _Atomic bool loses;    // before the next decode
     td_engine_done done;
     void *user;
 } halves;
@@ -182,6 +184,7 @@ static td_err halves_decode(td_engine *engine, td_engine_batch *batch,
 {
     halves *h = (halves *)engine;
     atomic_fetch_add(&h->decodes, 1);
+    atomic_store(&h->seed, batch->items[0]->seed);
     if (atomic_exchange(&h->loses, false)) {
         h->done = done;
         h->user = user;
@@ -218,7 +221,7 @@ static halves *open_halves(world *w)
 }
 
 // What the missed chunk continues has changed: it has to be made anew.
-static void ask_anew(client *c, uint64_t seq, uint64_t missed)
+static void ask_to_continue(client *c, uint64_t seq, uint64_t missed)
 {
     const float promised[ACTIONS] = {0};
     td_wire_obs obs = asking(c, seq, missed);
@@ -240,7 +243,7 @@ static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
     client_send_seq(c, 1);
     assert_is_the_models_answer(c, 1);
     world_until(w, is_idle);
-    ask_anew(c, 2, 1);
+    ask_to_continue(c, 2, 1);
     assert_is_the_models_answer(c, 1);
     world_until(w, is_idle);
     td_server_counts counts = world_counts(w);
@@ -256,6 +259,46 @@ static void a_kept_prefix_is_decoded_without_being_made_again(void **state)
     assert_int_equal(atomic_load(&h->decodes), 3);
     world_close(w);
     assert_int_equal(atomic_load(&h->drops), 2); // each once
+}
+
+static uint64_t seed_of(const client *c, uint64_t seq)
+{
+    return td_engine_seed(td_wire_text_of(c->id), 1, seq);
+}
+
+static uint64_t number_of(const world *w, td_server_counter_id id)
+{
+    return td_server_stats_counter(td_server_stats_of(w->server), id);
+}
+
+// The policy needs no real-time chunking for it.
+static void another_chunk_of_what_was_seen_has_the_askers_noise(void **state)
+{
+    world *w = *state;
+    w->config.model.prefix_bytes = 1 << 20;
+    halves *h = open_halves(w);
+    h->spec.rtc = false;
+    client *c = attached(w, "arm-0");
+    client_send_seq(c, 1);
+    assert_is_the_models_answer(c, 1);
+    world_until(w, is_idle);
+    assert_true(atomic_load(&h->seed) == seed_of(c, 1));
+    uint64_t chunk_id = c->answer.chunk_id;
+    td_wire_obs obs = asking(c, 2, 1);
+    obs.anew = true;
+    client_send(c, &obs);
+    assert_is_the_models_answer(c, 1);
+    assert_int_equal(c->answer.superseded[0], 2);
+    assert_true(c->answer.chunk_id > chunk_id);
+    assert_true(atomic_load(&h->seed) == seed_of(c, 2));
+    world_until(w, is_idle);
+    assert_int_equal(number_of(w, TD_SERVER_COUNT_PREFIXES_MADE), 1);
+    assert_int_equal(number_of(w, TD_SERVER_COUNT_CHUNKS_DECODED), 2);
+    obs = asking(c, 3, 1); // the same again is the newer of the two
+    chunk_id = c->answer.chunk_id;
+    client_send(c, &obs);
+    assert_is_the_models_answer(c, 1);
+    assert_int_equal(c->answer.chunk_id, chunk_id);
 }
 
 static void an_observation_whose_prefix_is_lost_runs_whole(void **state)
@@ -288,11 +331,11 @@ static void who_asks_for_what_is_lost_is_told_and_it_is_forgotten(void **state)
     assert_is_the_models_answer(c, 1);
     world_until(w, is_idle);
     atomic_store(&h->loses, true);
-    ask_anew(c, 2, 1);
+    ask_to_continue(c, 2, 1);
     assert_true(td_wire_text_is(client_hear(c)->error_code, "NOTFOUND"));
     world_until(w, is_idle);
     assert_int_equal(atomic_load(&h->drops), 1);
-    ask_anew(c, 3, 1);
+    ask_to_continue(c, 3, 1);
     assert_true(td_wire_text_is(client_hear(c)->error_code, "NOTFOUND"));
     td_server_counts counts = world_counts(w);
     assert_int_equal(counts.prefix_lost, 1);
@@ -331,6 +374,7 @@ int main(void)
         WORLD_TEST(a_missed_chunk_is_gone_with_its_episode),
         WORLD_TEST(what_a_model_gives_beside_actions_is_sent_and_kept),
         WORLD_TEST(a_kept_prefix_is_decoded_without_being_made_again),
+        WORLD_TEST(another_chunk_of_what_was_seen_has_the_askers_noise),
         WORLD_TEST(an_observation_whose_prefix_is_lost_runs_whole),
         WORLD_TEST(who_asks_for_what_is_lost_is_told_and_it_is_forgotten),
         WORLD_TEST(without_precompute_nothing_runs_until_asked),

@@ -40,6 +40,7 @@ struct td_server_request {
     uint64_t chunk_id;        // of its answer
     td_engine_prefix *prefix; // kept, in use; NULL: none
     bool whole;               // in one: its prefix was lost
+    uint64_t asker;           // anew: the seq that asked, whose noise it has
     td_server_request *next;  // free, to be told of, or to run alone
     float actions[];          // [chunk_rows x action_count]
 };

@@ -48,6 +48,7 @@ const td_wire_obs td_wire_golden_obs_full = {
     .budget_us = -1500,
     .has_again = true,
     .again = 41,
+    .anew = true,
     .has_rtc = true,
     .rtc_base_chunk = 9,
     .rtc_delay_steps = 4,

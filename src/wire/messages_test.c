@@ -81,6 +81,8 @@ static const struct {
      "obs: client_uuid is missing"},
     {"no state", obs, "{" ID "}", TD_ERR_FORMAT, "obs: state is missing"},
     {"no state when asking again", obs, "{" ID ", 'again': 3}", TD_OK, ""},
+    {"another chunk of nothing", obs, OBS("'anew': true"), TD_ERR_FORMAT,
+     "obs: anew is without again"},
     {"a negative seq", obs, "{'seq_id': -1}", TD_ERR_FORMAT,
      "obs: seq_id: must be an integer of at least 0, got a negative integer"},
     {"a client with a slash", obs, "{'seq_id': 1, 'client_uuid': 'a/b'}",

@@ -118,6 +118,7 @@ static const td_wire_field fields[] = {
     TD_WIRE_FIELD("must_go", bool, OBS(must_go)),
     TD_WIRE_FIELD("budget_us", i64, OBS(budget_us), .has = OBS(has_budget)),
     TD_WIRE_FIELD("again", u64, OBS(again), .has = OBS(has_again)),
+    TD_WIRE_FIELD("anew", bool, OBS(anew)),
     TD_WIRE_FIELD("task", text, OBS(task)),
     TD_WIRE_FIELD("metadata", names, OBS(metadata), .list = &metadata),
     TD_WIRE_FIELD("rtc", map, 0, .has = OBS(has_rtc), .table = &rtc),
@@ -131,6 +132,8 @@ static td_err check(const td_wire_at *at, const void *message)
     const td_wire_obs *obs = message;
     if (obs->state.rank == 0 && !obs->has_again)
         return td_wire_fail(at, TD_ERR_FORMAT, "state is missing");
+    if (obs->anew && !obs->has_again)
+        return td_wire_fail(at, TD_ERR_FORMAT, "anew is without again");
     return TD_OK;
 }
 

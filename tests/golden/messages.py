@@ -31,6 +31,7 @@ OBS = {
         "must_go": True,
         "budget_us": -1500,
         "again": 41,
+        "anew": True,
         "task": "pick up the café cup",
         "metadata": {"operator": "Ada", "note": ""},
         "rtc": {

@@ -12,7 +12,7 @@ import tiny
 from outside_client import Client, array, tensor
 from tendon.lerobot.policy_server import PolicyServerConfig, manifest_of
 from tendon_process import free_endpoint, wait_until
-from tiny import CAMERAS, JOINTS, KINDS, ROWS, observation
+from tiny import CAMERAS, FLOW, JOINTS, KINDS, ROWS, observation
 
 LOAD_S = 300
 CLI = [sys.executable, "-m", "tendon.lerobot.policy_server"]
@@ -87,8 +87,8 @@ def ask(client, obs, timeout=60, **more):
 
 
 def seed_of(house, client, seq):
-    """What the policy was given for it."""
-    for line in (house.folder / "seeds").read_text().splitlines():
+    """What the policy was given for it, the last time."""
+    for line in reversed((house.folder / "seeds").read_text().splitlines()):
         name, number, seed = line.split()
         if (name, int(number)) == (client, seq):
             return int(seed)
@@ -119,6 +119,72 @@ def test_served_is_local_bit_for_bit(kind, serve, connect, local, house):
         action = ask(robot, obs)
         obs["seed"] = seed_of(house, "robot-0", action["response_to_seq_id"])
         np.testing.assert_array_equal(array(action["actions"]), local(kind, obs))
+
+
+def watch_of(house, kind):
+    return house.watch(route=f"local/default/{kind}/v1/default")
+
+
+@pytest.mark.parametrize("kind", FLOW)
+def test_another_chunk_is_denoised_from_the_kept_prefix(
+    kind, serve, connect, local, house
+):
+    """The pull path: vision, language and state are paid for once."""
+    serve(kind)
+    robot, watch = connect(kind), watch_of(house, kind)
+    server = robot.said["server_id"]
+    obs = observation(0)
+    first = ask(robot, obs)
+    seq = first["response_to_seq_id"]
+    seed = seed_of(house, "robot-0", seq)
+    watch.wait_count(server, "answered", 1)
+    asking = robot.send(again=seq, anew=True)
+    second = robot.receive(60)
+    assert (second["response_to_seq_id"], second["superseded"]) == (seq, [asking])
+    assert not np.array_equal(array(second["actions"]), array(first["actions"]))
+    other = seed_of(house, "robot-0", seq)
+    assert other != seed
+    np.testing.assert_array_equal(
+        array(second["actions"]), local(kind, obs | {"seed": other})
+    )
+    watch.wait_count(server, "chunks_decoded", 2)
+    assert watch.count(server, "prefixes_made") == 1
+    assert watch.count(server, "prefix_hits") == 1
+
+
+def test_without_room_for_prefixes_none_is_made(serve, connect, local, house):
+    kind = "smolvla"
+    serve(kind, prefix_mb=0)
+    robot, watch = connect(kind), watch_of(house, kind)
+    server = robot.said["server_id"]
+    obs = observation(0)
+    action = ask(robot, obs)
+    seq = action["response_to_seq_id"]
+    obs["seed"] = seed_of(house, "robot-0", seq)
+    np.testing.assert_array_equal(array(action["actions"]), local(kind, obs))
+    watch.wait_count(server, "answered", 1)
+    robot.send(again=seq, anew=True)
+    assert robot.receive(60)["error"]["code"] == "NOTFOUND"
+    robot.send(again=seq)
+    again = robot.receive(60)
+    np.testing.assert_array_equal(array(again["actions"]), array(action["actions"]))
+    assert watch.count(server, "chunks_decoded") == 0
+
+
+def test_without_precompute_a_chunk_is_made_when_it_is_pulled(serve, connect, house):
+    kind = "pi0"
+    serve(kind, enable_precompute=False)
+    robot, watch = connect(kind), watch_of(house, kind)
+    server = robot.said["server_id"]
+    seq = robot.send(**message(observation(0)))
+    watch.wait_count(server, "waiting", 1)
+    robot.send(again=seq)
+    assert robot.receive(60)["response_to_seq_id"] == seq
+    watch.wait_count(server, "chunks_decoded", 1)
+    robot.send(again=seq, anew=True)
+    assert robot.receive(60)["response_to_seq_id"] == seq
+    watch.wait_count(server, "chunks_decoded", 2)
+    assert watch.count(server, "prefixes_made") == 1
 
 
 def test_served_in_batches_is_local(serve, connect, local, house):

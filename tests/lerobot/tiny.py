@@ -37,7 +37,8 @@ from transformers import (
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "python"))
 from tendon.lerobot.policy import Policy as Served
 
-KINDS = ("act", "diffusion", "smolvla", "pi0", "pi05")
+FLOW = ("smolvla", "pi0", "pi05")
+KINDS = ("act", "diffusion", *FLOW)
 JOINTS = [f"joint_{i}.pos" for i in range(6)]
 CAMERAS = {"front": (64, 96), "wrist": (64, 96)}
 ROWS = 8
@@ -76,11 +77,19 @@ class Policy(Served):
     """Tells the seeds it was given, where somebody wants to know."""
 
     def __call__(self, observations):
-        if path := os.environ.get("TINY_SEEDS"):
-            with open(path, "a") as file:
-                for obs in observations:
-                    print(obs["client"], obs["seq"], obs["seed"], file=file)
+        tell_seeds(observations)
         return super().__call__(observations)
+
+    def decode(self, pairs):
+        tell_seeds([obs for obs, _ in pairs])
+        return super().decode(pairs)
+
+
+def tell_seeds(observations):
+    if path := os.environ.get("TINY_SEEDS"):
+        with open(path, "a") as file:
+            for obs in observations:
+                print(obs["client"], obs["seq"], obs["seed"], file=file)
 
 
 class Naughty(Policy):

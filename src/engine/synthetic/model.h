@@ -39,6 +39,7 @@ typedef struct td_engine_synthetic_settings {
     td_engine_latency latency;
     uint64_t seed;     // of the latency draws
     bool check_images; // decode every image; FORMAT for one that is not whole
+    bool halves;       // a prefix and a decode by themselves, too
 } td_engine_synthetic_settings;
 
 typedef struct td_engine_synthetic_model td_engine_synthetic_model;

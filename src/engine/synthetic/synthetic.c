@@ -193,13 +193,16 @@ static td_err start_continuous(synthetic *self, td_errinfo *info)
     return td_engine_synthetic_continuous_new(&config, &self->continuous, info);
 }
 
+static const td_engine_ops synthetic_in_halves;
+
 static td_err open_synthetic(const td_engine_config *config,
                              td_engine **ret_engine, td_errinfo *info)
 {
     const td_engine_synthetic_settings *settings = config->settings;
     TD_AUTO(synthetic) *self = calloc(1, sizeof *self);
     if (!self) return TD_ERR_NOMEM;
-    self->engine.ops = &td_engine_synthetic;
+    self->engine.ops =
+        settings->halves ? &synthetic_in_halves : &td_engine_synthetic;
     TD_TRY(td_engine_synthetic_model_new(config, &self->model, info));
     self->spec = td_engine_synthetic_model_spec(self->model);
     td_rand_init(&self->rand, settings->seed);
@@ -260,14 +263,16 @@ static td_err estimate_synthetic(const td_engine *engine, uint32_t n,
     return TD_OK;
 }
 
-const td_engine_ops td_engine_synthetic = {
-    .name = "synthetic",
-    .open = open_synthetic,
-    .close = close_synthetic,
-    .spec = spec_synthetic,
-    .submit = submit_synthetic,
+#define OPS_OF_BOTH                                                            \
+    .name = "synthetic", .open = open_synthetic, .close = close_synthetic,     \
+    .spec = spec_synthetic, .submit = submit_synthetic,                        \
+    .estimate = estimate_synthetic
+
+const td_engine_ops td_engine_synthetic = {OPS_OF_BOTH};
+
+static const td_engine_ops synthetic_in_halves = {
+    OPS_OF_BOTH,
     .prefix = prefix_synthetic,
     .decode = decode_synthetic,
     .drop = drop_synthetic,
-    .estimate = estimate_synthetic,
 };

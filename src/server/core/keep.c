@@ -15,8 +15,9 @@ static td_sched_prefix_ident prefix_ident(uint64_t boot, uint64_t episode,
 
 static bool has_chunk(const client *c, const td_wire_obs *obs)
 {
-    // One that continues another chunk has to be made.
-    return !obs->has_rtc && c->chunk.payload && c->chunk.seq == obs->again;
+    // One that continues another chunk, or is to be another, has to be made.
+    return !obs->has_rtc && !obs->anew && c->chunk.payload &&
+           c->chunk.seq == obs->again;
 }
 
 static bool is_coming(const client *c)
