@@ -56,6 +56,9 @@ class Server:
 
     def on_observation(self, sample):
         obs = msgpack.unpackb(bytes(sample.payload))
+        if "again" in obs:  # for an answer that it missed: none is kept here
+            self.act(obs, error={"code": "NOTFOUND"})
+            return
         self.observations[obs["client_uuid"]] = obs
         self.act(obs, actions=tensor(self.policy(obs)))
 

@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Robots that missed an answer, and robots that had nothing to ask for a while."""
 
+import msgpack
 import numpy as np
 import pytest
 from outside_client import Client, array, tensor
-from scene import IMAGES, JOINTS, ROUTE, manifest
+from outside_server import Server
+from scene import IMAGES, JOINTS, ROUTE, ROWS, STATUS, manifest
+from tendon_process import wait_until
 
 STATE = np.linspace(-0.5, 0.5, len(JOINTS))
 
@@ -46,6 +49,89 @@ def test_what_is_not_kept_is_said_to_be_so(attached):
     client.send(again=1, episode=1)  # the chunk was of the episode before
     assert client.receive()["error"]["code"] == "NOTFOUND"
     watch.wait_count("gpu-1", "again_misses", 2)
+
+
+def test_another_chunk_is_made_without_the_first_half(attached):
+    client, watch = attached(engine={"halves": True})
+    seen = client.send(state=tensor(STATE), images=IMAGES)
+    first = client.receive()
+    watch.wait_count("gpu-1", "answered", 1)
+    asking = client.send(again=seen, anew=True)
+    second = client.receive()
+    assert second["response_to_seq_id"] == seen
+    assert second["superseded"] == [asking]
+    assert second["chunk_id"] > first["chunk_id"]
+    watch.wait_count("gpu-1", "chunks_decoded", 2)
+    assert watch.count("gpu-1", "prefixes_made") == 1
+    assert watch.count("gpu-1", "prefix_hits") == 1
+
+
+@pytest.mark.parametrize(
+    "changes", [{"engine": {"halves": True}, "prefixes": {"mb": 0}}, {}]
+)
+def test_no_other_chunk_is_made_where_no_prefix_is_kept(attached, changes):
+    client, watch = attached(**changes)
+    seen = client.send(state=tensor(STATE), images=IMAGES)
+    client.receive()
+    watch.wait_count("gpu-1", "answered", 1)
+    client.send(again=seen, anew=True)
+    assert client.receive()["error"]["code"] == "NOTFOUND"
+    client.send(again=seen)  # the chunk itself is kept
+    assert "error" not in client.receive()
+    watch.wait_count("gpu-1", "kept_chunk_hits", 1)
+    assert watch.count("gpu-1", "chunks_decoded") == 0
+
+
+class Forgetful(Server):
+    """Loses the answer to every tenth observation, until it is asked for again."""
+
+    def __init__(self, endpoint, keeps):
+        self.keeps, self.missed, self.words = keeps, {}, []
+        super().__init__(endpoint, ROUTE, STATUS, lambda _: np.zeros((ROWS, 6)))
+
+    def on_observation(self, sample):
+        obs = msgpack.unpackb(bytes(sample.payload))
+        if "again" in obs:
+            self.words.append(obs)
+            self.answer_again(obs)
+        elif obs["seq_id"] % 10 == 0:
+            self.missed[obs["seq_id"]] = obs
+        else:
+            self.act(obs, actions=tensor(self.policy(obs)))
+
+    def answer_again(self, word):
+        missed = self.missed.get(word["again"])
+        if missed and self.keeps:
+            actions = tensor(self.policy(missed))
+            self.act(missed, actions=actions, superseded=[word["seq_id"]])
+        else:
+            self.act(word, error={"code": "NOTFOUND"})
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+def test_a_robot_asks_for_what_it_missed_without_pictures(house, keeps):
+    house.router()
+    server = house.keep(Forgetful(house.endpoint, keeps))
+    house.robot(chunk_size_threshold=1, ask_again=True)
+    watch = house.watch()
+    watch.wait_count("robot-1", "asked_again", 3)
+    watch.wait_more("robot-1", "merged", 20)
+    for word in server.words[:3]:
+        assert word["again"] in server.missed
+        assert "images" not in word and "state" not in word
+    ends = watch.newest["robot-1"]["counters"]
+    assert ends["superseded" if keeps else "refused"] >= 2
+    assert ends["superseded"] * ends["refused"] == 0
+
+
+def test_a_robot_observes_anew_unless_it_is_told_to_ask_again(house):
+    house.router()
+    server = house.keep(Forgetful(house.endpoint, keeps=True))
+    house.robot(chunk_size_threshold=1)
+    watch = house.watch()
+    wait_until(lambda: len(server.missed) > 2, "it goes on")
+    watch.wait_more("robot-1", "merged", 5)
+    assert server.words == []
 
 
 def test_without_precompute_nothing_runs_until_asked(attached):

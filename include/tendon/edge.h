@@ -54,11 +54,11 @@ typedef struct td_client_overlap {
     const float *old_rows, *new_rows; // [rows x count], borrowed for the call
 } td_client_overlap;
 
-// Your hardware. Begin with zeros and set `size`. In every function `count` is
-// the number of the file's joints, and values are in their order. Return TD_OK,
-// or what went wrong (TD_ERR_IO, TD_ERR_TIMEOUT): it is counted. Functions that
-// share data with one another see to it themselves: only those of one thread
-// are never called at the same time.
+// Your hardware. Begin with zeros and set `size`. In every function but tell()
+// `count` is the number of the file's joints, and values are in their order.
+// Return TD_OK, or what went wrong (TD_ERR_IO, TD_ERR_TIMEOUT): it is counted.
+// Functions that share data with one another see to it themselves: only those
+// of one thread are never called at the same time.
 typedef struct td_client_driver {
     size_t size; // sizeof(td_client_driver), so that it can grow
     void *user;  // given back to each function
@@ -99,6 +99,14 @@ typedef struct td_client_driver {
     td_err (*blend)(void *user, const td_client_overlap *overlap,
                     float *ret_rows);
     double blend_limit_s; // 0: half a policy step
+
+    // (needed where the file has `states`, and only there) What the policy is
+    // told of the robot where that is not where its joints are: `count` is the
+    // number of the file's states, in their order. Driver thread, after read();
+    // with pull inside td_client_step(). Only when an observation is due; may
+    // block as read() may. Every value must be set. When it fails it is counted
+    // as read() is, and asked again in the next control period.
+    td_err (*tell)(void *user, float *ret_state, uint32_t count);
 } td_client_driver;
 
 // Opens a robot from its file, or from the same YAML as text. The functions and

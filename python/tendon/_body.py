@@ -4,13 +4,26 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from . import errors
 from .settings import IDENTITY, Path, Settings, identity
 
 if TYPE_CHECKING:
     from .robot import Robot
+
+
+class Body(NamedTuple):
+    """Names, in order."""
+
+    joints: tuple[str, ...]
+    states: tuple[str, ...]  # none: where the joints are
+    cameras: tuple[str, ...]
+
+    @classmethod
+    def of(cls, settings: Settings) -> Body:
+        section = settings.fields["robot"]
+        return cls(*(tuple(section[field]) for field in cls._fields))
 
 
 def join(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Settings:
@@ -24,7 +37,7 @@ def join(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Setting
     made.add(given, "argument ")
     kind = f"class {type(robot).__name__}"
     section = dict(made.fields.get("robot") or {})
-    declared = {"joints": robot.joints, "cameras": robot.cameras}
+    declared = {field: getattr(robot, field) for field in Body._fields}
     for field, members in declared.items():
         section[field] = _under(field, kind, _fields(members), section.get(field))
     if not section["joints"]:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library, _types
+from ._body import Body
 from ._faults import Faults
 
 if TYPE_CHECKING:
@@ -39,21 +40,24 @@ def numbers(values: Any, where: str) -> npt.NDArray[Any]:
     return array
 
 
-def to_state(values: Any, names: tuple[str, ...], where: str) -> npt.NDArray[Any]:
-    """An array in the joints' order, or a dict by their names."""
+def to_state(
+    values: Any, names: tuple[str, ...], where: str, what: str = "joint"
+) -> npt.NDArray[Any]:
+    """An array in the order of the joints, or of the states, or a dict by name."""
     if isinstance(values, Mapping):
         wrong = [f"no {name}" for name in names if name not in values]
-        wrong += [f"{name}, no joint," for name in values if name not in names]
+        wrong += [f"{name}, no {what}," for name in values if name not in names]
         if wrong:
             raise ValueError(
-                f"{where} gave {' and '.join(wrong)}; the joints are {', '.join(names)}"
+                f"{where} gave {' and '.join(wrong)};"
+                f" the {what}s are {', '.join(names)}"
             )
         values = [values[name] for name in names]
     array = numbers(values, where)
     if array.shape != (len(names),):
         raise ValueError(
             f"{where} gave {_shape(array)}, the robot has"
-            f" {len(names)} joints: {', '.join(names)}"
+            f" {len(names)} {what}s: {', '.join(names)}"
         )
     return array
 
@@ -74,21 +78,17 @@ def _shape(array: npt.NDArray[Any]) -> str:
 class Driver:
     """Holds what C borrows; must live until the client is closed."""
 
-    def __init__(
-        self,
-        robot: Robot,
-        names: tuple[str, ...],
-        cameras: tuple[str, ...],
-        faults: Faults,
-    ) -> None:
+    def __init__(self, robot: Robot, body: Body, faults: Faults) -> None:
         self.robot, self.faults = robot, faults
-        self.names, self.cameras = names, cameras
+        self.names, self.states, self.cameras = body
         self.begun: dict[str, threading.Event] = {}
         self.struct = _types.Driver(size=ctypes.sizeof(_types.Driver))
         if robot._has("read"):
             self.begun["read"] = threading.Event()
             self.struct.read = _types.ReadFn(self._read)
             self.struct.write = _types.WriteFn(self._write)
+        if self.states:
+            self.struct.tell = _types.TellFn(self._tell)
         if robot._has("control"):
             self.struct.control = _types.ControlFn(self._control)
         if self.cameras:
@@ -132,6 +132,13 @@ class Driver:
             floats(ret_state, count)[:] = state
 
         return self._guard("read", work)
+
+    def _tell(self, _user: int, ret_state: int, count: int) -> int:
+        def work() -> None:
+            state = to_state(self.robot.tell(), self.states, "tell()", "state")
+            floats(ret_state, count)[:] = state
+
+        return self._guard("tell", work)
 
     def _write(self, _user: int, command: int, count: int) -> int:
         return self._guard(

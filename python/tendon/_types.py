@@ -24,6 +24,7 @@ class Overlap(c.Structure):
 
 
 ReadFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
+TellFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
 WriteFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
 FrameFn = c.CFUNCTYPE(
     c.c_int, c.c_void_p, c.c_uint32, c.c_void_p, c.c_uint32, c.c_uint32
@@ -45,6 +46,7 @@ class Driver(c.Structure):
         ("aggregate", c.c_void_p),
         ("blend", BlendFn),
         ("blend_limit_s", c.c_double),
+        ("tell", TellFn),
     ]
 
 

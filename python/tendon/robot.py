@@ -34,7 +34,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from . import _library, _types, errors
-from ._body import join
+from ._body import Body, join
 from ._driver import Driver, Floats, Steps, inside, to_state
 from ._faults import Fault, Faults
 from .settings import Path
@@ -70,6 +70,10 @@ class Robot:
     #: `max`, …, docs/robot-settings.md). A server with other names is refused.
     joints: Sequence[str] | Mapping[str, Mapping[str, Any]] = ()
 
+    #: What the policy is told, in its order, where that is not where the joints are;
+    #: or a dict of their fields (`kind`). tell() says what they are.
+    states: Sequence[str] | Mapping[str, Mapping[str, Any]] = ()
+
     #: Each camera's (height, width), or a dict of its fields.
     cameras: Mapping[str, tuple[int, int] | Mapping[str, Any]] = {}
 
@@ -85,6 +89,11 @@ class Robot:
 
     def read(self) -> Any:
         """Where the joints are: an array in their order, or a dict by name."""
+        raise NotImplementedError
+
+    def tell(self) -> Any:
+        """(with `states`) What they are, after read() or in step(): an array in their
+        order, or a dict by name."""
         raise NotImplementedError
 
     def write(self, action: Floats) -> None:
@@ -202,12 +211,14 @@ class Robot:
         )
 
 
-def _check_methods(robot: Robot, cameras: tuple[str, ...]) -> None:
+def _check_methods(robot: Robot, body: Body) -> None:
     kind = type(robot).__name__
     if robot._has("read") != robot._has("write"):
         raise TypeError(f"{kind} needs both read() and write(), or neither, to step()")
-    if cameras and not robot._has("frame"):
+    if body.cameras and not robot._has("frame"):
         raise TypeError(f"{kind} has cameras and no frame(camera)")
+    if bool(body.states) != robot._has("tell"):
+        raise TypeError(f"{kind} needs both states and tell(), or neither")
     if robot._has("control") and not robot._has("read"):
         raise TypeError(f"{kind}: control() is not used by a robot that is stepped")
     if robot._has("aggregate") and not callable(robot.aggregate):
@@ -233,11 +244,11 @@ class _Session:
         self, robot: Robot, config: Path | None, given: Mapping[str, Any]
     ) -> None:
         settings = join(robot, config, given)
-        self.names = tuple(settings.fields["robot"]["joints"])
-        cameras = tuple(settings.fields["robot"]["cameras"])
-        _check_methods(robot, cameras)
+        body = Body.of(settings)
+        self.names = body.joints
+        _check_methods(robot, body)
         self.faults = Faults(log, type(robot).__name__)
-        self.driver = Driver(robot, self.names, cameras, self.faults)
+        self.driver = Driver(robot, body, self.faults)
         self.pulled = not robot._has("read")
         self.ended = threading.Event()
         self.failure: errors.Error | None = None

@@ -45,6 +45,10 @@ static td_err check_driver(const td_client *client, td_errinfo *info)
         return td_fail(info, TD_ERR_INVALID,
                        "driver: control is not used by a client that is "
                        "pulled");
+    if (!driver->tell != (client->config->robot.state_count == 0))
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: needs tell where the file has robot.states, "
+                       "and only there");
     if (driver->aggregate && driver->blend)
         return td_fail(info, TD_ERR_INVALID,
                        "driver: takes either aggregate or blend");
@@ -83,6 +87,8 @@ static td_err open_parts(td_client *client, td_net *net, td_errinfo *info)
         .callbacks = &callbacks,
         .control = driver->control,
         .control_user = driver->user,
+        .tell = driver->tell,
+        .tell_user = driver->user,
         .blend = driver->aggregate,
         .blend_all = client->blend ? td_client_blend_all : NULL,
         .blend_user = client->blend ? (void *)client->blend : driver->user,

@@ -36,7 +36,7 @@ static struct hardware {
     float at[CHANNELS]; // the driver's
     atomic_bool blocks, fails, lies, blend_blocks, blend_fails;
     td_event unblock;
-    atomic_uint reads, writes, frames, controls, blends;
+    atomic_uint reads, writes, frames, controls, blends, tells;
 } body;
 
 static td_err body_read(void *user, float *ret_state, uint32_t count)
@@ -151,11 +151,11 @@ static int teardown(void **state)
     return world_teardown(state);
 }
 
-static void open_with(world *w, const td_client_driver *driver)
+static void open_config(world *w, td_config_robot *config,
+                        const td_client_driver *driver)
 {
     td_errinfo info = {.text = ""};
-    if (td_client_open_on(w->net, parsed(file), driver, &client, &info) !=
-        TD_OK)
+    if (td_client_open_on(w->net, config, driver, &client, &info) != TD_OK)
         fail_msg("%s", info.text);
     w->edge = client->parts.edge;
     td_wire_metrics *metrics = malloc(sizeof *metrics);
@@ -163,6 +163,11 @@ static void open_with(world *w, const td_client_driver *driver)
     td_edge_telemetry_fill(w->edge, 0, metrics);
     w->config.core.boot = metrics->boot; // the puppets look at it
     free(metrics);
+}
+
+static void open_with(world *w, const td_client_driver *driver)
+{
+    open_config(w, parsed(file), driver);
 }
 
 static void start(world *w, const td_client_driver *driver)
@@ -357,13 +362,15 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
     later.known = whole;
     later.known.size = sizeof later;
     td_client_driver sizeless = whole, half = whole, steered = pulled,
-                     blind = whole, twice = whole, endless = whole;
+                     blind = whole, twice = whole, endless = whole,
+                     talks = whole;
     sizeless.size = 0;
     half.write = NULL;
     steered.control = body_control;
     blind.frame = NULL;
     twice.blend = body_blend_all;
     endless.blend_limit_s = INFINITY;
+    talks.tell = body_read;
     const struct {
         const char *name;
         const td_client_driver *driver;
@@ -376,6 +383,7 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
         {"a controller to pull", &steered, TD_ERR_INVALID, "control"},
         {"two blends", &twice, TD_ERR_INVALID, "either aggregate or blend"},
         {"no limit", &endless, TD_ERR_INVALID, "blend_limit_s"},
+        {"states that are not there", &talks, TD_ERR_INVALID, "robot.states"},
         {"cameras without frames", &blind, TD_ERR_INVALID, "camera hand"},
     };
     world *w = *state;
@@ -388,6 +396,24 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
         assert_non_null(strstr(info.text, cases[i].says));
         assert_null(client);
     }
+}
+
+static td_config_robot *parsed_with_states(void)
+{
+    char text[sizeof file + 64];
+    (void)snprintf(text, sizeof text, "%s  states: [lift, turn, force]\n",
+                   file);
+    return parsed(text);
+}
+
+static void states_that_nobody_tells_are_refused(void **state)
+{
+    world *w = *state;
+    td_errinfo info = {.text = ""};
+    assert_int_equal(
+        td_client_open_on(w->net, parsed_with_states(), &whole, &client, &info),
+        TD_ERR_INVALID);
+    assert_non_null(strstr(info.text, "needs tell"));
 }
 
 static void a_newer_driver_that_uses_nothing_new_is_taken(void **state)
@@ -455,6 +481,31 @@ static void a_server_that_does_not_fit_is_told_by_wait(void **state)
     assert_non_null(strstr(info.text, "model_version"));
 }
 
+static td_err body_tell(void *user, float *ret_state, uint32_t count)
+{
+    struct hardware *self = user;
+    for (uint32_t i = 0; i < count; i++)
+        ret_state[i] = (float)(i + 1);
+    atomic_fetch_add(&self->tells, 1);
+    return TD_OK;
+}
+
+static void a_server_that_wants_other_states_is_refused(void **state)
+{
+    world *w = *state; // its servers want lift and turn alone
+    td_client_driver tells = whole;
+    td_errinfo info = {.text = ""};
+    tells.tell = body_tell;
+    (void)puppet_open(w, 0, "gpu-1");
+    open_config(w, parsed_with_states(), &tells);
+    assert_int_equal(td_client_joints(client), CHANNELS);
+    assert_int_equal(td_client_start(client, NULL), TD_OK);
+    world_until(w, has_ended);
+    assert_int_equal(td_client_wait(client, &info), TD_ERR_MISMATCH);
+    assert_non_null(strstr(info.text, "state"));
+    assert_int_equal(atomic_load(&body.tells), 0);
+}
+
 static void count_name(void *user, const char *name, double value)
 {
     (void)name;
@@ -505,10 +556,12 @@ int main(void)
         TEST(a_shorter_result_is_filled_as_far_as_it_goes),
         TEST(a_client_with_a_driver_is_not_stepped),
         TEST(a_driver_that_makes_no_sense_is_refused),
+        TEST(states_that_nobody_tells_are_refused),
         TEST(a_newer_driver_that_uses_nothing_new_is_taken),
         TEST(a_file_of_another_robot_is_refused),
         TEST(a_client_runs_once),
         TEST(a_server_that_does_not_fit_is_told_by_wait),
+        TEST(a_server_that_wants_other_states_is_refused),
         TEST(numbers_are_found_by_name),
         TEST(where_the_log_goes_is_settled_before),
         TEST(the_versions_agree),

@@ -107,18 +107,29 @@ static size_t width_of(const td_config_joint *joint)
     return joint->kind == TD_CONFIG_QUATERNION ? 4 : 1;
 }
 
+static td_err check_whole(const td_config_place *place,
+                          const td_config_node *node, const char *field,
+                          const char *wrong)
+{
+    if (!wrong) return TD_OK;
+    return td_config_bad(place, node, field,
+                         "a quaternion is four %s in a row, %s begins fewer",
+                         field, wrong);
+}
+
 td_err td_config_joints_check_device(const td_config_place *place,
                                      const td_config_node *node, void *value)
 {
     const td_config_robot_device *device = value;
     const td_config_node *joints = td_config_node_get(node, "joints");
-    const char *wrong = td_config_channels_check(
-        device->joints, sizeof *device->joints, device->joint_count);
-    if (wrong)
-        return td_config_bad(place, joints, "joints",
-                             "a quaternion is four joints in a row, %s begins "
-                             "fewer",
-                             wrong);
+    TD_TRY(check_whole(place, joints, "joints",
+                       td_config_channels_check(device->joints,
+                                                sizeof *device->joints,
+                                                device->joint_count)));
+    TD_TRY(check_whole(place, td_config_node_get(node, "states"), "states",
+                       td_config_channels_check(device->states,
+                                                sizeof *device->states,
+                                                device->state_count)));
     if (device->kind != TD_CONFIG_ROBOT_SYNTHETIC) return TD_OK;
     for (size_t i = 0; i < device->joint_count;
          i += width_of(&device->joints[i])) {

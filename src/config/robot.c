@@ -66,6 +66,11 @@ static const td_config_field device_rows[] = {
     TD_ROW_MAP(td_config_robot_device, joints, joint_count, td_config_joint,
                "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
                joint_table, 1, TD_CONFIG_MAX_CHANNELS, "joints in order"),
+    TD_ROW_MAP(
+        td_config_robot_device, states, state_count, td_config_channel, "[]",
+        td_config_channel_table, 0, TD_CONFIG_MAX_CHANNELS,
+        "what the policy is told, in order, by a program that uses the C "
+        "API; none: where the joints are"),
     TD_ROW_MAP(td_config_robot_device, cameras, camera_count,
                td_config_robot_camera, "[]", camera_table, 0,
                TD_CONFIG_MAX_CAMERAS, "cameras and the size of their pictures"),
@@ -147,6 +152,10 @@ static const td_config_field robot_rows[] = {
                   "with auto: how often a chunk may come too late"),
     TD_ROW_INTEGER(td_config_robot, max_unanswered, "1", 1, 64,
                    "observations on their way at a time"),
+    TD_ROW_BOOL(td_config_robot, ask_again, "false",
+                "ask once more for an answer that stays away, without "
+                "pictures, while there are actions left, and only then "
+                "observe anew: where sending pictures is dear"),
     TD_ROW_INTEGER(td_config_robot, priority, "1", 0, 10,
                    "0 is the highest; a server counts no more of it and of the "
                    "urgency than it allows this robot"),

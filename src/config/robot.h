@@ -88,6 +88,8 @@ typedef struct td_config_robot_device {
     td_config_robot_kind kind;
     td_config_joint *joints; // in order
     size_t joint_count;
+    td_config_channel *states; // what the policy is told; none: the joints
+    size_t state_count;
     td_config_robot_camera *cameras;
     size_t camera_count;
     double time_constant_s; // how fast a joint follows
@@ -128,6 +130,7 @@ typedef struct td_config_robot {
     td_config_observe observe;
     double starve_target;
     int64_t max_unanswered;
+    bool ask_again;
     int64_t priority; // 0 is the highest
     double urgency;
     td_config_rate rate;

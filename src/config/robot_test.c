@@ -269,6 +269,11 @@ static const struct {
      "e: {kind: quaternion}}\n",
      "10: robot.joints: a quaternion is four joints in a row, e begins "
      "fewer"},
+    {"half a quaternion that is told",
+     NAMES PLACE "robot:\n  kind: callback\n  states: {a: {kind: "
+                 "quaternion}, b: {kind: quaternion}}\n",
+     "10: robot.states: a quaternion is four states in a row, a begins "
+     "fewer"},
     {"a misspelt field", WHOLE "aggregate_fn: average\n",
      "9: aggregate_fn: no such field, did you mean aggregate_fn_name?"},
     {"a server's mode", WHOLE "mode: router\n",

@@ -197,6 +197,17 @@ static bool is_time(td_edge_ask *ask, const td_edge_ask_seen *seen,
             since_ns >= backoff(settings, seen->refusals));
 }
 
+// Whose answer to ask for once more: the newest's, if it was an observation.
+// Who has nothing left to play does not try: what was lost may as well have
+// been the observation.
+static uint64_t missed(const td_edge_ask *ask, const td_edge_ask_seen *seen)
+{
+    bool worth = ask->settings.again && seen->left > 0 &&
+                 ask->given_up > seen->ended_seq &&
+                 ask->given_up == ask->asked && ask->again != ask->asked;
+    return worth ? ask->asked : 0;
+}
+
 td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
                                         const td_edge_ask_seen *seen,
                                         const td_edge_ask_advice *advice)
@@ -212,7 +223,9 @@ td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
     decision.ask = true;
     decision.must_go = seen->left == 0;
     decision.resend = ask->given_up > seen->ended_seq;
+    decision.again = missed(ask, seen);
     decision.seq = ++ask->asked;
+    if (decision.again > 0) ask->again = decision.seq;
     *asked_at(ask, decision.seq) = seen->now_ns;
     *skipped_at(ask, decision.seq) = false;
     return decision;

@@ -20,12 +20,16 @@
 // is given up: after three times the usual round trip, within resend_min and
 // resend_max, before the first round trip after the longer one. (The first of a
 // connection counts here until there is another.) Then the newest observation
-// goes instead of it. While some are unanswered the next one waits
-// until it brings new rows, and so that max_unanswered of them are spread over
-// a round trip: two that leave together come back together, and help once.
+// goes instead of it; or, with `again` and while rows are left, a word that
+// asks for the same answer once more: that costs next to nothing where only the
+// answer got lost, and a round trip where the observation did. It is done once:
+// whatever becomes of it, what follows is an observation. While some are
+// unanswered the next one waits until it brings new rows, and so that
+// max_unanswered of them are spread over a round trip: two that leave together
+// come back together, and help once.
 //
 // One that was skipped, that is not sent after all, is not unanswered; the next
-// may go in the next step.
+// may go in the next step. So is one that asked again where nothing was kept.
 //
 // Each ask takes a token of the rate, a resent or skipped one too. A server
 // that refuses is asked again after resend_min, twice as much for each refusal
@@ -52,6 +56,7 @@ typedef struct td_edge_ask_settings {
     int64_t buffer_time_ns; // for `time`
     double starve_target;   // for `auto`: the share of asks, 0.001
     uint32_t max_unanswered;
+    bool again; // ask for a missed answer before a new observation is sent
     int64_t resend_min_ns, resend_max_ns;
     int64_t period_ns;
 } td_edge_ask_settings;
@@ -93,6 +98,7 @@ typedef struct td_edge_ask {
     uint64_t asked;      // the newest seq
     uint64_t settled;    // it and those before are no longer unanswered
     uint64_t given_up;   // the newest that was, on this connection
+    uint64_t again;      // the newest that asked for another's answer
     uint64_t began;      // the newest asked before this connection
     // By seq, rings.
     int64_t asked_ns[TD_EDGE_ASK_MAX_UNANSWERED];
@@ -112,7 +118,8 @@ typedef struct td_edge_ask_seen {
     uint32_t left;        // rows, after the one just played
     uint64_t ended_seq;   // the newest that ended, however; read before the
                           // timeline that `left` was counted on
-    uint64_t skipped_seq; // the newest that was never sent
+    uint64_t skipped_seq; // the newest that was not sent, or asked again in
+                          // vain
     uint32_t refusals;    // in a row, since the connection began and since a
                           // chunk was merged (refused, misshapen or unsent)
 } td_edge_ask_seen;
@@ -122,6 +129,7 @@ typedef struct td_edge_ask_decision {
     bool must_go; // nothing is left
     bool resend;  // an earlier one was given up; not to be filtered either
     uint64_t seq;
+    uint64_t again; // whose answer to ask for instead of observing; 0: observe
 } td_edge_ask_decision;
 
 // A new connection forgets what was asked before. Tick side.

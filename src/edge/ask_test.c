@@ -114,6 +114,77 @@ static void newest_is_sent_in_place_of_one_given_up(void **state)
     assert_false(decide_at(&f, 340).resend);
 }
 
+static fixture fixture_that_asks_again(void)
+{
+    fixture f = fixture_of(1);
+    f.ask.settings.again = true;
+    assert_int_equal(decide_at(&f, 0).again, 0);
+    return f;
+}
+
+static void a_missed_answer_is_asked_for_once_more(void **state)
+{
+    (void)state;
+    fixture f = fixture_that_asks_again();
+    assert_false(decide_at(&f, 299).ask);
+    td_edge_ask_decision decision = decide_at(&f, 300);
+    assert_true(decision.ask && decision.resend);
+    assert_int_equal(decision.seq, 2);
+    assert_int_equal(decision.again, 1);
+    assert_false(decide_at(&f, 599).ask);
+    decision = decide_at(&f, 600); // that stays away, too
+    assert_true(decision.ask && decision.resend);
+    assert_int_equal(decision.seq, 3);
+    assert_int_equal(decision.again, 0);
+    assert_int_equal(decide_at(&f, 900).again, 3); // of the new observation
+}
+
+static void an_answer_that_came_again_ends_the_asking(void **state)
+{
+    (void)state;
+    fixture f = fixture_that_asks_again();
+    assert_int_equal(decide_at(&f, 300).again, 1);
+    f.seen.ended_seq = 2; // with the one that asked for it
+    td_edge_ask_decision decision = decide_at(&f, 320);
+    assert_true(decision.ask);
+    assert_false(decision.resend);
+    assert_int_equal(decision.again, 0);
+}
+
+static void who_asked_again_in_vain_observes_in_the_next_step(void **state)
+{
+    (void)state;
+    fixture f = fixture_that_asks_again();
+    assert_int_equal(decide_at(&f, 300).again, 1);
+    f.seen.skipped_seq = 2;
+    td_edge_ask_decision decision = decide_at(&f, 320);
+    assert_true(decision.ask && decision.resend);
+    assert_int_equal(decision.seq, 3);
+    assert_int_equal(decision.again, 0);
+}
+
+static void who_has_nothing_left_observes(void **state)
+{
+    (void)state;
+    fixture f = fixture_that_asks_again();
+    f.seen.left = 0;
+    td_edge_ask_decision decision = decide_at(&f, 300);
+    assert_true(decision.ask && decision.resend && decision.must_go);
+    assert_int_equal(decision.again, 0);
+}
+
+static void only_the_newest_is_asked_for_again(void **state)
+{
+    (void)state;
+    fixture f = fixture_of(2);
+    f.ask.settings.again = true;
+    assert_int_equal(decide_at(&f, 0).seq, 1);
+    assert_int_equal(decide_at(&f, 200).seq, 2);
+    td_edge_ask_decision decision = decide_at(&f, 300); // 2 is still on its way
+    assert_true(decision.ask && decision.resend);
+    assert_int_equal(decision.again, 0);
+}
+
 static void given_up_is_not_sent_again_while_rows_are_enough(void **state)
 {
     (void)state;
@@ -441,6 +512,11 @@ int main(void)
         cmocka_unit_test(nobody_is_asked_without_a_server),
         cmocka_unit_test(one_at_a_time_until_it_ends),
         cmocka_unit_test(newest_is_sent_in_place_of_one_given_up),
+        cmocka_unit_test(a_missed_answer_is_asked_for_once_more),
+        cmocka_unit_test(an_answer_that_came_again_ends_the_asking),
+        cmocka_unit_test(who_asked_again_in_vain_observes_in_the_next_step),
+        cmocka_unit_test(who_has_nothing_left_observes),
+        cmocka_unit_test(only_the_newest_is_asked_for_again),
         cmocka_unit_test(given_up_is_not_sent_again_while_rows_are_enough),
         cmocka_unit_test(skipped_is_asked_for_again_in_the_next_step),
         cmocka_unit_test(skipped_does_not_end_an_older_one),

@@ -59,6 +59,8 @@ static void add_extras(const td_edge_extras *extras, td_edge_config *edge)
     edge->trace = extras->trace;
     edge->control = extras->control;
     edge->control_user = extras->control_user;
+    edge->tell = extras->tell;
+    edge->tell_user = extras->tell_user;
     edge->pull = extras->pull;
     if (!extras->blend && !extras->blend_all) return;
     edge->core.aggregate = TD_EDGE_CUSTOM;
@@ -71,6 +73,10 @@ static td_err open_edge(td_edge_assembly *assembly,
                         const td_config_robot *config,
                         const td_edge_extras *extras, td_errinfo *info)
 {
+    if (config->robot.state_count > 0 && !extras->tell)
+        return td_fail(info, TD_ERR_INVALID,
+                       "robot.states: nobody says what they are; they are for "
+                       "programs that use the C API");
     td_edge_config *edge = malloc(sizeof *edge);
     if (!edge) return TD_ERR_NOMEM;
     td_edge_settings_from(config, boot_number(config), edge);

@@ -15,6 +15,8 @@ typedef struct td_edge_extras {
     const td_robot_callbacks *callbacks; // of a robot of kind callback
     td_edge_control_fn control;          // NULL: none
     void *control_user;
+    td_edge_tell_fn tell; // of a file with states; NULL: none
+    void *tell_user;
     td_edge_blend_fn blend;         // NULL: what the file says
     td_edge_blend_all_fn blend_all; // instead of it
     void *blend_user;

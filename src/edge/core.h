@@ -25,6 +25,7 @@ typedef enum td_edge_trim {
 
 typedef struct td_edge_settings {
     uint32_t channels;
+    uint32_t told; // numbers that the policy is told; 0: where the joints are
     td_wire_channel_kind kinds[TD_WIRE_MAX_CHANNELS];
     td_edge_gate_channel limits[TD_WIRE_MAX_CHANNELS]; // by control tick
     td_edge_failsafe_channel failsafe[TD_WIRE_MAX_CHANNELS];
@@ -111,6 +112,7 @@ typedef struct td_edge_step {
     uint32_t left;  // rows left after this one
     bool ask;       // send an observation
     uint64_t seq;   // its number
+    uint64_t again; // it asks for this one's answer once more; 0: observe
     bool must_go;   // nothing is left, or it is sent again
 } td_edge_step;
 
@@ -207,6 +209,7 @@ typedef struct td_edge_counts {
     uint64_t aggregate_late;   // chunks that it was too late for
     uint64_t aggregate_failed; // and for which it failed
     uint64_t asked;
+    uint64_t asked_again; // of those, for an answer once more
     uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t sent;
     uint64_t outcomes[TD_EDGE_OUTCOME_COUNT];

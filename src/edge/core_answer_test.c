@@ -238,6 +238,104 @@ static void a_refusal_lets_the_robot_ask_again(void **state)
     assert_int_equal(step.seq, 2);
 }
 
+// A robot that has missed the answer to its second observation, which it sent
+// before the second of its eight rows, and asks for it again with its third.
+// Answers take a period, so it waits for three.
+static td_edge_core *robot_that_missed(int64_t *ret_now_ns)
+{
+    td_edge_settings settings = robot_settings();
+    settings.ask.threshold = 1;
+    settings.ask.again = true;
+    settings.ask.resend_min_ns = PERIOD_NS;
+    td_edge_core *core = robot_new(&settings);
+    int64_t now_ns = PERIOD_NS;
+    robot_tick(core, 0);
+    robot_answered(core, now_ns, 1, 8, 100);
+    assert_int_equal(robot_tick(core, now_ns).seq, 2);
+    assert_false(robot_tick(core, now_ns += PERIOD_NS).ask);
+    assert_false(robot_tick(core, now_ns += PERIOD_NS).ask);
+    td_edge_step step = robot_see(core, now_ns += PERIOD_NS, 1);
+    assert_true(step.ask);
+    assert_int_equal(step.seq, 3);
+    assert_int_equal(step.again, 2);
+    const td_edge_sent sent = {.seq = 3,
+                               .episode = 5,
+                               .cursor = td_edge_core_cursor(core),
+                               .captured_ns = now_ns,
+                               .put_ns = now_ns,
+                               .again = 2};
+    assert_true(td_edge_core_sent(core, &sent));
+    assert_int_equal(robot_counts(core).asked_again, 1);
+    *ret_now_ns = now_ns;
+    return core;
+}
+
+static td_edge_answer robot_answered_again(td_edge_core *core, int64_t now_ns)
+{
+    robot_answer answer;
+    answer_fill(&answer, 2, 16, 200);
+    answer.action.superseded[0] = 3;
+    answer.action.superseded_count = 1;
+    return robot_hear(core, now_ns, &answer.action);
+}
+
+static void what_was_asked_for_again_is_of_its_own_step(void **state)
+{
+    (void)state;
+    int64_t now_ns;
+    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
+    assert_int_equal(robot_answered_again(core, now_ns).outcome,
+                     TD_EDGE_MERGED);
+    td_edge_counts counts = robot_counts(core);
+    assert_int_equal(counts.outcomes[TD_EDGE_SUPERSEDED], 1);
+    assert_int_equal(counts.outcomes[TD_EDGE_PENDING], 0);
+    td_edge_step step = robot_tick(core, now_ns + PERIOD_NS);
+    assert_float_equal(step.command[0], 203, 0); // three rows are past
+    assert_true(step.ask);                       // and nothing is on its way
+    assert_int_equal(step.again, 0);
+}
+
+// Else the next one would be waited for three times as long as for this one.
+static void what_was_asked_for_again_has_no_round_trip(void **state)
+{
+    (void)state;
+    int64_t now_ns;
+    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
+    robot_answered_again(core, now_ns);
+    assert_int_equal(robot_tick(core, now_ns + PERIOD_NS).seq, 4);
+    assert_false(robot_tick(core, now_ns + 3 * PERIOD_NS).ask);
+    assert_true(robot_tick(core, now_ns + 4 * PERIOD_NS).ask);
+}
+
+static void an_answer_that_comes_twice_frees_the_one_that_asked(void **state)
+{
+    (void)state;
+    int64_t now_ns;
+    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
+    assert_int_equal(robot_answered(core, now_ns, 2, 16, 200).outcome,
+                     TD_EDGE_MERGED); // it was only late
+    assert_false(robot_tick(core, now_ns + PERIOD_NS).ask);
+    assert_true(robot_answered_again(core, now_ns + PERIOD_NS).stray);
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_PENDING], 0);
+    assert_true(robot_tick(core, now_ns + 2 * PERIOD_NS).ask);
+}
+
+static void where_nothing_is_kept_the_robot_observes_at_once(void **state)
+{
+    (void)state;
+    int64_t now_ns;
+    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
+    robot_answer answer;
+    answer_fill(&answer, 3, 16, 0);
+    answer.action.error_code = td_wire_text_of("NOTFOUND");
+    assert_int_equal(robot_hear(core, now_ns, &answer.action).outcome,
+                     TD_EDGE_REFUSED);
+    td_edge_step step = robot_tick(core, now_ns + PERIOD_NS);
+    assert_true(step.ask && step.must_go);
+    assert_int_equal(step.seq, 4);
+    assert_int_equal(step.again, 0);
+}
+
 // Only the newest frees the robot to ask: an older one says nothing about it.
 static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
 {
@@ -429,6 +527,10 @@ int main(void)
         cmocka_unit_test(a_chunk_of_another_shape_is_misshapen),
         cmocka_unit_test(an_answer_beyond_the_age_limit_is_too_old),
         cmocka_unit_test(a_refusal_lets_the_robot_ask_again),
+        cmocka_unit_test(what_was_asked_for_again_is_of_its_own_step),
+        cmocka_unit_test(what_was_asked_for_again_has_no_round_trip),
+        cmocka_unit_test(an_answer_that_comes_twice_frees_the_one_that_asked),
+        cmocka_unit_test(where_nothing_is_kept_the_robot_observes_at_once),
         cmocka_unit_test(an_older_answer_does_not_end_the_wait_for_the_newest),
         cmocka_unit_test(
             what_the_transport_did_not_take_may_be_asked_for_again),

@@ -68,12 +68,24 @@ void td_edge_driver_ask(td_edge *edge, const td_edge_asking *asking)
     edge->asking = *asking;
 }
 
+static td_err tell(const td_edge *edge, float *ret_told)
+{
+    const td_edge_config *config = &edge->config;
+    for (uint32_t i = 0; i < config->core.told; i++)
+        ret_told[i] = NAN;
+    if (config->core.told > 0)
+        TD_TRY(config->tell(config->tell_user, ret_told, config->core.told));
+    return is_finite(ret_told, config->core.told) ? TD_OK : TD_ERR_INVALID;
+}
+
 void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading)
 {
     if (edge->asking.seq == 0) return;
     td_edge_outgoing *back = td_slot_back(edge->outbox);
     *back = *reading;
     back->asking = edge->asking;
+    if (edge->asking.again == 0 && !note(edge, "told", tell(edge, back->told)))
+        return;
     edge->asking.seq = 0;
     if (td_slot_publish(edge->outbox)) note_replaced(edge);
     td_event_signal(&edge->publisher_wake);

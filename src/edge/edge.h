@@ -38,6 +38,13 @@ typedef td_err (*td_edge_control_fn)(void *user, const float *command,
                                      const float *state, uint32_t channels,
                                      float *ret_out);
 
+// What the policy is told of the robot where that is not where its joints are.
+// Driver's thread, or the host's that pulls, when an observation is asked for;
+// may block as the robot does. Every value must be set. When it fails the
+// observation waits for the next tick.
+typedef td_err (*td_edge_tell_fn)(void *user, float *ret_state,
+                                  uint32_t channels);
+
 typedef struct td_edge_config {
     td_wire_route route; // texts are borrowed while the edge is open
     const char *client;
@@ -59,6 +66,8 @@ typedef struct td_edge_config {
     td_edge_trace *trace;       // of every tick and merge; borrowed; NULL: none
     td_edge_control_fn control; // NULL: commands are written as they are
     void *control_user;
+    td_edge_tell_fn tell; // needed where the profile's states are others
+    void *tell_user;
     bool pull; // no tick and no driver: td_edge_pull() is called
 } td_edge_config;
 

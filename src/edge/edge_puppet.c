@@ -92,7 +92,7 @@ static void describe(const puppet *p, td_wire_status *ret_status)
         .camera_count = 1,
         .action_dim = CHANNELS,
         .action_count = CHANNELS,
-        .state_count = CHANNELS,
+        .state_count = profile->state_count,
         .max_actions_per_chunk = ROWS,
         .step_period_us = profile->step_period_us,
         .capacity = 1,

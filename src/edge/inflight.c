@@ -19,6 +19,9 @@ void td_edge_inflight_send(td_edge_inflight *inflight, const td_edge_sent *sent)
     td_edge_sent *entry = &inflight->entries[sent->seq % TD_EDGE_INFLIGHT_MAX];
     td_edge_inflight_end(inflight, entry->seq, TD_EDGE_UNANSWERED);
     *entry = *sent;
+    td_edge_sent *asked =
+        &inflight->entries[sent->again % TD_EDGE_INFLIGHT_MAX];
+    if (sent->again > 0 && asked->seq == sent->again) asked->repeated = true;
     inflight->sent++;
     inflight->outcomes[TD_EDGE_PENDING]++;
 }

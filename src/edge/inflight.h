@@ -47,6 +47,8 @@ typedef struct td_edge_sent {
     uint64_t cursor;     // when the state was read
     int64_t captured_ns; // when the state was read
     int64_t put_ns;      // when it was handed to the transport
+    uint64_t again;      // it only asks for this one's answer; 0: it observes
+    bool repeated;       // its answer was asked for again
 } td_edge_sent;
 
 typedef struct td_edge_inflight {
@@ -55,7 +57,7 @@ typedef struct td_edge_inflight {
     uint64_t outcomes[TD_EDGE_OUTCOME_COUNT]; // sum = sent
 } td_edge_inflight;
 
-// Seqs start at 1 and grow.
+// Seqs start at 1 and grow. The one that it asks for again is `repeated`.
 void td_edge_inflight_send(td_edge_inflight *inflight,
                            const td_edge_sent *sent);
 

@@ -3,6 +3,31 @@
 
 #include "base/clock.h"
 
+const float *td_edge_observe_state(const td_edge_settings *settings,
+                                   const td_edge_outgoing *outgoing,
+                                   uint32_t *ret_count)
+{
+    *ret_count = settings->told > 0 ? settings->told : settings->channels;
+    return settings->told > 0 ? outgoing->told : outgoing->state;
+}
+
+static void fill_state(const td_edge_settings *settings,
+                       const td_edge_outgoing *outgoing, int64_t now_ns,
+                       td_wire_obs *obs)
+{
+    uint32_t channels;
+    const float *state = td_edge_observe_state(settings, outgoing, &channels);
+    obs->state = (td_wire_tensor){
+        .dtype = TD_WIRE_F32,
+        .rank = 1,
+        .shape = {channels},
+        .data = state,
+        .size = channels * sizeof(float),
+        .has_age = true,
+        .age_us = (now_ns - outgoing->captured_ns) / TD_NS_PER_US,
+    };
+}
+
 void td_edge_observe(const td_edge_settings *settings, const char *client,
                      const char *task, const td_edge_outgoing *outgoing,
                      int64_t now_ns, td_wire_obs *ret_obs)
@@ -12,16 +37,6 @@ void td_edge_observe(const td_edge_settings *settings, const char *client,
         .ident = {settings->boot, settings->route, outgoing->episode,
                   asking->seq},
         .client = td_wire_text_of(client),
-        .state =
-            {
-                .dtype = TD_WIRE_F32,
-                .rank = 1,
-                .shape = {settings->channels},
-                .data = outgoing->state,
-                .size = settings->channels * sizeof(float),
-                .has_age = true,
-                .age_us = (now_ns - outgoing->captured_ns) / TD_NS_PER_US,
-            },
         .task = td_wire_text_of(task),
         .cursor = outgoing->cursor,
         .priority = settings->priority,
@@ -31,5 +46,8 @@ void td_edge_observe(const td_edge_settings *settings, const char *client,
         .must_go = asking->must_go,
         .has_budget = true,
         .budget_us = asking->left * settings->period_ns / TD_NS_PER_US,
+        .has_again = asking->again > 0,
+        .again = asking->again,
     };
+    if (asking->again == 0) fill_state(settings, outgoing, now_ns, ret_obs);
 }

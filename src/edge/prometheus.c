@@ -20,6 +20,8 @@ static const struct {
             "Periods that went by while the tick was late."),
     COUNTER("observations_asked", counts.asked,
             "Observations that the tick asked for."),
+    COUNTER("answers_asked_again", counts.asked_again,
+            "Of those, for an answer that was missed."),
     COUNTER("observations_replaced", outbox_replaced,
             "Observations replaced by a newer one before they were sent."),
     COUNTER("observations_sent", counts.sent,

@@ -77,6 +77,7 @@ static void each_counter_has_its_name(void **state)
     report.metrics_failed = 112;
     report.counts.blends_refused = 113;
     report.counts.warnings = 114;
+    report.counts.asked_again = 115;
     write_all();
     assert_line("tendon_edge_ticks_total 101");
     assert_line("tendon_edge_fresh_ticks_total 102");
@@ -91,6 +92,7 @@ static void each_counter_has_its_name(void **state)
     assert_line("tendon_edge_metrics_failed_total 112");
     assert_line("tendon_edge_blends_refused_total 113");
     assert_line("tendon_edge_starved_warnings_total 114");
+    assert_line("tendon_edge_answers_asked_again_total 115");
 }
 
 // Gives each counter of the report, whatever it is called, a number of its own

@@ -160,8 +160,10 @@ static bool is_similar(td_edge_publisher *publisher,
 {
     td_edge_similar_image images[TD_WIRE_MAX_IMAGES];
     uint32_t count = td_edge_frames_look(publisher->frames, images);
-    return td_edge_similar_check(&publisher->similar, outgoing->state,
-                                 publisher->edge->config.core.channels, images,
+    uint32_t channels;
+    const float *state = td_edge_observe_state(&publisher->edge->config.core,
+                                               outgoing, &channels);
+    return td_edge_similar_check(&publisher->similar, state, channels, images,
                                  count, outgoing->asking.must_go);
 }
 
@@ -221,6 +223,7 @@ static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
         .cursor = outgoing->cursor,
         .captured_ns = outgoing->captured_ns,
         .put_ns = now(),
+        .again = outgoing->asking.again,
     };
     pthread_mutex_lock(&edge->lock);
     bool current = td_edge_core_sent(edge->core, &sent);
@@ -298,6 +301,28 @@ static void give_up(td_edge_publisher *publisher, uint64_t seq, td_err err,
          info->text[0] ? info->text : td_err_text(err));
 }
 
+// A word without pictures: the answer to what was seen before, once more.
+static td_err write_again(td_edge_publisher *publisher,
+                          const td_edge_outgoing *outgoing, td_errinfo *info)
+{
+    const td_edge_config *config = &publisher->edge->config;
+    TD_TRY(take_buffers_back(publisher, info));
+    td_edge_observe(&config->core, config->client, "", outgoing, now(),
+                    &publisher->obs);
+    return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
+}
+
+static void publish_again(td_edge_publisher *publisher,
+                          const td_edge_outgoing *outgoing)
+{
+    td_errinfo info = {.text = ""};
+    td_err err = write_again(publisher, outgoing, &info);
+    if (err == TD_OK)
+        (void)send(publisher, outgoing);
+    else
+        give_up(publisher, outgoing->asking.seq, err, &info);
+}
+
 static void publish(td_edge_publisher *publisher,
                     const td_edge_outgoing *outgoing)
 {
@@ -330,7 +355,10 @@ void td_edge_publisher_run(void *user)
         (void)td_event_wait_until(&edge->publisher_wake, INT64_MAX);
         if (td_slot_refresh(edge->outbox)) {
             const td_edge_outgoing *outgoing = td_slot_front(edge->outbox);
-            publish(publisher, outgoing);
+            if (outgoing->asking.again > 0)
+                publish_again(publisher, outgoing);
+            else
+                publish(publisher, outgoing);
             done_seq = outgoing->asking.seq;
         }
         uint64_t asked_seq = atomic_load(&edge->asked_seq);

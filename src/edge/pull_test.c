@@ -300,8 +300,89 @@ static void a_new_task_is_told_with_the_next_observation(void **state)
     assert_int_equal(td_edge_set_task(w->edge, "\xff", NULL), TD_ERR_FORMAT);
 }
 
+// What the policy of this robot knows of it: more than its joints, by tens.
+static struct told {
+    _Atomic bool fails;
+    _Atomic uint32_t count; // numbers in the last observation
+    _Atomic int first, last;
+    _Atomic uint64_t seen;
+} told;
+
+static td_err tell(void *user, float *ret_state, uint32_t channels)
+{
+    (void)user;
+    if (atomic_load(&told.fails)) return TD_ERR_IO;
+    for (uint32_t i = 0; i < channels; i++)
+        ret_state[i] = 10 * (float)(i + 1);
+    return TD_OK;
+}
+
+static void look_at_told(world *w, const td_wire_obs *obs)
+{
+    uint32_t count = obs->state.shape[0];
+    float values[CHANNELS + 1] = {0};
+    (void)w;
+    memcpy(values, obs->state.data,
+           (count < CHANNELS + 1 ? count : CHANNELS + 1) * sizeof values[0]);
+    atomic_store(&told.count, count);
+    atomic_store(&told.first, (int)values[0]);
+    atomic_store(&told.last, (int)values[CHANNELS]);
+    atomic_fetch_add(&told.seen, 1);
+}
+
+static int told_setup(void **state)
+{
+    memset(&told, 0, sizeof told);
+    int rc = world_setup(state);
+    td_edge_config *config = &((world *)*state)->config;
+    config->core.told = config->profile.state_count = CHANNELS + 1;
+    config->profile.states[CHANNELS] =
+        (td_wire_channel){td_wire_text_of("force"), TD_WIRE_LINEAR};
+    config->tell = tell;
+    return rc;
+}
+
+static void a_policy_may_be_told_more_than_the_joints(void **state)
+{
+    world *w = *state;
+    puppet_open(w, 0, "gpu-1")->see = look_at_told;
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    assert_int_equal(told.count, CHANNELS + 1);
+    assert_int_equal(told.first, 10);
+    assert_int_equal(told.last, 10 * (CHANNELS + 1));
+}
+
+static bool has_failed_to_tell(world *w)
+{
+    td_edge_report report;
+    td_edge_report_get(w->edge, &report);
+    return report.driver_failed >= 3;
+}
+
+static bool is_told_again(world *w)
+{
+    (void)w;
+    return told.seen > 0;
+}
+
+static void what_cannot_be_told_is_counted_and_waits(void **state)
+{
+    world *w = *state;
+    atomic_store(&told.fails, true);
+    puppet_open(w, 0, "gpu-1")->see = look_at_told;
+    world_open(w);
+    world_run(w);
+    world_until(w, has_failed_to_tell);
+    assert_int_equal(told.seen, 0);
+    atomic_store(&told.fails, false);
+    world_until(w, is_told_again);
+}
+
 int main(void)
 {
+#define TOLD_TEST(test)                                                        \
+    cmocka_unit_test_setup_teardown(test, told_setup, world_teardown)
 #define PULL_TEST(test)                                                        \
     cmocka_unit_test_setup_teardown(test, pull_setup, world_teardown)
 #define CONTROL_TEST(test)                                                     \
@@ -314,6 +395,8 @@ int main(void)
         CONTROL_TEST(a_controller_makes_what_the_robot_is_given),
         CONTROL_TEST(a_controller_that_fails_or_lies_moves_nothing),
         CONTROL_TEST(a_controller_is_told_when_there_is_no_state),
+        TOLD_TEST(a_policy_may_be_told_more_than_the_joints),
+        TOLD_TEST(what_cannot_be_told_is_counted_and_waits),
         WORLD_TEST(a_reset_is_told_and_begins_the_next_episode),
         WORLD_TEST(a_new_task_is_told_with_the_next_observation),
     };

@@ -16,6 +16,18 @@ static td_wire_channel channel_of(const td_config_joint *joint)
     };
 }
 
+static void fill_states(const td_config_robot_device *robot,
+                        td_edge_profile *profile)
+{
+    if (robot->state_count > 0)
+        profile->state_count = (uint32_t)robot->state_count;
+    for (size_t i = 0; i < robot->state_count; i++)
+        profile->states[i] = (td_wire_channel){
+            .name = td_wire_text_of(robot->states[i].name),
+            .kind = (td_wire_channel_kind)robot->states[i].kind,
+        };
+}
+
 static void fill_profile(const td_config_robot *config,
                          td_edge_profile *profile)
 {
@@ -30,6 +42,7 @@ static void fill_profile(const td_config_robot *config,
     }
     profile->action_count = (uint32_t)robot->joint_count;
     profile->state_count = (uint32_t)robot->joint_count;
+    fill_states(robot, profile);
     for (size_t i = 0; i < robot->camera_count; i++)
         profile->cameras[i] = (td_wire_camera){
             .name = td_wire_text_of(robot->cameras[i].name),
@@ -103,6 +116,7 @@ static void fill_ask(const td_config_robot *config, td_edge_settings *core)
         .buffer_time_ns = nanoseconds(config->buffer_time_s),
         .starve_target = config->starve_target,
         .max_unanswered = (uint32_t)config->max_unanswered,
+        .again = config->ask_again,
         .resend_min_ns = RESEND_MIN_NS,
         .resend_max_ns = core->max_action_age_ns, // later it would be refused
     };
@@ -118,6 +132,7 @@ static void fill_core(const td_config_robot *config, uint64_t boot,
                       td_edge_settings *core)
 {
     core->channels = (uint32_t)config->robot.joint_count;
+    core->told = (uint32_t)config->robot.state_count;
     core->period_ns = TD_NS_PER_S / config->fps;
     core->substeps = (uint32_t)(config->control_hz / config->fps);
     core->actions_per_chunk = (uint32_t)config->actions_per_chunk;

@@ -11,24 +11,27 @@
 
 #include <cmocka.h>
 
-static const char head[] = "cluster_uuid: jupiter\n"
-                           "experiment_tag: trial\n"
-                           "model_id: pi0\n"
-                           "model_version: v3\n"
-                           "application_tag: cookie\n"
-                           "client_uuid: arm-9\n"
-                           "endpoint: tcp/127.0.0.1:7447\n"
-                           "robot:\n"
-                           "  kind: synthetic\n"
-                           "  time_constant_s: 0.25\n"
-                           "  joints:\n"
-                           "    lift: {initial: 0.5, speed_limit: 2, min: -1, "
-                           "max: 0.1, safe: 0.1, max_speed: 5, "
-                           "max_acceleration: 8}\n"
-                           "    wrist: {kind: angle}\n"
-                           "    grip: {kind: hold}\n"
-                           "  cameras:\n"
-                           "    top: {height: 48, width: 64, fps: 25}\n";
+#define NAMES                                                                  \
+    "cluster_uuid: jupiter\n"                                                  \
+    "experiment_tag: trial\n"                                                  \
+    "model_id: pi0\n"                                                          \
+    "model_version: v3\n"                                                      \
+    "application_tag: cookie\n"                                                \
+    "client_uuid: arm-9\n"                                                     \
+    "endpoint: tcp/127.0.0.1:7447\n"
+
+static const char head[] =
+    NAMES "robot:\n"
+          "  kind: synthetic\n"
+          "  time_constant_s: 0.25\n"
+          "  joints:\n"
+          "    lift: {initial: 0.5, speed_limit: 2, min: -1, "
+          "max: 0.1, safe: 0.1, max_speed: 5, "
+          "max_acceleration: 8}\n"
+          "    wrist: {kind: angle}\n"
+          "    grip: {kind: hold}\n"
+          "  cameras:\n"
+          "    top: {height: 48, width: 64, fps: 25}\n";
 
 typedef struct settled {
     td_config_robot *file; // what the others borrow from
@@ -36,20 +39,25 @@ typedef struct settled {
     td_robot_config robot;
 } settled;
 
-// The settings of that robot with `lines` more in its file.
-static settled settle(const char *lines)
+static settled settle_text(const char *text)
 {
-    char text[1024];
     td_errinfo info = {.text = ""};
     settled s = {0};
-    strcpy(text, head);
-    strcat(text, lines);
     if (td_config_robot_parse("robot.yaml", text, strlen(text), &s.file,
                               &info) != TD_OK)
         fail_msg("%s", info.text);
     td_edge_settings_from(s.file, 77, &s.edge);
     td_edge_settings_robot(s.file, &s.robot);
     return s;
+}
+
+// The settings of that robot with `lines` more in its file.
+static settled settle(const char *lines)
+{
+    char text[1024];
+    strcpy(text, head);
+    strcat(text, lines);
+    return settle_text(text);
 }
 
 static void names_arrive(void **state)
@@ -113,6 +121,22 @@ static void joints_and_cameras_arrive_in_order(void **state)
     td_config_robot_free(s.file);
 }
 
+static void a_policy_is_told_what_the_file_says(void **state)
+{
+    (void)state;
+    settled s = settle_text(NAMES "robot: {kind: callback, joints: [lift], "
+                                  "states: {force: {}, tip: {kind: angle}}}\n");
+    const td_edge_profile *profile = &s.edge.profile;
+    assert_int_equal(s.edge.core.channels, 1);
+    assert_int_equal(s.edge.core.told, 2);
+    assert_int_equal(profile->action_count, 1);
+    assert_int_equal(profile->state_count, 2);
+    assert_true(td_wire_text_is(profile->states[0].name, "force"));
+    assert_true(td_wire_text_is(profile->states[1].name, "tip"));
+    assert_int_equal(profile->states[1].kind, TD_WIRE_ANGLE);
+    td_config_robot_free(s.file);
+}
+
 #define AT(member) offsetof(td_edge_config, member)
 #define SIZE(member) sizeof(((td_edge_config *)0)->member)
 #define FIELD(member) AT(member), SIZE(member)
@@ -155,6 +179,8 @@ static void numbers_arrive(void **state)
          400 * TD_NS_PER_MS},
         {"observe: auto", FIELD(core.ask.mode), TD_EDGE_ASK_AUTO},
         {"max_unanswered: 3", FIELD(core.ask.max_unanswered), 3},
+        {"", FIELD(core.ask.again), false},
+        {"ask_again: true", FIELD(core.ask.again), true},
         {"priority: 3", FIELD(core.priority), 3},
         {"", FIELD(core.priority), 1},
         {"max_limit_hits: 7", FIELD(core.max_limit_hits), 7},
@@ -227,6 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_arrive),
         cmocka_unit_test(joints_and_cameras_arrive_in_order),
+        cmocka_unit_test(a_policy_is_told_what_the_file_says),
         cmocka_unit_test(numbers_arrive),
         cmocka_unit_test(limits_arrive_by_the_control_tick),
         cmocka_unit_test(what_may_be_left_out_arrives),

@@ -37,6 +37,7 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     td_wire_tally_counter(metrics, "starved", counts->starved);
     td_wire_tally_counter(metrics, "warnings", counts->warnings);
     td_wire_tally_counter(metrics, "asked", counts->asked);
+    td_wire_tally_counter(metrics, "asked_again", counts->asked_again);
     for (int i = 0; i < TD_EDGE_SKIP_COUNT; i++)
         td_wire_tally_counter(metrics, td_edge_skip_name((td_edge_skip)i),
                               counts->skipped[i]);

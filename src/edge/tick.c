@@ -15,6 +15,7 @@ static td_edge_asking asking_of(const td_edge_step *step)
         .seq = step->seq,
         .left = step->left,
         .must_go = step->must_go,
+        .again = step->again,
     };
 }
 
@@ -25,6 +26,7 @@ static void ask(td_edge *edge, const td_edge_step *step)
     if (td_slot_publish(edge->askings))
         atomic_fetch_add_explicit(&edge->outbox_replaced, 1,
                                   memory_order_relaxed);
+    if (step->again > 0) return; // no images
     atomic_store_explicit(&edge->asked_seq, step->seq, memory_order_release);
     // It makes the images while the driver reads.
     td_event_signal(&edge->publisher_wake);

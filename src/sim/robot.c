@@ -105,7 +105,7 @@ static td_err look(td_sim_robot *robot, int64_t now_ns,
                    const td_edge_step *step, td_edge_outgoing *ret_outgoing)
 {
     *ret_outgoing = (td_edge_outgoing){
-        .asking = {step->seq, step->left, step->must_go},
+        .asking = {step->seq, step->left, step->must_go, step->again},
         .captured_ns = now_ns,
         .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
@@ -122,8 +122,12 @@ static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
     td_wire_obs obs;
     td_edge_observe(&robot->settings, robot->id, "", outgoing, now_ns, &obs);
     TD_TRY(td_wire_obs_encode(world->encoder, &obs, info));
-    const td_edge_sent sent = {asking->seq, outgoing->episode, outgoing->cursor,
-                               now_ns, now_ns};
+    const td_edge_sent sent = {.seq = asking->seq,
+                               .episode = outgoing->episode,
+                               .cursor = outgoing->cursor,
+                               .captured_ns = now_ns,
+                               .put_ns = now_ns,
+                               .again = asking->again};
     if (!td_edge_core_sent(robot->core, &sent)) return TD_OK;
     td_sim_trace_line(&world->trace, now_ns, "%s sends %llu left %u", robot->id,
                       (unsigned long long)asking->seq, asking->left);

@@ -14,6 +14,7 @@ typedef struct request {
     td_engine_item item;
     uint32_t client;
     int64_t arrived_ns, started_ns;
+    uint64_t chunk_id;
     float actions[];
 } request;
 
@@ -141,24 +142,90 @@ static td_err answer_queries(td_sim_server *server, td_errinfo *info)
     return err;
 }
 
-static td_err admit(td_sim_server *server, uint32_t number, int64_t now_ns,
-                    request *held, td_errinfo *info)
+static void keep(td_sim_server *server, request *held)
+{
+    td_server_dropped dropped;
+    td_server_core_keep(server->core, held->client, &held->obs.ident, held,
+                        &dropped);
+    drop(&dropped);
+}
+
+static td_err put_chunk(td_sim_server *server, const request *held,
+                        const td_server_timing *timing, td_errinfo *info)
+{
+    td_wire_action action;
+    td_server_answer(server_id, &held->item, server->spec->action_count, timing,
+                     held->chunk_id, &action);
+    td_server_core_tell(server->core, held->client, &action);
+    return put_action(server, held->client, &action, info);
+}
+
+static td_err put_nothing_kept(td_sim_server *server, const request *held,
+                               td_errinfo *info)
+{
+    td_wire_action action;
+    td_server_answer_error(server_id, &held->obs.ident, TD_ERR_NOTFOUND,
+                           "again: nothing of that seq is kept", &action);
+    td_server_core_tell(server->core, held->client, &action);
+    return put_action(server, held->client, &action, info);
+}
+
+// A robot missed an answer. There are no prefixes here.
+static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
+                         td_server_outcome *ret_outcome, td_errinfo *info)
+{
+    td_server_dropped dropped;
+    const td_server_timing at_once = {0};
+    td_server_again again = td_server_core_again(
+        server->core, held->client, now_ns, &held->obs, held, &dropped);
+    drop(&dropped);
+    *ret_outcome = again.outcome;
+    if (!again.chunk)
+        return again.outcome == TD_SERVER_REFUSED
+                   ? put_nothing_kept(server, held, info)
+                   : TD_OK;
+    td_err err = put_chunk(server, again.chunk, &at_once, info);
+    keep(server, again.chunk);
+    return err;
+}
+
+static td_err observe(td_sim_server *server, int64_t now_ns, request *held,
+                      td_server_outcome *ret_outcome)
+{
+    td_server_dropped dropped;
+    *ret_outcome = td_server_core_observe(server->core, held->client, now_ns,
+                                          &held->obs, held, &dropped);
+    drop(&dropped);
+    return TD_OK;
+}
+
+static td_err read_obs(const td_sim_server *server, request *held,
+                       td_errinfo *info)
 {
     td_slice bytes;
-    td_server_dropped dropped;
     TD_TRY(td_net_msg_bytes(held->msg, &bytes));
     TD_TRY(td_wire_obs_decode(server->world->decoder, bytes.data, bytes.size,
                               &held->obs, info));
-    TD_TRY(td_server_core_fits(server->core, &held->obs, info));
+    return td_server_core_fits(server->core, &held->obs, info);
+}
+
+// Consumes `held`.
+static td_err admit(td_sim_server *server, int64_t now_ns, request *held,
+                    td_errinfo *info)
+{
+    td_server_outcome outcome = TD_SERVER_MALFORMED;
+    uint32_t number = held->client;
+    td_err err = read_obs(server, held, info);
     uint64_t seq = held->obs.ident.seq;
-    td_server_outcome outcome = td_server_core_observe(
-        server->core, number, now_ns, &held->obs, held, &dropped);
-    drop(&dropped);
+    if (err == TD_OK)
+        err = held->obs.has_again
+                  ? find_again(server, now_ns, held, &outcome, info)
+                  : observe(server, now_ns, held, &outcome);
     if (outcome != TD_SERVER_WAITING) request_free(held);
     td_sim_trace_line(&server->world->trace, now_ns, "server client %u %llu %s",
                       number, (unsigned long long)seq,
                       td_server_outcome_name(outcome));
-    return TD_OK;
+    return err;
 }
 
 static td_err take_letters(td_sim_server *server, uint32_t number,
@@ -177,9 +244,7 @@ static td_err take_letters(td_sim_server *server, uint32_t number,
         held->msg = msg;
         held->client = number;
         held->arrived_ns = now_ns;
-        td_err err = admit(server, number, now_ns, held, info);
-        if (err != TD_OK) request_free(held);
-        TD_TRY(err);
+        TD_TRY(admit(server, now_ns, held, info));
     }
     return TD_OK;
 }
@@ -187,17 +252,14 @@ static td_err take_letters(td_sim_server *server, uint32_t number,
 static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
                          td_errinfo *info)
 {
-    td_server_timing timing = {held->started_ns - held->arrived_ns,
-                               server->service_ns};
-    uint32_t number = held->client;
-    td_wire_action action;
-    td_server_answer(server_id, &held->item, server->spec->action_count,
-                     &timing, ++server->chunk_id, &action);
-    td_server_core_tell(server->core, number, &action);
-    td_err err = put_action(server, number, &action, info);
-    (void)td_server_core_done(server->core, number, now_ns, TD_SERVER_ANSWERED,
+    const td_server_timing timing = {held->started_ns - held->arrived_ns,
+                                     server->service_ns};
+    held->chunk_id = ++server->chunk_id;
+    td_err err = put_chunk(server, held, &timing, info);
+    (void)td_server_core_done(server->core, held->client, now_ns,
+                              TD_SERVER_ANSWERED,
                               server->service_ns / server->turn.count);
-    request_free(held);
+    keep(server, held);
     return err;
 }
 
@@ -351,14 +413,20 @@ static void client_close(td_sim_server *server, uint32_t number)
         td_net_msg_free(msg);
 }
 
+// What runs; and, as at the end of all episodes, what waits or is kept.
 static void let_go(td_sim_server *server)
 {
-    uint32_t number;
-    td_sched_request waiting;
     for (uint32_t i = 0; i < server->turn.count; i++)
         request_free(server->turn.picks[i].request.payload);
-    while (td_server_core_give_up(server->core, &number, &waiting))
-        request_free(waiting.payload);
+    for (uint32_t i = 0; i < server->world->config->robots; i++) {
+        const td_wire_reset last = {
+            .boot = td_server_core_present(server->core, i).boot,
+            .episode = UINT64_MAX,
+        };
+        td_server_dropped dropped;
+        td_server_core_reset(server->core, i, &last, &dropped);
+        drop(&dropped);
+    }
 }
 
 void td_sim_server_free(td_sim_server *server)

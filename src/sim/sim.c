@@ -145,6 +145,7 @@ static void add_counts(td_edge_counts *sum, const td_edge_counts *more)
     sum->fresh += more->fresh;
     sum->starved += more->starved;
     sum->asked += more->asked;
+    sum->asked_again += more->asked_again;
     sum->sent += more->sent;
     sum->left += more->left;
     for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)

@@ -83,6 +83,7 @@ static void every_observation_is_accounted_for_on_both_sides(void **state)
         td_sim_config config = stormy();
         config.seed = seed;
         config.trace = false;
+        config.edge.ask.again = seed % 2 == 0;
         config.duration_ns = 20 * TD_NS_PER_S;
         td_sim_result result = run(&config);
         const td_edge_counts *edge = &result.edge;
@@ -99,6 +100,41 @@ static void every_observation_is_accounted_for_on_both_sides(void **state)
                              result.net.cut + result.net.waiting);
         td_sim_result_done(&result);
     }
+}
+
+// Answers are reliable here: what is lost are observations.
+static void
+what_was_lost_on_its_way_is_asked_for_and_then_sent_anew(void **state)
+{
+    (void)state;
+    td_sim_config config = td_sim_config_default();
+    config.faults.loss = 0.1;
+    config.edge.ask.again = true;
+    td_sim_result result = run(&config);
+    const td_edge_counts *edge = &result.edge;
+    assert_true(edge->asked_again > 10);
+    assert_true(result.server.again_misses > 10);
+    assert_true(result.server.again_misses <= edge->asked_again);
+    assert_int_equal(edge->outcomes[TD_EDGE_REFUSED],
+                     result.server.again_misses);
+    assert_int_equal(edge->asked, edge->sent);
+    assert_true(edge->fresh > edge->ticks * 99 / 100);
+    td_sim_result_done(&result);
+}
+
+// A second answer to the same observation is a stray, and frees who asked.
+static void an_answer_that_was_only_late_comes_twice(void **state)
+{
+    (void)state;
+    td_sim_config config = td_sim_config_default();
+    config.faults.jitter_ns = 600 * TD_NS_PER_MS;
+    config.edge.ask.resend_max_ns = 150 * TD_NS_PER_MS;
+    config.edge.ask.again = true;
+    td_sim_result result = run(&config);
+    assert_true(result.server.kept_chunk_hits > 0);
+    assert_true(result.edge.outcomes[TD_EDGE_SUPERSEDED] > 0);
+    assert_true(result.edge.strays[TD_EDGE_STRAY_SEQ] > 0);
+    td_sim_result_done(&result);
 }
 
 static td_sim_config sequential(double inference_ms)
@@ -235,6 +271,9 @@ int main(void)
         cmocka_unit_test(another_seed_gives_another_trace),
         cmocka_unit_test(a_minute_without_faults_starves_nobody),
         cmocka_unit_test(every_observation_is_accounted_for_on_both_sides),
+        cmocka_unit_test(
+            what_was_lost_on_its_way_is_asked_for_and_then_sent_anew),
+        cmocka_unit_test(an_answer_that_was_only_late_comes_twice),
         cmocka_unit_test(
             every_row_runs_when_a_round_trip_is_longer_than_a_chunk),
         cmocka_unit_test(

@@ -101,6 +101,71 @@ def test_a_reset_and_a_task_reach_the_server(house, begin):
         arm.set_task("x" * 10000)
 
 
+class Feeling(Arm):
+    """Tells its policy more than where its joints are."""
+
+    states = JOINTS | {"force": {}}
+
+    def tell(self):
+        return dict(zip(NAMES, self.at, strict=True)) | {"force": 7.5}
+
+
+def test_a_policy_may_be_told_more_than_the_joints(house, begin):
+    house.serve(engine={"states": Feeling.states})
+    told = []
+    session = house.keep(open_session(house.endpoint))
+    session.declare_subscriber(
+        f"{ROUTE}/robot-1/obs",
+        lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))["state"]),
+    )
+    arm = begin(Feeling())
+    wait_count(arm, "fresh", ROWS)
+    wait_until(lambda: told, "an observation")
+    assert told[0]["shape"] == [len(NAMES) + 1]
+    assert np.frombuffer(told[0]["data"], "<f4")[-1] == 7.5
+    assert arm.written[0].shape == (len(NAMES),)
+    assert arm.errors == []
+
+
+def test_one_that_is_stepped_may_tell_more_too(house, begin):
+    class Told(Pulled):
+        states = Feeling.states
+
+        def tell(self):
+            return np.arange(len(NAMES) + 1)
+
+    house.serve(engine={"states": Feeling.states})
+    robot = begin(Told())
+
+    def plays():
+        step = robot.step(np.zeros(len(NAMES)))
+        return step.doing == "fresh"
+
+    wait_until(plays, "it plays")
+    assert robot.errors == []
+
+
+def test_other_states_than_the_policys_are_refused(house):
+    house.serve()
+    with pytest.raises(tendon.Mismatch, match="state"):
+        Feeling().run(**settings(house))
+
+
+def test_what_telling_raises_is_counted_told_and_raised_at_the_end(house, begin):
+    class Dumb(Feeling):
+        def tell(self):
+            raise_broken()
+
+    house.serve(engine={"states": Feeling.states})
+    arm = begin(Dumb())
+    wait_count(arm, "driver_failed", 3)
+    assert count(arm, "sent") == 0
+    arm.stop()
+    with pytest.raises(Broken, match="the bus is gone"):
+        arm.wait()
+    assert arm.errors[0].where == "tell"
+
+
 class Broken(Exception):
     pass
 
@@ -360,6 +425,8 @@ def test_a_robot_that_is_closed_is_not_used(house, begin):
             "class Odd: robot.joints",
         ),
         ({"aggregate": 3}, TypeError, "aggregate cannot be called"),
+        ({"states": ["force"]}, TypeError, "needs both states and tell"),
+        ({"tell": lambda self: 0}, TypeError, "needs both states and tell"),
     ],
 )
 def test_a_class_that_makes_no_sense_is_refused(house, members, kind, says):

@@ -182,6 +182,8 @@ void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts)
         .warnings = atomic_load_explicit(&tick->warnings, memory_order_relaxed),
         .warned = atomic_load_explicit(&tick->warned, memory_order_relaxed),
         .asked = atomic_load_explicit(&tick->asked, memory_order_relaxed),
+        .asked_again =
+            atomic_load_explicit(&tick->asked_again, memory_order_relaxed),
         .left = atomic_load_explicit(&tick->left, memory_order_relaxed),
         .blends_refused = merge->blends_refused,
         .aggregate_late = merge->aggregate_late,

@@ -243,6 +243,22 @@ static int64_t behind_its_own(td_edge_core *core, const td_wire_action *action,
     return (int64_t)behind_ns;
 }
 
+// Of an answer that was asked for twice nobody knows which of the two it is the
+// answer to, and a word without pictures is quicker than an observation.
+static bool has_trip(const td_edge_sent *sent)
+{
+    return !sent->repeated && sent->again == 0;
+}
+
+// That nothing is kept of what a robot asked for again is no fault of either:
+// it observes instead, at once.
+static bool is_refusal(const td_edge_answer *answer)
+{
+    return (answer->outcome == TD_EDGE_REFUSED && answer->sent.again == 0) ||
+           answer->outcome == TD_EDGE_MISSHAPEN ||
+           answer->outcome == TD_EDGE_NOT_FINITE;
+}
+
 // Every answer has a round trip; what `auto` guards against is the wait for a
 // chunk, resends included.
 static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
@@ -251,16 +267,15 @@ static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
     td_edge_merge_side *merge = &core->merge;
     const td_edge_sent *sent = &answer->sent;
     int64_t behind_ns = behind_its_own(core, action, sent);
-    (void)td_edge_latency_add(&merge->trips, now_ns - sent->put_ns);
+    if (has_trip(sent))
+        (void)td_edge_latency_add(&merge->trips, now_ns - sent->put_ns);
     merge->answered_ns = now_ns;
     if (answer->outcome == TD_EDGE_MERGED) {
         int64_t since_ns = td_edge_inflight_oldest(
             &merge->inflight, merged_before, sent->seq, sent->captured_ns);
         (void)td_edge_latency_add(&merge->waits, now_ns - since_ns - behind_ns);
         atomic_store_explicit(&core->refusals, 0, memory_order_relaxed);
-    } else if (answer->outcome == TD_EDGE_REFUSED ||
-               answer->outcome == TD_EDGE_MISSHAPEN ||
-               answer->outcome == TD_EDGE_NOT_FINITE) {
+    } else if (is_refusal(answer)) {
         note_refusal(core);
     }
     td_edge_core_advise(core);
@@ -303,11 +318,50 @@ td_err td_edge_core_answer_blend(const td_edge_core *core,
     return TD_OK;
 }
 
+static void end_superseded(td_edge_core *core, uint64_t seq)
+{
+    td_edge_inflight_end(&core->merge.inflight, seq, TD_EDGE_SUPERSEDED);
+    note_ended(core, seq);
+}
+
+// The seqs that the server let go end here too, and the tick may ask again.
+static void end_all_superseded(td_edge_core *core, const td_wire_action *action)
+{
+    for (uint32_t i = 0; i < action->superseded_count; i++)
+        end_superseded(core, action->superseded[i]);
+}
+
+// The answer was only late, and has come once before: whoever asked for it
+// again has had it.
+static void end_askers(td_edge_core *core, const td_wire_action *action)
+{
+    td_edge_sent asker;
+    for (uint32_t i = 0; i < action->superseded_count; i++)
+        if (td_edge_inflight_find(&core->merge.inflight, action->superseded[i],
+                                  &asker) &&
+            asker.again > 0 && asker.again == action->ident.seq)
+            end_superseded(core, asker.seq);
+}
+
+// Where nothing is kept of what it asked for again it may as well not have been
+// sent: an observation goes instead.
+static void note_answered(td_edge_core *core, const td_edge_answer *answer)
+{
+    const td_edge_sent *sent = &answer->sent;
+    if (answer->outcome == TD_EDGE_REFUSED && sent->again > 0)
+        atomic_store_explicit(&core->skipped_seq, sent->seq,
+                              memory_order_release);
+    else
+        note_ended(core, sent->seq);
+}
+
 // A new episode may have begun meanwhile, and has ended all that was on its
 // way.
 static bool is_over(td_edge_core *core, td_edge_answering *answering)
 {
     td_edge_answer *answer = &answering->answer;
+    if (answer->stray && answer->why_stray == TD_EDGE_STRAY_SEQ)
+        end_askers(core, answering->action);
     if (answer->stray) return true;
     if (answering->action->ident.episode == td_edge_core_episode(core))
         return false;
@@ -318,12 +372,10 @@ static bool is_over(td_edge_core *core, td_edge_answering *answering)
     return true;
 }
 
-// The seqs that the server let go end here too, and the tick may ask again.
 td_edge_answer td_edge_core_answer_end(td_edge_core *core,
                                        td_edge_answering *answering)
 {
     const td_wire_action *action = answering->action;
-    td_edge_inflight *inflight = &core->merge.inflight;
     uint64_t merged_before = core->merge.merged_seq;
     core->merge.blending = NULL;
     if (is_over(core, answering)) return answering->answer;
@@ -333,12 +385,10 @@ td_edge_answer td_edge_core_answer_end(td_edge_core *core,
         publish(core, TD_TAKE(answering->next));
     }
     learn(core, answering->now_ns, merged_before, action, &answering->answer);
-    td_edge_inflight_end(inflight, action->ident.seq,
+    td_edge_inflight_end(&core->merge.inflight, action->ident.seq,
                          answering->answer.outcome);
-    for (uint32_t i = 0; i < action->superseded_count; i++)
-        td_edge_inflight_end(inflight, action->superseded[i],
-                             TD_EDGE_SUPERSEDED);
-    note_ended(core, action->ident.seq);
+    end_all_superseded(core, action);
+    note_answered(core, &answering->answer);
     return answering->answer;
 }
 

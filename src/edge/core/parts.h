@@ -30,7 +30,7 @@ typedef struct td_edge_tick_side {
     _Atomic uint64_t asked;
     _Atomic uint64_t cursor;
     _Atomic uint64_t generation; // timelines before this one are done with
-    _Atomic uint64_t ticks, fresh, starved, warnings;
+    _Atomic uint64_t ticks, fresh, starved, warnings, asked_again;
     _Atomic bool warned;
     _Atomic uint64_t failsafes[TD_EDGE_FAILSAFE_REASON_COUNT];
     _Atomic uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];
@@ -61,7 +61,7 @@ struct td_edge_core {
     // From merge to tick.
     TD_CACHELINE_ALIGNED _Atomic(const td_edge_timeline *) published;
     _Atomic uint64_t ended_seq;   // the newest seq that has ended, however
-    _Atomic uint64_t skipped_seq; // the newest that was never sent
+    _Atomic uint64_t skipped_seq; // the newest that was not sent, or in vain
     _Atomic uint32_t refusals;    // in a row
     _Atomic uint32_t below_rows, most_unanswered;
     _Atomic int64_t apart_ns, resend_after_ns;

@@ -213,6 +213,8 @@ static void ask(td_edge_core *core, const td_edge_seen *seen,
     if (!decision.ask) return;
     step->ask = true;
     step->seq = decision.seq;
+    step->again = decision.again;
+    if (decision.again > 0) bump(&tick->asked_again);
     step->must_go = decision.must_go || decision.resend;
     atomic_store_explicit(&tick->asked, decision.seq, memory_order_relaxed);
 }
