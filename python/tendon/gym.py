@@ -41,6 +41,11 @@ class GymRobot(tendon.Robot):
     `state` and `cameras` say where in an observation things are, by path
     ("agent_pos", "pixels/top"); what is left out is found: float vectors are state,
     height x width x 3 bytes is a camera, which has the last word of its path as name.
+
+    A state of as many numbers as the action has is where the joints are. One of
+    another number, or that is given names of its own with `states`, is what the policy
+    is told; then nobody knows where the joints are, and they are taken to be where they
+    were last sent (0 at the beginning of an episode).
     """
 
     def __init__(
@@ -49,34 +54,43 @@ class GymRobot(tendon.Robot):
         joints: Sequence[str] | Mapping[str, Any] | None = None,
         state: Sequence[str] | None = None,
         cameras: Mapping[str, str] | None = None,
+        states: Sequence[str] | Mapping[str, Any] | None = None,
     ):
         self.env = env
         spaces = dict(leaves(env.observation_space))
         self.state_paths = find_state(spaces) if state is None else list(state)
         self.camera_paths = find_cameras(spaces) if cameras is None else dict(cameras)
-        self.joints = joints or [f"joint_{i}" for i in range(size_of(env.action_space))]
+        self.joints = joints or named("joint", size_of(env.action_space))
         self.cameras = {
             name: spaces[path].shape[:2] for name, path in self.camera_paths.items()
         }
-        self._check(spaces)
+        count = sum(size_of(spaces[path]) for path in self.state_paths)
+        if states or count != len(self.joints):
+            self.states = states or named("state", count)
+            self.tell = self._tell
+        self._check(count)
+        self.sent = self.told = np.zeros(0, np.float32)
         self.frames: dict[str, np.ndarray] = {}
         self.count = 0
         self.given = dict.fromkeys(self.cameras, 0)
         self.fresh = threading.Condition()  # guards frames, count and given
         super().__init__()
 
-    def _check(self, spaces: dict[str, Any]) -> None:
+    def _check(self, count: int) -> None:
         actions, joints = size_of(self.env.action_space), len(self.joints)
         if actions != joints:
             raise ValueError(
                 f"the environment takes {actions} numbers, joints are {joints}"
             )
-        states = sum(spaces[path].shape[0] for path in self.state_paths)
-        if states != joints:
+        states = self.states or self.joints
+        if count == 0 or count != len(states):
             raise ValueError(
-                f"{', '.join(self.state_paths) or 'no state'}: {states} numbers for"
-                f" {joints} joints; say with state= where the joints are"
+                f"{', '.join(self.state_paths) or 'no state'}: {count} numbers for"
+                f" {len(states)} states; say with state= where they are"
             )
+
+    def _tell(self) -> np.ndarray:
+        return self.told
 
     def frame(self, camera: str) -> np.ndarray:
         with self.fresh:
@@ -86,7 +100,8 @@ class GymRobot(tendon.Robot):
             return self.frames[camera]
 
     def see(self, observation: Any) -> np.ndarray:
-        """Takes the frames out of an observation, and gives its state."""
+        """Takes out of an observation what the policy sees, and gives what step()
+        wants: where the joints are."""
         parts = dict(leaves(observation))
         with self.fresh:
             self.frames = {
@@ -95,10 +110,17 @@ class GymRobot(tendon.Robot):
             self.count += 1
             self.fresh.notify_all()
         state = [np.ravel(parts[path]) for path in self.state_paths]
-        return np.concatenate(state).astype(np.float32)
+        self.told = np.concatenate(state).astype(np.float32)
+        return self.sent if self.states else self.told
+
+    def begin(self, seed: int | None) -> Any:
+        """The first observation of an episode."""
+        self.sent = np.zeros(len(self.joints), np.float32)
+        return self.env.reset(seed=seed)[0]
 
     def act(self, action: np.ndarray) -> Any:
         """As the environment takes it."""
+        self.sent = action
         space = self.env.action_space
         if not space.shape:  # one of n
             return int(np.clip(round(float(action[0])), 0, space.n - 1))
@@ -136,6 +158,10 @@ def size_of(space: Any) -> int:
     return int(np.prod(space.shape)) if space.shape else 1
 
 
+def named(word: str, count: int) -> list[str]:
+    return [f"{word}_{i}" for i in range(count)]
+
+
 def succeeded(info: Mapping[str, Any], terminated: bool) -> bool:
     """What the environment says; one that says nothing ends only when it is done."""
     for name in ("is_success", "success"):
@@ -151,11 +177,12 @@ def play(
     joints: Sequence[str] | Mapping[str, Any] | None = None,
     state: Sequence[str] | None = None,
     cameras: Mapping[str, str] | None = None,
+    states: Sequence[str] | Mapping[str, Any] | None = None,
     **settings: Any,
 ) -> Iterator[Episode]:
     """Plays episode after episode; `settings` are a robot's (docs/robot-settings.md)."""
-    robot = GymRobot(env, joints, state, cameras)
-    robot.see(env.reset(seed=seed)[0])  # what its cameras show from the start
+    robot = GymRobot(env, joints, state, cameras, states)
+    robot.see(robot.begin(seed))  # what its cameras show from the start
     robot.start(**settings)
     try:
         for number in range(episodes):
@@ -166,7 +193,7 @@ def play(
 
 
 def play_one(robot: GymRobot, number: int, seed: int | None, fps: float) -> Episode:
-    observation, _ = robot.env.reset(seed=seed)
+    observation = robot.begin(seed)
     robot.reset(f"episode {number}")
     episode = Episode(number, success=False)
     pace = Pace(1 / fps)

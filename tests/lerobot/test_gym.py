@@ -66,11 +66,11 @@ def settings(house, **more):
 
 @pytest.fixture
 def served(house):
-    def begin(cameras):
+    def begin(cameras, **engine):
         house.endpoint = free_endpoint()
-        engine = {
+        engine = {"actions": ["x", "y"]} | engine
+        engine |= {
             "kind": "synthetic",
-            "actions": ["x", "y"],
             "cameras": cameras,
             "latency": {"kind": "fixed", "ms": 2},
         }
@@ -125,9 +125,43 @@ def test_one_of_several_is_a_number():
     ]
 
 
-def test_a_state_of_another_size_is_refused():
-    with pytest.raises(ValueError, match="4 numbers for 1 joints"):
-        GymRobot(gymnasium.make("CartPole-v1"))
+def test_a_state_of_another_size_is_told_and_the_joints_are_where_they_were_sent():
+    env = gymnasium.make("CartPole-v1")
+    robot = GymRobot(env)
+    assert robot.states == ["state_0", "state_1", "state_2", "state_3"]
+    assert robot.see(robot.begin(1)).tolist() == [0]
+    assert robot.tell().shape == (4,) and robot.tell().any()
+    observation, *_ = env.step(robot.act(np.array([0.75], np.float32)))
+    assert robot.see(observation).tolist() == [0.75]
+    assert robot.see(robot.begin(1)).tolist() == [0]
+
+
+def test_a_state_of_the_actions_size_may_have_names_of_its_own():
+    robot = GymRobot(Reach(), states=["left", "up"])
+    assert (robot.joints, robot.states) == (["joint_0", "joint_1"], ["left", "up"])
+    assert robot.see(robot.begin(None)).tolist() == robot.tell().tolist() == [0, 0]
+
+
+def test_a_real_environment_is_played(served, house):
+    """Gymnasium's own, whose state and action have nothing in common."""
+    served({}, actions=["push"], states=["x", "v", "angle", "turn"])
+    env = gymnasium.make("CartPole-v1", max_episode_steps=STEPS)
+    states = ["x", "v", "angle", "turn"]
+    played = list(play(env, 2, 7, ["push"], states=states, **settings(house)))
+    assert [each.number for each in played] == [0, 1]
+    assert all(0 < each.steps == each.reward <= STEPS for each in played)
+
+
+@pytest.mark.parametrize(
+    "options, told",
+    [
+        ({"states": ["x"]}, "4 numbers for 1 states"),
+        ({"state": []}, "no state: 0 numbers"),
+    ],
+)
+def test_a_state_that_is_not_there_is_refused(options, told):
+    with pytest.raises(ValueError, match=told):
+        GymRobot(gymnasium.make("CartPole-v1"), **options)
 
 
 def test_joints_of_another_number_are_refused():

@@ -13,7 +13,7 @@ import pytest
 import sim_arm
 from sim_arm import JOINTS
 from tendon.lerobot.robot import LeRobotRobot
-from tendon.lerobot.robot_client import RobotClientConfig, settings_of
+from tendon.lerobot.robot_client import RobotClientConfig, robot_settings
 from tendon_process import free_endpoint, wait_until
 
 LOAD_S = 300  # LeRobot is slow to import where others are at work
@@ -168,13 +168,15 @@ def config_of(**more):
 
 
 def test_options_are_a_robots_settings():
-    settings = settings_of(config_of(server_address="gpu:8080", buffer_time_s=0.3))
+    settings = robot_settings(config_of(server_address="gpu:8080", buffer_time_s=0.3))
     assert settings["endpoint"] == "tcp/gpu:8080"
     assert settings["model_id"] == "act"
     assert settings["client_uuid"] == "arm-1"
     assert settings["observe"] == "time"
     assert "chunk_size_threshold" not in settings
-    assert settings_of(config_of(endpoint="tls/gpu:7447"))["endpoint"] == "tls/gpu:7447"
+    assert (
+        robot_settings(config_of(endpoint="tls/gpu:7447"))["endpoint"] == "tls/gpu:7447"
+    )
 
 
 @pytest.mark.parametrize(
@@ -186,7 +188,7 @@ def test_options_are_a_robots_settings():
 )
 def test_what_cannot_be_is_refused(more, told):
     with pytest.raises(ValueError, match=told):
-        settings_of(config_of(**more))
+        robot_settings(config_of(**more))
 
 
 def arm(tmp_path, fault=""):
@@ -224,12 +226,56 @@ def test_a_frame_that_does_not_come_is_not_waited_for_for_ever(tmp_path, monkeyp
         arm(tmp_path).frame("front")
 
 
-def test_a_robot_that_reads_other_things_than_it_is_sent_is_refused(tmp_path):
+def test_processors_stand_where_lerobots_loop_has_them(tmp_path):
+    arm = sim_arm.SimArm(sim_arm.SimArmConfig(calibration_dir=tmp_path))
+    given = []
+
+    def twice(pair):
+        action, seen = pair
+        given.append(seen["front"].shape)
+        return {name: 2 * value for name, value in action.items()}
+
+    robot = LeRobotRobot(arm, twice, lambda seen: seen | {JOINTS[0]: 42.0})
+    assert robot.read().tolist() == [42, 0, 0, 0, 0, 0]
+    robot.write(np.ones(6, np.float32))
+    assert arm.where.tolist() == [2] * 6
+    assert given == [(64, 96, 3)]  # what it was when it last looked
+
+
+class Hand(sim_arm.SimArm):
+    """Reads a force that it cannot be sent, and is sent a grip that it cannot read."""
+
+    @property
+    def observation_features(self):
+        features = dict(super().observation_features)
+        del features[JOINTS[-1]]
+        return features | {"force": float}
+
+    @property
+    def action_features(self):
+        return dict.fromkeys(JOINTS, float)
+
+    def get_observation(self):
+        seen = super().get_observation()
+        del seen[JOINTS[-1]]
+        return seen | {"force": 7.5}
+
+
+def test_a_robot_that_reads_other_things_than_it_is_sent_tells_them(tmp_path):
+    config = sim_arm.SimArmConfig(calibration_dir=tmp_path)
+    robot = LeRobotRobot(Hand(config))
+    assert robot.joints == JOINTS
+    assert robot.states == [*JOINTS[:-1], "force"]
+    assert robot.read().tolist() == [0] * 6
+    robot.write(np.arange(6, dtype=np.float32))
+    assert robot.read().tolist() == [0, 1, 2, 3, 4, 5]  # the last as it was sent
+    assert robot.tell().tolist() == [0, 1, 2, 3, 4, 7.5]
+
+
+def test_a_robot_that_reads_nothing_is_refused(tmp_path):
     class Blind(sim_arm.SimArm):
-        @property
-        def action_features(self):
-            return {"gripper.pos": float}
+        observation_features = {"front": (64, 96, 3)}
 
     config = sim_arm.SimArmConfig(calibration_dir=tmp_path)
-    with pytest.raises(ValueError, match="gripper.pos"):
+    with pytest.raises(ValueError, match="it reads no numbers"):
         LeRobotRobot(Blind(config))

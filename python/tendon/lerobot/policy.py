@@ -19,8 +19,9 @@ from lerobot.utils.constants import OBS_IMAGES, OBS_STATE
 from tendon import worker
 
 from .checkpoint import Checkpoint, NoPolicy, load, names_of_dataset
+from .history import History
 from .route import short
-from .sampling import Prefix, sampler_of
+from .sampling import Prefix, Sampler, sampler_of
 
 Observation = dict[str, Any]
 MOST_ON_GPU = 8
@@ -38,16 +39,20 @@ class Policy:
         path, device = wanted.get("pretrained_path", ""), wanted.get("device") or "cpu"
         self.checkpoint = load(path, device)
         self.sampler = sampler_of(self.checkpoint.policy)
+        self.history = History(self.sampler.steps) if self.sampler.steps else None
         self.relative = relative_step(self.checkpoint.before)
         self.inputs = inputs_of(self.checkpoint)
         self.spec = describe(self.checkpoint, self.inputs, wanted)
         self.cut = self.spec["chunk"]
         most = wanted.get("max_batch") or (MOST_ON_GPU if "cuda" in device else 1)
         self.spec["max_batch"] = min(most, self.sampler.most)
+        self.spec["tolerance"] = tolerance_of(self.sampler)
         self.spec["prefix"] = getattr(self.sampler, "can_split", False)
 
     def __call__(self, observations: list[Observation]) -> list[torch.Tensor]:
         batch = self._prepare(observations)
+        if self.history:
+            batch = self.history.join(batch, observations)
         return self._finish(self.sampler.chunk(batch, seeds_of(observations)))
 
     def prefix(self, observations: list[Observation]) -> list[Prefix]:
@@ -151,7 +156,6 @@ def describe(
     spec: dict[str, Any] = {
         "cameras": cameras_of(config, inputs, wanted.get("cameras") or {}),
         "chunk": rows_of(config, wanted.get("chunk") or 0),
-        "tolerance": tolerance_of(checkpoint.policy),
     }
     channels = [
         ("actions", config.action_feature, actions, "action"),
@@ -201,6 +205,7 @@ def rows_of(config: Any, wanted: int) -> int:
     return min(wanted, rows) if wanted else rows
 
 
-def tolerance_of(policy: Any) -> float:
-    exact = all(part.dtype == torch.float32 for part in policy.parameters())
-    return 1e-5 if exact else 1e-2
+def tolerance_of(sampler: Sampler) -> float:
+    parts = sampler.policy.parameters()
+    exact = all(part.dtype == torch.float32 for part in parts)
+    return sampler.tolerance if exact else 1e-2

@@ -2,7 +2,7 @@
 """A robot of LeRobot's under the C control loop."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,9 @@ FRAME_LIMIT_S = 1.0  # without a new one: its camera is told so, and asks again
 class LeRobotRobot(tendon.Robot):
     """Joints and cameras are as `action_features` and `observation_features` have
     them; LeRobot's processors stand where they do in its own loop.
+
+    A robot that reads other things than it is sent tells its policy what it reads. A
+    joint that is not among them is where it was last sent, and 0 before.
 
     One call of get_observation() serves a reading of the joints and a frame of each
     camera. It runs on the driver's thread: what it costs delays no tick.
@@ -33,7 +36,11 @@ class LeRobotRobot(tendon.Robot):
         self.observation_processor = observation_processor or default_observation
         self.joints = list(robot.action_features)
         self.cameras = cameras_of(robot)
-        check_features(robot, self.joints)
+        read = states_of(robot)
+        if set(read) != set(self.joints):
+            self.states = read
+            self.tell = self._tell
+        self.sent = dict.fromkeys(self.joints, 0.0)
         self.seen: Mapping[str, Any] = {}
         self.count = 0
         self.given = dict.fromkeys(self.cameras, 0)
@@ -42,19 +49,22 @@ class LeRobotRobot(tendon.Robot):
 
     def read(self) -> np.ndarray:
         seen = self.observation_processor(self.robot.get_observation())
-        missing = [name for name in self.joints if name not in seen]
+        missing = [name for name in self.states or self.joints if name not in seen]
         if missing:
             raise ValueError(f"get_observation() left out {', '.join(missing)}")
-        state = np.array([seen[name] for name in self.joints], np.float32)
         with self.fresh:
             self.seen, self.count = seen, self.count + 1
             self.fresh.notify_all()
-        return state
+        return numbers(self.sent | dict(seen), self.joints)
+
+    def _tell(self) -> np.ndarray:
+        """Of the reading before."""
+        return numbers(self.seen, self.states)
 
     def write(self, action: np.ndarray) -> None:
         named = dict(zip(self.joints, map(float, action), strict=True))
         with self.fresh:
-            seen = self.seen
+            seen, self.sent = self.seen, named
         self.robot.send_action(self.action_processor((named, seen)))
 
     def frame(self, camera: str) -> np.ndarray:
@@ -82,16 +92,16 @@ def cameras_of(robot: Any) -> dict[str, tuple[int, int]]:
     }
 
 
-def check_features(robot: Any, joints: list[str]) -> None:
-    states = [
-        name for name, kind in robot.observation_features.items() if kind is float
-    ]
-    if set(states) != set(joints):
-        differ = ", ".join(sorted(set(states) ^ set(joints)))
-        raise ValueError(
-            f"{robot.name}: what it reads and what it is sent must have the same names,"
-            f" and these are in one alone: {differ}"
-        )
+def states_of(robot: Any) -> list[str]:
+    features = robot.observation_features.items()
+    states = [name for name, kind in features if kind is float]
+    if not states:
+        raise ValueError(f"{robot.name}: it reads no numbers, only {features}")
+    return states
+
+
+def numbers(values: Mapping[str, Any], names: Iterable[str]) -> np.ndarray:
+    return np.array([values[name] for name in names], np.float32)
 
 
 def check_frame(camera: str, frame: np.ndarray, size: tuple[int, int]) -> np.ndarray:

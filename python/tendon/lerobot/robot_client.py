@@ -28,43 +28,17 @@ from lerobot.utils.import_utils import register_third_party_plugins
 
 import tendon
 
+from .client import ClientConfig, say_unused, settings_of
 from .robot import LeRobotRobot
-from .route import Route, endpoint_of
-
-log = logging.getLogger("tendon-robot-client")
 
 
 @dataclass
-class RobotClientConfig(Route):
+class RobotClientConfig(ClientConfig):
     robot: RobotConfig
-    # Where the server, or a router, is: host:port, or as Zenoh writes it (tls/host:port)
-    server_address: str = "localhost:8080"
-    # The same as Zenoh writes it; goes before server_address
-    endpoint: str = ""
-    # This robot's own name; empty: robot.id, else the machine's name
-    client_uuid: str = ""
-    # What the server serves, as its model_id
-    policy_type: str = ""
-    # The server has its own: these are only told when they differ from nothing
-    pretrained_name_or_path: str = ""
-    policy_device: str = ""
-    client_device: str = "cpu"
-
-    # What to do
-    task: str = ""
     # Policy steps a second
     fps: int = 30
-    # Actions of a chunk that are played
-    actions_per_chunk: int = 50
-    # Ask for the next chunk below this part of a full buffer; none: half of it
-    chunk_size_threshold: float | None = None
-    # Ask below this much time instead
-    buffer_time_s: float | None = None
-    # weighted_average, latest_only, average, conservative, temporal
-    aggregate_fn_name: str = "weighted_average"
-    jpeg_quality: int = 90
-    # Control steps without an action
-    max_empty_cycles_before_warning: int = 10
+    # Limits of joints, by name: {gripper.pos: {min: 0, max: 100, kind: hold}}
+    joints: dict[str, dict[str, Any]] = field(default_factory=dict)
     # Record what is seen and done; none: do not
     dataset_repo_id: str | None = None
     # Show how many actions there were to play, at the end
@@ -72,47 +46,11 @@ class RobotClientConfig(Route):
     # Seconds; 0: until Ctrl-C
     duration: float = 0.0
 
-    # Limits of joints, by name: {gripper.pos: {min: 0, max: 100, kind: hold}}
-    joints: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # Any other field of docs/robot-settings.md
-    settings: dict[str, Any] = field(default_factory=dict)
 
-
-def settings_of(config: RobotClientConfig) -> dict[str, Any]:
-    """The same as a robot's file says it."""
+def robot_settings(config: RobotClientConfig) -> dict[str, Any]:
     if config.dataset_repo_id:
         raise ValueError("dataset_repo_id: recording is not in this version")
-    model = config.model_id or config.policy_type
-    if not model:
-        raise ValueError("which policy? Say --policy_type=… or --model_id=…")
-    settings = {
-        "cluster_uuid": config.cluster_uuid,
-        "experiment_tag": config.experiment_tag,
-        "model_id": model,
-        "model_version": config.model_version,
-        "application_tag": config.application_tag,
-        "client_uuid": config.client_uuid or config.robot.id or socket.gethostname(),
-        "endpoint": endpoint_of(config.endpoint or config.server_address),
-        "task": config.task,
-        "fps": config.fps,
-        "actions_per_chunk": config.actions_per_chunk,
-        "chunk_size_threshold": config.chunk_size_threshold,
-        "aggregate_fn_name": config.aggregate_fn_name,
-        "jpeg_quality": config.jpeg_quality,
-        "max_empty_cycles_before_warning": config.max_empty_cycles_before_warning,
-        "buffer_time_s": config.buffer_time_s,
-        "observe": "time" if config.buffer_time_s else None,
-        **config.settings,
-    }
-    return {name: value for name, value in settings.items() if value is not None}
-
-
-def say_unused(config: RobotClientConfig) -> None:
-    for name in ("pretrained_name_or_path", "policy_device"):
-        if value := getattr(config, name):
-            log.info("%s=%s: the server's own counts", name, value)
-    if config.client_device != "cpu":
-        log.info("client_device=%s: a robot is sent numbers", config.client_device)
+    return settings_of(config, config.robot.id or socket.gethostname(), config.fps)
 
 
 @contextlib.contextmanager
@@ -137,7 +75,7 @@ def drive(config: RobotClientConfig, hardware: Any) -> LeRobotRobot:
     if config.duration > 0:
         timer.start()
     try:
-        robot.run(**settings_of(config))
+        robot.run(**robot_settings(config))
     except Exception as error:
         raise as_failed(robot, error) from error
     finally:
@@ -198,7 +136,7 @@ class Failed(Exception):
 def run(config: RobotClientConfig) -> None:
     logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s")
     say_unused(config)
-    settings_of(config)  # what is wrong is said before the robot moves
+    robot_settings(config)  # what is wrong is said before the robot moves
     with connected(make_robot_from_config(config.robot)) as hardware:
         drive(config, hardware)
 

@@ -11,7 +11,6 @@ from typing import Any
 
 import torch
 from lerobot.policies.common.flow_matching import euler_integrate
-from lerobot.utils.constants import OBS_STR
 
 Batch = dict[str, Any]
 
@@ -19,7 +18,9 @@ Batch = dict[str, Any]
 class Sampler:
     """A policy that nothing more is known of: one observation at a time."""
 
-    most = 1
+    most = 1  # in a batch
+    tolerance = 1e-5  # across batch sizes, in float32
+    steps = 0  # of a robot that it looks at; 0: one, and no dimension for it
 
     def __init__(self, policy: Any):
         self.policy = policy
@@ -43,22 +44,22 @@ class Plain(Sampler):
 class Diffusion(Sampler):
     """Noise at the start, and more at every step of its scheduler.
 
-    It looks at several observations; of one robot we have the newest, which stands
-    for all, as LeRobot does at the beginning of an episode.
+    It looks at several observations of a robot at a time: `batch` has them all, in a
+    dimension behind the first.
     """
 
     most = 64
+    tolerance = 1e-4  # its many steps make more of what float32 leaves out
+
+    def __init__(self, policy: Any):
+        super().__init__(policy)
+        self.steps = policy.config.n_obs_steps
 
     def chunk(self, batch: Batch, seeds: list[int]) -> torch.Tensor:
         config, model = self.policy.config, self.policy.diffusion
         generators = [torch.Generator().manual_seed(seed) for seed in seeds]
         size = (1, config.horizon, config.action_feature.shape[0])
         noise = [torch.randn(size, generator=each) for each in generators]
-        batch = {
-            key: value.unsqueeze(1).expand(-1, config.n_obs_steps, *value.shape[1:])
-            for key, value in batch.items()
-            if key.startswith(OBS_STR)
-        }
         model.conditional_sample = functools.partial(
             type(model).conditional_sample, model, generator=generators
         )
@@ -81,7 +82,7 @@ class Flow(Sampler):
     def __init__(self, policy: Any):
         super().__init__(policy)
         config = policy.config
-        self.steps = getattr(config, "num_steps", None) or config.num_inference_steps
+        self.turns = getattr(config, "num_steps", None) or config.num_inference_steps
         self.can_split = not (
             config.compile_model
             or not getattr(config, "use_cache", True)
@@ -118,7 +119,7 @@ class Flow(Sampler):
         chunk = euler_integrate(
             lambda x_t, time: step(x_t=x_t, timestep=time, **given),
             self.noise(seeds),
-            self.steps,
+            self.turns,
         )
         return chunk[:, :, : self.policy.config.action_feature.shape[0]]
 
