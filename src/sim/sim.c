@@ -76,7 +76,7 @@ static td_err world_init(td_sim_world *world, td_errinfo *info)
 {
     const td_sim_config *config = world->config;
     world->trace =
-        (td_sim_trace){.keep = config->trace, .hash = 0xcbf29ce484222325U};
+        (td_sim_trace){.keep = config->trace, .hash = TD_SIM_TRACE_SEED};
     world->route = (td_wire_route){"sim", "run", "synthetic", "v1", "task"};
     td_clock_virtual_init(&world->clock, 0);
     TD_TRY(td_net_hub_new(&world->clock, config->seed, &world->hub));

@@ -12,6 +12,8 @@
 #include "robot/robot.h"
 #include "sim/sim.h"
 
+#define TD_SIM_TRACE_SEED 0xcbf29ce484222325U
+
 typedef struct td_sim_trace {
     bool keep;
     char *text;
