@@ -39,10 +39,25 @@ void td_bench_progress(const char *fmt, ...)
     printed.progress = true;
 }
 
+static bool is_two_sided(const td_bench_row *row)
+{
+    return row->limited == TD_BENCH_RATIO_OFF ||
+           row->limited == TD_BENCH_VALUE_OFF;
+}
+
+// How far a figure is from where it belongs.
+static double off_by(const td_bench_row *row)
+{
+    double off = row->limited == TD_BENCH_RATIO_OFF ? row->ratio - 1
+                                                    : row->value - row->other;
+    return off < 0 ? -off : off;
+}
+
 static bool is_missed(const td_bench_row *row)
 {
     double got = row->limited == TD_BENCH_RATIO ? row->ratio : row->value;
     if (row->limited == TD_BENCH_NO_LIMIT) return false;
+    if (is_two_sided(row)) return !(off_by(row) <= row->limit);
     return row->more ? !(got >= row->limit) : !(got <= row->limit);
 }
 
@@ -70,13 +85,27 @@ static void print_number(char ret[16], double number)
     (void)snprintf(ret, 16, number >= 1000 ? "%.0f" : "%.4g", number);
 }
 
+static void print_limit(char ret[48], const td_bench_row *row)
+{
+    const char *words = row->more ? "at least" : "at most";
+    const char *unit = row->limited == TD_BENCH_RATIO ? " x" : "";
+    double limit = row->limit;
+    if (is_two_sided(row)) words = "off by at most";
+    if (row->limited == TD_BENCH_RATIO_OFF) {
+        limit = 100 * limit;
+        unit = " %";
+    }
+    (void)snprintf(ret, 48, "%s %.3g%s  %s", words, limit, unit,
+                   is_missed(row) ? "MISSED" : "within");
+}
+
 static void print_people(const td_bench_row *row)
 {
     char value[16];
     char other[16];
     char against[64] = "";
     char ratio[16] = "";
-    char limit[32] = "";
+    char limit[48] = "";
     char range[32] = "";
     if (row->high > 0)
         (void)snprintf(range, sizeof range, "  (%.2f to %.2f)", row->low,
@@ -86,11 +115,7 @@ static void print_people(const td_bench_row *row)
         (void)snprintf(against, sizeof against, "%s %s", row->against, other);
         (void)snprintf(ratio, sizeof ratio, "%.2f", row->ratio);
     }
-    if (row->limited != TD_BENCH_NO_LIMIT)
-        (void)snprintf(limit, sizeof limit, "%s %.3g%s  %s",
-                       row->more ? "at least" : "at most", row->limit,
-                       row->limited == TD_BENCH_RATIO ? " x" : "",
-                       is_missed(row) ? "MISSED" : "within");
+    if (row->limited != TD_BENCH_NO_LIMIT) print_limit(limit, row);
     print_number(value, row->value);
     if (printed.rows == 0)
         (void)printf("%-42s %10s %-6s %-28s %6s  %s\n", "case", "value", "unit",

@@ -53,6 +53,10 @@ TD_NODISCARD td_err td_bench_peers(const td_bench_options *options,
                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_python(const td_bench_options *options,
                                     td_errinfo *info);
+TD_NODISCARD td_err td_bench_rosa(const td_bench_options *options,
+                                  td_errinfo *info);
+TD_NODISCARD td_err td_bench_factory(const td_bench_options *options,
+                                     td_errinfo *info);
 
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
@@ -73,7 +77,13 @@ typedef struct td_bench_row {
     double ratio;        // value / the other's value
     double other;        // the other's value, where the ratio is 0
     double low, high;    // where the ratio lies; 0, 0: not said
-    enum { TD_BENCH_NO_LIMIT, TD_BENCH_RATIO, TD_BENCH_VALUE } limited;
+    enum {
+        TD_BENCH_NO_LIMIT,
+        TD_BENCH_RATIO,
+        TD_BENCH_VALUE,
+        TD_BENCH_RATIO_OFF, // the ratio is off 1 by no more, either way
+        TD_BENCH_VALUE_OFF, // the value is off the other's by no more, likewise
+    } limited;
     double limit; // of the ratio or of the value
 } td_bench_row;
 
@@ -164,6 +174,12 @@ TD_NODISCARD td_err td_bench_child_ready(const td_bench_child *child,
 // Asks it to end, insists after a while, and waits. Nothing to do for none.
 void td_bench_child_end(td_bench_child *child);
 void td_bench_child_kill(td_bench_child *child);
+
+// A file or folder (`name` "": itself) as seen from the folder that this
+// program is in. False: not there; the path is where it was looked for, or
+// empty.
+bool td_bench_find(const char *relative, const char *name,
+                   char ret_path[TD_BENCH_LINE_BYTES]);
 
 // A program of somebody else's to compare with: a script of bench/peers, run by
 // the Python of the environment that `tools/setup --bench` makes, or --lerobot.

@@ -31,11 +31,11 @@ static size_t environment_of(const char *script)
     return i;
 }
 
-// A path as seen from the folder that this program is in. False: not there.
-static bool find(const char *relative, const char *name,
-                 char ret_path[TD_BENCH_LINE_BYTES])
+bool td_bench_find(const char *relative, const char *name,
+                   char ret_path[TD_BENCH_LINE_BYTES])
 {
     char here[TD_BENCH_LINE_BYTES / 2];
+    ret_path[0] = 0;
     ssize_t size = readlink("/proc/self/exe", here, sizeof here - 1);
     if (size <= 0 || size == sizeof here - 1) return false;
     here[size] = 0;
@@ -56,8 +56,8 @@ bool td_bench_peer_can(const td_bench_options *options, const char *name,
 {
     char path[TD_BENCH_LINE_BYTES];
     size_t i = environment_of(script);
-    bool can =
-        find(environments[i].python, "", path) && find(SCRIPTS, script, path);
+    bool can = td_bench_find(environments[i].python, "", path) &&
+               td_bench_find(SCRIPTS, script, path);
     if (!can)
         td_bench_say(options, "%s is not installed (%s): figures without it",
                      name, environments[i].made_by);
@@ -71,8 +71,8 @@ static td_err start(const char *const *args, td_bench_peer *peer,
     char script[TD_BENCH_LINE_BYTES];
     const char *all[MAX_ARGS + 1] = {script};
     size_t i = environment_of(args[0]);
-    if (!find(environments[i].python, "", python) ||
-        !find(SCRIPTS, args[0], script))
+    if (!td_bench_find(environments[i].python, "", python) ||
+        !td_bench_find(SCRIPTS, args[0], script))
         return td_fail(info, TD_ERR_NOTFOUND, "%s cannot run here: %s", args[0],
                        environments[i].made_by);
     for (i = 1; i < MAX_ARGS && args[i]; i++)

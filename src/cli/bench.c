@@ -34,6 +34,10 @@ static const struct {
      false, false, td_bench_peers},
     {"python", "our Python SDK beside LeRobot's client and Inferential's",
      false, false, td_bench_python},
+    {"rosa", "a planned factory: every figure of the Rosa paper beside ours",
+     false, true, td_bench_rosa},
+    {"factory", "the paper's factories with our own plans beside its figures",
+     false, false, td_bench_factory},
     {"net", "a robot over slow, lossy and distant networks (needs root)", true,
      false, td_bench_net},
     {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
@@ -57,8 +61,8 @@ static void print_help(FILE *out)
                   "the blocks and a ratio the median of the pairs.\n"
                   "\n");
     for (size_t i = 0; i < TD_COUNT_OF(benches); i++)
-        (void)fprintf(out, "  %-6s %s\n", benches[i].name, benches[i].summary);
-    (void)fprintf(out, "  %-6s %s\n", "all", "all but net and soak");
+        (void)fprintf(out, "  %-7s %s\n", benches[i].name, benches[i].summary);
+    (void)fprintf(out, "  %-7s %s\n", "all", "all but net and soak");
     (void)fprintf(
         out, "\n"
              "  --json       one object a line\n"
@@ -66,7 +70,7 @@ static void print_help(FILE *out)
              "  --only WORD  tick, rt, python: only the cases (rt: sizes) with "
              "this in\n"
              "               their name\n"
-             "  --plot DIR   async: also draw what it saw (SVG)\n"
+             "  --plot DIR   async, rosa: also draw what it saw (SVG)\n"
              "  --minutes N  soak: how long (default 10)\n"
              "  --robots N   soak: how many (default 32)\n"
              "  --fps N      soak: observations of a robot a second (default "
