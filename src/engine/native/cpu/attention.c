@@ -65,8 +65,7 @@ static void multiply(const td_native_cpu_kernel *kernel,
                      uint32_t cols)
 {
     float *c = product.c;
-    for (uint32_t row = 0; row < product.rows; row++)
-        memset(c + row * product.c_stride, 0, cols * sizeof *c);
+    product.fresh = true;
     for (uint32_t at = 0; at < cols; at += kernel->panel) {
         product.panel = packed + (size_t)at * product.depth;
         product.c = c + at;

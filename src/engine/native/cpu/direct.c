@@ -10,6 +10,7 @@
 
 #define BAND_PIXELS 96 // at least, so that weights are read seldom
 #define POOL_BAND 4    // rows after pooling
+#define NEAR_FLOATS (32u << 10)
 
 // What of the picture a task computes: rows [row, row + rows) of the output.
 typedef struct band {
@@ -71,15 +72,27 @@ static void copy_picture(const td_native_cpu_direct *conv, const band *of)
     }
 }
 
-static void fill(const td_native_cpu_direct *conv, const band *of)
+// Rows [row, row + rows) of the band's.
+typedef struct part {
+    uint32_t row, rows;
+} part;
+
+static float *sums_of(const td_native_cpu_direct *conv, const band *of,
+                      uint32_t row)
+{
+    return of->sums +
+           (size_t)row * conv->out_width * conv->op.weight->source.out;
+}
+
+static void fill(const td_native_cpu_direct *conv, const band *of, part rows)
 {
     const td_ops_conv_weight *weight = conv->op.weight;
     const td_ops_view *add = &conv->op.add;
     uint32_t channels = weight->source.out;
-    uint32_t first = (uint32_t)of->row * conv->out_width;
-    uint32_t pixels = of->rows * conv->out_width;
-    for (uint32_t i = 0; i < pixels; i++) {
-        float *to = of->sums + (size_t)i * channels;
+    uint32_t first = ((uint32_t)of->row + rows.row) * conv->out_width;
+    uint32_t pixels = rows.rows * conv->out_width;
+    float *to = sums_of(conv, of, rows.row);
+    for (uint32_t i = 0; i < pixels; i++, to += channels) {
         if (!add->data) {
             memcpy(to, weight->bias, channels * sizeof *to);
             continue;
@@ -90,14 +103,13 @@ static void fill(const td_native_cpu_direct *conv, const band *of)
     }
 }
 
-static void multiply(const td_native_cpu_step *step, const band *of)
+static void multiply(const td_native_cpu_step *step, const band *of, part rows)
 {
     const td_native_cpu_direct *conv = &step->as.direct;
     const td_ops_conv_source *source = &conv->op.weight->source;
     uint32_t panel = step->kernel->panel;
     size_t depth = (size_t)conv->runs * conv->depth;
     size_t line = (size_t)picture_width(conv) * source->in * source->stride;
-    size_t wide = (size_t)conv->out_width * source->out;
     for (uint32_t at = 0; at < source->out; at += panel) {
         uint32_t left = source->out - at;
         td_native_cpu_product product = {
@@ -110,25 +122,40 @@ static void multiply(const td_native_cpu_step *step, const band *of)
             .rows = conv->out_width,
             .cols = left < panel ? left : panel,
         };
-        for (uint32_t row = 0; row < of->rows; row++) {
-            product.a = of->picture + row * line;
-            product.c = of->sums + row * wide + at;
+        for (uint32_t i = rows.row; i < rows.row + rows.rows; i++) {
+            product.a = of->picture + i * line;
+            product.c = sums_of(conv, of, i) + at;
             step->kernel->multiply(&product);
         }
     }
 }
 
+static void activate(const td_native_cpu_direct *conv, const band *of,
+                     part rows)
+{
+    size_t count =
+        (size_t)rows.rows * conv->out_width * conv->op.weight->source.out;
+    float *sums = sums_of(conv, of, rows.row);
+    if (conv->op.act != TD_OPS_RELU) return;
+    for (size_t i = 0; i < count; i++)
+        sums[i] = sums[i] > 0 ? sums[i] : 0;
+}
+
+// All weights for a row where they are near, else all rows for a panel of them.
 static void compute(const td_native_cpu_step *step, const band *of)
 {
     const td_native_cpu_direct *conv = &step->as.direct;
-    size_t count =
-        (size_t)of->rows * conv->out_width * conv->op.weight->source.out;
+    size_t weights =
+        (size_t)conv->runs * conv->depth * conv->op.weight->source.out;
+    uint32_t each = weights <= NEAR_FLOATS ? 1 : of->rows;
     copy_picture(conv, of);
-    fill(conv, of);
-    multiply(step, of);
-    if (conv->op.act != TD_OPS_RELU) return;
-    for (size_t i = 0; i < count; i++)
-        of->sums[i] = of->sums[i] > 0 ? of->sums[i] : 0;
+    for (uint32_t row = 0; row < of->rows; row += each) {
+        uint32_t left = of->rows - row;
+        const part rows = {row, left < each ? left : each};
+        fill(conv, of, rows);
+        multiply(step, of, rows);
+        activate(conv, of, rows);
+    }
 }
 
 // The largest of 3 x 3 around pixel (2 row, 2 col) of the band's sums.

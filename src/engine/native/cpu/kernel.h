@@ -9,15 +9,16 @@
 // computed with it or on which thread: that is why answers are the same bit for
 // bit in every batch. Any thread; nothing here allocates or fails.
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 // Most columns that are computed together, of all kernels.
 #define TD_NATIVE_CPU_MAX_PANEL 32
 
-// c += a * panel. A row of `a` is `runs` pieces of `depth` numbers each, which
-// begin `starts` apart: a convolution's window lies so in its picture, and is
-// not copied.
+// c += a * panel, or c = a * panel. A row of `a` is `runs` pieces of `depth`
+// numbers each, which begin `starts` apart: a convolution's window lies so in
+// its picture, and is not copied.
 typedef struct td_native_cpu_product {
     const float *a;
     size_t a_stride; // from row to row
@@ -27,6 +28,7 @@ typedef struct td_native_cpu_product {
     float *c;
     size_t c_stride;
     uint32_t rows, cols;
+    bool fresh; // what `c` held does not count
 } td_native_cpu_product;
 
 // A tile of a convolution in the space of Winograd: `side` squared numbers for

@@ -49,13 +49,17 @@ static inline float sum_of(vec value)
 
 #define EACH_ROW(X) X(0) X(1) X(2) X(3) X(4) X(5)
 
-// STRIP rows of a product. What the sums begin with is in `c`.
+// STRIP rows of a product.
 static inline void strip(const td_native_cpu_product *p, const float *const *a,
                          float *const *c)
 {
     const float *b = p->panel;
-#define BEGIN(r) vec low##r = load(c[r]), high##r = load(c[r] + LANES);
+#define BEGIN(r) vec low##r = {0}, high##r = {0};
+#define TAKE(r) low##r = load(c[r]), high##r = load(c[r] + LANES);
     EACH_ROW(BEGIN)
+    if (!p->fresh) {
+        EACH_ROW(TAKE)
+    }
     for (uint32_t run = 0; run < p->runs; run++) {
         size_t start = p->starts[run];
 #define ROW(r) const float *a##r = a[r] + start;
@@ -71,6 +75,7 @@ static inline void strip(const td_native_cpu_product *p, const float *const *a,
 #define END(r) store(c[r], low##r), store(c[r] + LANES, high##r);
     EACH_ROW(END)
 #undef BEGIN
+#undef TAKE
 #undef ROW
 #undef ADD
 #undef END

@@ -7,11 +7,12 @@
 // computing.
 #include "engine/native/cpu/side.h"
 
-#include <string.h>
-
 #define LARGE_PIXELS 1024         // from here on tiles of 4 x 4
 #define BLOCK_FLOATS (384u << 10) // tiles of a task before and after
 #define STRIP 6
+#define APART                                                                  \
+    16 // floats between the products of a block: were they a power of
+       // two apart, all would want the same lines of the cache
 
 bool td_native_cpu_winograd_can(const td_native_cpu_kernel *kernel,
                                 const td_ops_conv *op)
@@ -186,8 +187,8 @@ static void multiply(const td_native_cpu_step *step, uint32_t tiles,
         .c_stride = source->out,
         .rows = tiles,
         .cols = step->kernel->panel,
+        .fresh = true,
     };
-    memset(c, 0, (size_t)tiles * source->out * sizeof *c);
     for (uint32_t at = 0; at < source->out; at += step->kernel->panel) {
         product.panel = packed + (size_t)at * source->in;
         product.c = c + at;
@@ -204,8 +205,8 @@ static void run_tiles(const td_native_cpu_step *step, uint32_t task,
     uint32_t left = conv->op.x.batch * conv->across * conv->down - first;
     uint32_t tiles = left < conv->block ? left : conv->block;
     uint32_t area = conv->side * conv->side;
-    size_t before = (size_t)tiles * source->in;
-    size_t after = (size_t)tiles * source->out;
+    size_t before = (size_t)tiles * source->in + APART;
+    size_t after = (size_t)tiles * source->out + APART;
     float *sums = scratch + area * before;
     for (uint32_t i = 0; i < tiles; i++)
         take_in(step, first + i, before, scratch + (size_t)i * source->in);
@@ -246,9 +247,9 @@ td_err td_native_cpu_winograd_add(td_ops_side *side, const td_ops_conv *op,
     conv->block = block_of(conv, tiles, td_native_cpu_side_threads(side));
     step.task = run_tiles;
     step.tasks = td_native_cpu_ceil(tiles, conv->block);
-    return td_native_cpu_side_add(side, &step,
-                                  (size_t)conv->block * conv->side *
-                                      conv->side *
-                                      (weight->source.in + weight->source.out),
+    size_t each =
+        (size_t)conv->block * (weight->source.in + weight->source.out) +
+        2 * (size_t)APART;
+    return td_native_cpu_side_add(side, &step, each * conv->side * conv->side,
                                   info);
 }
