@@ -32,6 +32,8 @@ typedef struct td_engine_spec {
     uint32_t camera_count;
     td_wire_channel states[TD_WIRE_MAX_CHANNELS];
     uint32_t state_count;
+    uint32_t environment_count; // numbers that it wants as the tensor
+                                // "environment_state"; 0: none
     td_wire_channel actions[TD_WIRE_MAX_CHANNELS];
     uint32_t action_count;
     uint32_t chunk_rows; // rows of a full chunk

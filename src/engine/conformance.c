@@ -23,6 +23,7 @@ typedef td_err (*submit_fn)(td_engine *engine, td_engine_batch *batch,
 typedef struct request {
     td_wire_obs obs;
     float state[TD_WIRE_MAX_CHANNELS];
+    float environment[TD_WIRE_MAX_CHANNELS];
     td_engine_results results;
     td_engine_item item;
 } request;
@@ -73,6 +74,15 @@ static size_t chunk_bytes(void)
     return (size_t)spec->chunk_rows * spec->action_count * sizeof(float);
 }
 
+static td_wire_tensor tensor_of(const float *data, uint32_t count)
+{
+    return (td_wire_tensor){.dtype = TD_WIRE_F32,
+                            .rank = 1,
+                            .shape = {count},
+                            .data = data,
+                            .size = count * sizeof(float)};
+}
+
 static void make_request(request *made, uint32_t index)
 {
     *made = (request){0};
@@ -82,11 +92,11 @@ static void make_request(request *made, uint32_t index)
     obs->client = td_wire_text_of("robot");
     obs->ident.seq = index;
     obs->cursor = UINT64_C(10) * index;
-    obs->state = (td_wire_tensor){.dtype = TD_WIRE_F32,
-                                  .rank = 1,
-                                  .shape = {spec->state_count},
-                                  .data = made->state,
-                                  .size = spec->state_count * sizeof(float)};
+    obs->state = tensor_of(made->state, spec->state_count);
+    if (spec->environment_count > 0)
+        obs->tensors[obs->tensor_count++] = (td_wire_named){
+            .name = td_wire_text_of("environment_state"),
+            .tensor = tensor_of(made->environment, spec->environment_count)};
     obs->image_count = spec->camera_count;
     for (uint32_t i = 0; i < spec->camera_count; i++)
         obs->images[i] = (td_wire_image){.name = spec->cameras[i].name,

@@ -8,9 +8,9 @@
 
 struct td_engine_question {
     td_wire_obs obs;
-    float state[TD_WIRE_MAX_CHANNELS];
-    uint8_t *pixels; // of the largest camera
-    float *actions;  // of all members
+    float state[TD_WIRE_MAX_CHANNELS]; // of the robot and the environment
+    uint8_t *pixels;                   // of the largest camera
+    float *actions;                    // of all members
     td_engine_item items[TD_ENGINE_MAX_BATCH];
     td_errinfo why[TD_ENGINE_MAX_BATCH];
     td_engine_batch batch;
@@ -39,15 +39,24 @@ static size_t largest_bytes(const td_engine_spec *spec)
     return most;
 }
 
+static td_wire_tensor zeros_of(const td_engine_question *self, uint32_t count)
+{
+    return (td_wire_tensor){.dtype = TD_WIRE_F32,
+                            .rank = 1,
+                            .shape = {count},
+                            .data = self->state,
+                            .size = count * sizeof(float)};
+}
+
 static void fill_obs(td_engine_question *self, const td_engine_spec *spec)
 {
     td_wire_obs *obs = &self->obs;
     obs->client = td_wire_text_of("warm-up");
-    obs->state = (td_wire_tensor){.dtype = TD_WIRE_F32,
-                                  .rank = 1,
-                                  .shape = {spec->state_count},
-                                  .data = self->state,
-                                  .size = spec->state_count * sizeof(float)};
+    obs->state = zeros_of(self, spec->state_count);
+    if (spec->environment_count > 0)
+        obs->tensors[obs->tensor_count++] =
+            (td_wire_named){.name = td_wire_text_of("environment_state"),
+                            .tensor = zeros_of(self, spec->environment_count)};
     obs->image_count = spec->camera_count;
     for (uint32_t i = 0; i < spec->camera_count; i++) {
         const td_wire_camera *camera = &spec->cameras[i];
