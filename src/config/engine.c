@@ -3,11 +3,13 @@
 
 #include "config/table.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #define MAX_EXACT 9007199254740991.0 // whole numbers that a double can hold
 
-static const char *const engines[] = {"synthetic", "worker", "callback", NULL};
+static const char *const engines[] = {"synthetic", "worker", "callback",
+                                      "native", NULL};
 static const char *const latencies[] = {"none",      "fixed",   "normal",
                                         "lognormal", "profile", NULL};
 
@@ -35,12 +37,25 @@ static const td_config_table latency_table = {
     latency_rows, TD_COUNT_OF(latency_rows), sizeof(td_config_latency),
     check_latency};
 
+static const td_config_field ensemble_rows[] = {
+    TD_ROW_BOOL(td_config_ensemble, enabled, "false",
+                "a step is the mean of all chunks that spoke of it"),
+    TD_ROW_NUMBER(td_config_ensemble, coefficient, "0.01", -100, 100,
+                  "above 0: older chunks weigh more"),
+};
+static const td_config_table ensemble_table = {
+    ensemble_rows, TD_COUNT_OF(ensemble_rows), sizeof(td_config_ensemble),
+    NULL};
+
 static const td_config_field engine_rows[] = {
-    TD_ROW_ENUM(td_config_engine, kind, NULL, engines, "what runs the model"),
+    TD_ROW_ENUM(td_config_engine, kind, "native", engines,
+                "what runs the model; native: the checkpoint of "
+                "pretrained_path, in this process"),
     TD_ROW_MAP(td_config_engine, actions, action_count, td_config_channel,
                "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
                td_config_channel_table, 1, TD_CONFIG_MAX_CHANNELS,
-               "action channels in order; worker: unless it says its own"),
+               "action channels in order; worker, native: unless it says its "
+               "own"),
     TD_ROW_MAP(td_config_engine, states, state_count, td_config_channel, "[]",
                td_config_channel_table, 0, TD_CONFIG_MAX_CHANNELS,
                "state channels in order; none: those of the actions"),
@@ -84,6 +99,13 @@ static const td_config_field engine_rows[] = {
     TD_ROW_NUMBER(td_config_engine, answer_s, "5", 0.01, 86400,
                   "worker: a batch that stands still for longer, and for "
                   "longer than ten times its p99, hangs"),
+    TD_ROW_INTEGER(td_config_engine, threads, "0", 0, 256,
+                   "native: of the processor; 0: one for each CPU that this "
+                   "process may use"),
+    TD_ROW_STRUCT(td_config_engine, ensemble, td_config_ensemble, "{}",
+                  ensemble_table,
+                  "native: the temporal ensemble of LeRobot, kept for each "
+                  "robot"),
 };
 const td_config_table td_config_engine_table = {
     engine_rows, TD_COUNT_OF(engine_rows), sizeof(td_config_engine),
@@ -119,27 +141,46 @@ static td_err check_channels(const td_config_place *place,
                          wrong);
 }
 
-// Fields that not every kind has: the kind that has it, and one that has it
-// too.
+#define SYNTHETIC (1u << TD_CONFIG_SYNTHETIC)
+#define WORKER (1u << TD_CONFIG_WORKER)
+#define CALLBACK (1u << TD_CONFIG_CALLBACK)
+#define NATIVE (1u << TD_CONFIG_NATIVE)
+
+// Fields that not every kind has, and the kinds that have them.
 static const struct {
     const char *name;
-    td_config_engine_kind kind, too;
+    unsigned kinds;
 } only[] = {
-    {"continuous", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
-    {"latency", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
-    {"seed", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
-    {"check_images", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
-    {"halves", TD_CONFIG_SYNTHETIC, TD_CONFIG_SYNTHETIC},
-    {"python", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
-    {"command", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
-    {"batched", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
-    {"rtc", TD_CONFIG_WORKER, TD_CONFIG_CALLBACK},
-    {"tolerance", TD_CONFIG_WORKER, TD_CONFIG_CALLBACK},
-    {"results_kb", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
-    {"memory_mb", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
-    {"start_s", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
-    {"answer_s", TD_CONFIG_WORKER, TD_CONFIG_WORKER},
+    {"cameras", SYNTHETIC | WORKER | CALLBACK},
+    {"chunk", SYNTHETIC | WORKER | CALLBACK},
+    {"continuous", SYNTHETIC},
+    {"latency", SYNTHETIC},
+    {"seed", SYNTHETIC},
+    {"check_images", SYNTHETIC},
+    {"halves", SYNTHETIC},
+    {"python", WORKER},
+    {"command", WORKER},
+    {"batched", WORKER},
+    {"rtc", WORKER | CALLBACK},
+    {"tolerance", WORKER | CALLBACK},
+    {"results_kb", WORKER},
+    {"memory_mb", WORKER},
+    {"start_s", WORKER},
+    {"answer_s", WORKER},
+    {"threads", NATIVE},
+    {"ensemble", NATIVE},
 };
+
+// "worker or callback".
+static void name_kinds(unsigned kinds, size_t room, char *ret_text)
+{
+    size_t used = 0;
+    ret_text[0] = '\0';
+    for (unsigned i = 0; engines[i] && used < room; i++)
+        if (kinds & (1u << i))
+            used += (size_t)snprintf(ret_text + used, room - used, "%s%s",
+                                     used ? " or " : "", engines[i]);
+}
 
 static td_err check_kind(const td_config_place *place,
                          const td_config_node *node,
@@ -147,14 +188,11 @@ static td_err check_kind(const td_config_place *place,
 {
     for (size_t i = 0; i < TD_COUNT_OF(only); i++) {
         const td_config_node *given = td_config_node_get(node, only[i].name);
-        if (!given || only[i].kind == engine->kind ||
-            only[i].too == engine->kind)
-            continue;
-        bool two = only[i].too != only[i].kind;
-        return td_config_bad(place, given, only[i].name,
-                             "is for kind: %s%s%s only", engines[only[i].kind],
-                             two ? " or " : "",
-                             two ? engines[only[i].too] : "");
+        if (!given || (only[i].kinds & (1u << engine->kind))) continue;
+        char kinds[64];
+        name_kinds(only[i].kinds, sizeof kinds, kinds);
+        return td_config_bad(place, given, only[i].name, "is for kind: %s only",
+                             kinds);
     }
     return TD_OK;
 }
@@ -188,6 +226,9 @@ static td_err check_engine(const td_config_place *place,
     TD_TRY(check_kind(place, node, engine));
     if (engine->kind == TD_CONFIG_WORKER)
         TD_TRY(check_worker(place, node, engine));
+    if (engine->kind == TD_CONFIG_NATIVE &&
+        !td_config_node_get(node, "actions"))
+        engine->action_count = 0;
     if (engine->state_count == 0) {
         engine->states = engine->actions;
         engine->state_count = engine->action_count;

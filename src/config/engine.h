@@ -16,6 +16,7 @@ typedef enum td_config_engine_kind {
     TD_CONFIG_SYNTHETIC,
     TD_CONFIG_WORKER,
     TD_CONFIG_CALLBACK, // a function of the program that serves it
+    TD_CONFIG_NATIVE,   // a checkpoint that this program can run itself
 } td_config_engine_kind;
 
 typedef enum td_config_latency_kind {
@@ -38,8 +39,16 @@ typedef struct td_config_latency {
         *file; // profile; a relative path starts at the manifest's folder
 } td_config_latency;
 
+// Of the temporal ensemble of LeRobot, with which each step of an answer is a
+// mean of all chunks that spoke of it.
+typedef struct td_config_ensemble {
+    bool enabled;
+    double coefficient;
+} td_config_ensemble;
+
 // Of a worker, what is not given is the worker's to say: no actions, no states,
-// a chunk or max_batch of 0.
+// a chunk or max_batch of 0. Of native, actions and states are the
+// checkpoint's, and chunk and cameras always.
 typedef struct td_config_engine {
     td_config_engine_kind kind;
     td_config_channel *actions; // in order
@@ -64,6 +73,8 @@ typedef struct td_config_engine {
     int64_t results_kb; // 0: the worker's to say
     int64_t memory_mb;  // 0: no limit
     double start_s, answer_s;
+    int64_t threads; // 0: one for each CPU
+    td_config_ensemble ensemble;
 } td_config_engine;
 
 extern const struct td_config_table td_config_engine_table;

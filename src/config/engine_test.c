@@ -99,6 +99,25 @@ static void a_policy_in_a_file_is_beside_the_manifest(void **state)
     }
 }
 
+static void a_checkpoint_is_run_natively_unless_said_otherwise(void **state)
+{
+    (void)state;
+    TD_AUTO(td_config_manifest) *manifest = NULL;
+    assert_int_equal(
+        parse("{threads: 2, ensemble: {enabled: true}}, pretrained_path: act",
+              &manifest),
+        TD_OK);
+    const td_config_engine *engine = &manifest->server[0].engine;
+    assert_int_equal(engine->kind, TD_CONFIG_NATIVE);
+    assert_int_equal(engine->action_count, 0);
+    assert_int_equal(engine->state_count, 0);
+    assert_int_equal(engine->max_batch, 1);
+    assert_int_equal(engine->threads, 2);
+    assert_true(engine->ensemble.enabled);
+    assert_true(engine->ensemble.coefficient == 0.01);
+    assert_string_equal(manifest->server[0].pretrained_path, "shop/act");
+}
+
 static void each_kind_has_its_own_fields(void **state)
 {
     (void)state;
@@ -124,6 +143,10 @@ static void each_kind_has_its_own_fields(void **state)
          "engine.python: is for kind: worker only"},
         {"{kind: synthetic, rtc: true}",
          "engine.rtc: is for kind: worker or callback only"},
+        {"{kind: native, chunk: 5}, pretrained_path: act",
+         "engine.chunk: is for kind: synthetic or worker or callback only"},
+        {"{kind: synthetic, threads: 2}",
+         "engine.threads: is for kind: native only"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_config_manifest *manifest = NULL;
@@ -143,6 +166,7 @@ int main(void)
             batches_of_a_worker_may_be_bounded_before_it_says_its_size),
         cmocka_unit_test(a_worker_takes_what_is_given),
         cmocka_unit_test(a_policy_in_a_file_is_beside_the_manifest),
+        cmocka_unit_test(a_checkpoint_is_run_natively_unless_said_otherwise),
         cmocka_unit_test(each_kind_has_its_own_fields),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

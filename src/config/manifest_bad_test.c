@@ -45,13 +45,14 @@ static const struct {
      HEAD NAMES "  endpoint: 192.168.1.50\n" CLIENTS ENGINE,
      "7: server[0].endpoint: must be " ENDPOINT_RULE ", got 192.168.1.50"},
     {"no engine", WHOLE,
-     "4: server[0].engine: is missing, must be a map of fields"},
+     "4: server[0].pretrained_path: is missing, an engine of kind: native "
+     "reads the checkpoint in that folder"},
     {"an engine that is not known", WHOLE "  engine: {kind: cuda}\n",
-     "10: server[0].engine.kind: must be synthetic, worker, callback, got "
-     "cuda"},
+     "10: server[0].engine.kind: must be synthetic, worker, callback, "
+     "native, got cuda"},
     {"an engine of no kind", WHOLE "  engine: {chunk: 3}\n",
-     "10: server[0].engine.kind: is missing, must be synthetic, worker, "
-     "callback"},
+     "10: server[0].engine.chunk: is for kind: synthetic or worker or callback "
+     "only"},
     {"a misspelt field", WHOLE "  modle_id: x\n" ENGINE,
      "10: server[0].modle_id: no such field, did you mean model_id?"},
     {"a field twice", WHOLE ENGINE "  endpoint: tcp/a:1\n",

@@ -58,8 +58,10 @@ static const td_config_field server_rows[] = {
     TD_ROW_CHUNK(td_config_server, model_id, NULL, "the policy"),
     TD_ROW_CHUNK(td_config_server, model_version, NULL, "its version"),
     TD_ROW_CHUNK(td_config_server, application_tag, NULL, "what it does"),
-    TD_ROW_TEXT(td_config_server, pretrained_path, "\"\"", 0, 4096,
-                "where the weights are"),
+    TD_ROW_TEXT(
+        td_config_server, pretrained_path, "\"\"", 0, 4096,
+        "where the weights are; native: a LeRobot checkpoint's folder, a "
+        "relative one beside the manifest"),
     TD_ROW_TEXT(td_config_server, device, "cpu", 1, 64,
                 "where it runs; servers on one device take turns"),
     TD_ROW_CHUNK(td_config_server, server_id, "\"\"",
@@ -97,7 +99,7 @@ static const td_config_field server_rows[] = {
                   "what is kept of observations to answer again from"),
     TD_ROW_STRUCT(td_config_server, inputs, td_config_inputs, "{}",
                   inputs_table, "times of tensors", .live = true),
-    TD_ROW_STRUCT(td_config_server, engine, td_config_engine, NULL,
+    TD_ROW_STRUCT(td_config_server, engine, td_config_engine, "{}",
                   td_config_engine_table, "the engine and its settings"),
 };
 const td_config_table td_config_server_table = {
@@ -140,11 +142,26 @@ static td_err check_batch(const td_config_place *place,
                          (long long)server->batch.most);
 }
 
+static td_err check_checkpoint(const td_config_place *place,
+                               const td_config_node *node,
+                               td_config_server *server)
+{
+    if (server->pretrained_path[0] == '\0')
+        return td_config_bad(
+            place, td_config_node_get(node, "pretrained_path"),
+            "pretrained_path",
+            "is missing, an engine of kind: native reads the checkpoint in "
+            "that folder");
+    return td_config_beside(place, &server->pretrained_path);
+}
+
 static td_err check_server(const td_config_place *place,
                            const td_config_node *node, void *value)
 {
-    const td_config_server *server = value;
+    td_config_server *server = value;
     const td_config_node *clients = td_config_node_get(node, "clients");
+    if (server->engine.kind == TD_CONFIG_NATIVE)
+        TD_TRY(check_checkpoint(place, node, server));
     if (server->client_count == 0 && !server->accept_unknown)
         return td_config_bad(place, clients, "clients",
                              "lists nobody, name a client or set "

@@ -3,6 +3,7 @@
 
 #include "base/rand.h"
 #include "engine/callback/callback.h"
+#include "engine/native/native.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 
@@ -13,6 +14,7 @@ static const td_engine_ops *const engines[] = {
     &td_engine_synthetic,
     &td_engine_worker,
     &td_engine_callback,
+    &td_engine_native,
 };
 
 static void known_names(char *text, size_t room)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "engine/callback/callback.h"
+#include "engine/native/native.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 #include "server/playback.h"
@@ -182,6 +183,26 @@ static td_err open_callback(const td_config_engine *from,
     return err;
 }
 
+static td_err open_native(const td_config_engine *from,
+                          td_engine_config *config, td_engine **ret_engine,
+                          td_errinfo *info)
+{
+    td_engine_native_settings *settings = calloc(1, sizeof *settings);
+    if (!settings) return TD_ERR_NOMEM;
+    fill_channels(from->actions, from->action_count, settings->actions,
+                  &settings->action_count);
+    fill_channels(from->states, from->state_count, settings->states,
+                  &settings->state_count);
+    settings->max_batch = (uint32_t)from->max_batch;
+    settings->threads = (uint32_t)from->threads;
+    settings->ensemble = from->ensemble.enabled;
+    settings->ensemble_coefficient = from->ensemble.coefficient;
+    config->settings = settings;
+    td_err err = td_engine_open("native", config, ret_engine, info);
+    free(settings);
+    return err;
+}
+
 td_err td_server_engines_open(const td_config_server *config,
                               const td_server_function *function,
                               td_engine **ret_engine, td_errinfo *info)
@@ -201,6 +222,8 @@ td_err td_server_engines_open(const td_config_server *config,
     case TD_CONFIG_CALLBACK:
         return open_callback(&config->engine, function, &engine, ret_engine,
                              info);
+    case TD_CONFIG_NATIVE:
+        return open_native(&config->engine, &engine, ret_engine, info);
     }
     return TD_ERR_INVALID;
 }

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/native/body.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define LAYER_NORM_EPSILON 1e-5f // PyTorch's
+
+void td_native_body_name(char ret_name[TD_NATIVE_NAME_BYTES], const char *fmt,
+                         ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(ret_name, TD_NATIVE_NAME_BYTES, fmt, args);
+    va_end(args);
+}
+
+td_err td_native_body_alloc(td_native_model *model, uint32_t rows,
+                            uint32_t cols, td_ops_view *ret_view,
+                            td_errinfo *info)
+{
+    td_ops_info side;
+    void *data = NULL;
+    model->side_ops->info(model->side, &side);
+    size_t count = (size_t)model->max_batch * rows * cols;
+    TD_TRY(model->side_ops->alloc(model->side, count * td_ops_bytes(side.dtype),
+                                  &data, info));
+    *ret_view = td_ops_dense(data, side.dtype, model->max_batch, rows, cols);
+    return TD_OK;
+}
+
+td_ops_view td_native_body_part(td_ops_view view, uint32_t batch)
+{
+    view.batch = batch;
+    return view;
+}
+
+td_err td_native_body_tensor(const td_native_model *model, const char *name,
+                             uint32_t rank, const uint64_t *shape,
+                             const td_native_tensor **ret_tensor,
+                             td_errinfo *info)
+{
+    const td_native_tensor *tensor = NULL;
+    TD_TRY(td_native_weights_get(model->checkpoint->weights, name, rank, shape,
+                                 &tensor, info));
+    td_err err = tensor->dtype == TD_NATIVE_F64
+                     ? td_fail(info, TD_ERR_UNSUPPORTED,
+                               "%s: %s: is F64, a policy has F32, F16 or BF16",
+                               model->checkpoint->folder, name)
+                     : td_native_tensor_check_finite(tensor, info);
+    if (err == TD_OK) *ret_tensor = tensor;
+    return err;
+}
+
+td_err td_native_body_floats(const td_native_model *model, const char *name,
+                             uint32_t rank, const uint64_t *shape,
+                             float **ret_floats, td_errinfo *info)
+{
+    const td_native_tensor *tensor = NULL;
+    TD_TRY(td_native_body_tensor(model, name, rank, shape, &tensor, info));
+    float *floats = malloc((tensor->count + 1) * sizeof *floats);
+    if (!floats) return TD_ERR_NOMEM;
+    td_native_tensor_read(tensor, 0, tensor->count, floats);
+    *ret_floats = floats;
+    return TD_OK;
+}
+
+td_err td_native_body_shape(const td_native_model *model, const char *name,
+                            uint32_t rank, uint64_t *ret_shape,
+                            td_errinfo *info)
+{
+    const td_native_checkpoint *from = model->checkpoint;
+    const td_native_tensor *tensor =
+        td_native_weights_find(from->weights, name);
+    if (!tensor)
+        return td_fail(info, TD_ERR_NOTFOUND, "%s: there is no tensor %s",
+                       from->folder, name);
+    if (tensor->rank != rank)
+        return td_fail(info, TD_ERR_MISMATCH, "%s: %s: has %u sides, not %u",
+                       from->folder, name, tensor->rank, rank);
+    for (uint32_t i = 0; i < rank; i++) {
+        if (tensor->shape[i] < 1 || tensor->shape[i] > UINT16_MAX)
+            return td_fail(info, TD_ERR_LIMIT, "%s: %s: a side of %llu",
+                           from->folder, name,
+                           (unsigned long long)tensor->shape[i]);
+        ret_shape[i] = tensor->shape[i];
+    }
+    return TD_OK;
+}
+
+static td_ops_dtype dtype_of(const td_native_tensor *tensor)
+{
+    if (tensor->dtype == TD_NATIVE_BF16) return TD_OPS_BF16;
+    return tensor->dtype == TD_NATIVE_F16 ? TD_OPS_F16 : TD_OPS_F32;
+}
+
+td_ops_source td_native_body_source(const td_native_tensor *tensor,
+                                    uint64_t first)
+{
+    td_ops_source source = {.dtype = dtype_of(tensor)};
+    source.data =
+        (const char *)tensor->data + first * td_ops_bytes(source.dtype);
+    return source;
+}
+
+// "PREFIX.weight" and "PREFIX.bias" for a side.
+static td_err pair_of(td_native_model *model, const char *prefix, uint32_t rank,
+                      const uint64_t *shape, td_ops_source *ret_weight,
+                      td_ops_source *ret_bias, td_errinfo *info)
+{
+    char name[TD_NATIVE_NAME_BYTES];
+    const td_native_tensor *weight = NULL, *bias = NULL;
+    td_native_body_name(name, "%s.weight", prefix);
+    TD_TRY(td_native_body_tensor(model, name, rank, shape, &weight, info));
+    td_native_body_name(name, "%s.bias", prefix);
+    TD_TRY(td_native_body_tensor(model, name, 1, shape, &bias, info));
+    *ret_weight = td_native_body_source(weight, 0);
+    *ret_bias = td_native_body_source(bias, 0);
+    return TD_OK;
+}
+
+td_err td_native_body_linear(td_native_model *model, const char *prefix,
+                             uint32_t in, uint32_t out,
+                             td_ops_linear_weight **ret_weight,
+                             td_errinfo *info)
+{
+    td_ops_linear_source source = {.in = in, .out = out};
+    TD_TRY(pair_of(model, prefix, 2, (const uint64_t[]){out, in},
+                   &source.weight, &source.bias, info));
+    return model->side_ops->linear_weight(model->side, &source, ret_weight,
+                                          info);
+}
+
+td_err td_native_body_norm(td_native_model *model, const char *prefix,
+                           uint32_t cols, td_ops_norm **ret_norm,
+                           td_errinfo *info)
+{
+    td_ops_norm_source source = {.cols = cols, .epsilon = LAYER_NORM_EPSILON};
+    TD_TRY(pair_of(model, prefix, 1, (const uint64_t[]){cols}, &source.weight,
+                   &source.bias, info));
+    return model->side_ops->norm_weight(model->side, &source, ret_norm, info);
+}

@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: Apache-2.0
+// Close: the thread finishes what it took and ends; then nobody uses the rest.
+#include "engine/native/native.h"
+
+#include "base/log.h"
+#include "engine/blocking.h"
+#include "engine/native/ensemble.h"
+#include "engine/native/model.h"
+#include "engine/native/request.h"
+
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Everything but `blocking` is its thread's.
+typedef struct native {
+    td_engine engine;
+    td_engine_spec spec;
+    td_native_names *names;
+    td_native_checkpoint *checkpoint;
+    td_native_pipeline *pipeline;
+    td_native_model *model;
+    td_native_ensemble *ensemble; // NULL: none
+    td_engine_picture_reader *pictures;
+    td_native_taken *taken; // [max_batch]
+    td_engine_blocking *blocking;
+} native;
+
+static void close_native(td_engine *engine)
+{
+    native *self = (native *)engine;
+    if (self->blocking) td_engine_blocking_free(self->blocking);
+    if (self->ensemble) td_native_ensemble_free(self->ensemble);
+    if (self->pictures) td_engine_picture_reader_free(self->pictures);
+    if (self->model) td_native_model_close(self->model);
+    if (self->pipeline) td_native_pipeline_free(self->pipeline);
+    if (self->checkpoint) td_native_checkpoint_close(self->checkpoint);
+    free(self->names);
+    free(self->taken);
+    free(self);
+}
+
+static void native_free(native *self)
+{
+    close_native(&self->engine);
+}
+TD_AUTO_FREE(native, native_free)
+
+static td_err check_finite(const td_engine_spec *spec, const float *actions,
+                           td_errinfo *info)
+{
+    size_t values = (size_t)spec->chunk_rows * spec->action_count;
+    for (size_t i = 0; i < values; i++)
+        if (!isfinite(actions[i]))
+            return td_fail(info, TD_ERR_FORMAT,
+                           "the policy gave row %zu, not finite in channel %zu",
+                           i / spec->action_count, i % spec->action_count);
+    return TD_OK;
+}
+
+// What the model gave member `slot`, into the item's answer.
+static td_err answer(native *self, uint32_t slot, td_engine_item *item)
+{
+    const td_engine_spec *spec = &self->spec;
+    size_t values = (size_t)spec->chunk_rows * spec->action_count;
+    memcpy(item->actions, td_native_model_actions(self->model, slot),
+           values * sizeof(float));
+    TD_TRY(check_finite(spec, item->actions, item->info));
+    if (self->ensemble)
+        TD_TRY(
+            td_native_ensemble_join(self->ensemble, item->obs, item->actions));
+    td_native_pipeline_after(self->pipeline, &self->taken[slot],
+                             spec->chunk_rows, item->actions);
+    TD_TRY(check_finite(spec, item->actions, item->info));
+    item->rows = spec->chunk_rows;
+    return TD_OK;
+}
+
+static void run(void *model, const td_engine_job *job)
+{
+    native *self = model;
+    const td_native_request request = {
+        .spec = &self->spec,
+        .pictures = self->pictures,
+        .pipeline = self->pipeline,
+        .model = self->model,
+    };
+    td_engine_item *members[TD_ENGINE_MAX_BATCH];
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < job->batch->count; i++) {
+        td_engine_item *item = job->batch->items[i];
+        item->rows = 0;
+        item->status = td_native_request_take(&request, item->obs, count,
+                                              &self->taken[count], item->info);
+        if (item->status == TD_OK) members[count++] = item;
+    }
+    if (count == 0) return;
+    td_errinfo why = {.text = ""};
+    td_err err = td_native_model_run(self->model, count, &why);
+    for (uint32_t i = 0; i < count; i++)
+        members[i]->status =
+            err == TD_OK ? answer(self, i, members[i])
+                         : td_fail(members[i]->info, err, "%s", why.text);
+}
+
+static uint32_t own_threads(void)
+{
+    cpu_set_t mine;
+    if (sched_getaffinity(0, sizeof mine, &mine) != 0) return 1;
+    return (uint32_t)CPU_COUNT(&mine);
+}
+
+static td_err open_model(native *self,
+                         const td_engine_native_settings *settings,
+                         td_errinfo *info)
+{
+    const td_native_model_config config = {
+        .checkpoint = self->checkpoint,
+        .pipeline = self->pipeline,
+        .ops = &td_ops_cpu,
+        .side = {.precision = TD_OPS_F32,
+                 .threads =
+                     settings->threads ? settings->threads : own_threads()},
+        .max_batch = settings->max_batch,
+    };
+    TD_TRY(td_native_model_open(&config, &self->model, info));
+    td_ops_info side;
+    td_native_model_info(self->model, &side);
+    self->spec.tolerance = side.tolerance;
+    td_log_text(TD_LOG_INFO, "native: %s: %s on %s, %zu MiB",
+                self->spec.model_id,
+                td_native_policy_name(self->checkpoint->policy.type),
+                side.device, side.bytes >> 20);
+    return TD_OK;
+}
+
+static td_err open_checkpoint(native *self, const td_engine_config *config,
+                              td_errinfo *info)
+{
+    if (!config->pretrained_path || !config->pretrained_path[0])
+        return td_fail(info, TD_ERR_INVALID,
+                       "model %s: the native engine wants a checkpoint's "
+                       "folder as pretrained_path",
+                       config->model_id);
+    if (config->device && strcmp(config->device, "cpu") != 0)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "model %s: the native engine runs on cpu, not on %s",
+                       config->model_id, config->device);
+    td_errinfo why = {.text = ""};
+    td_err err = td_native_checkpoint_open(config->pretrained_path,
+                                           &self->checkpoint, &why);
+    if (err == TD_OK) err = td_native_model_check(self->checkpoint, &why);
+    if (err == TD_ERR_UNSUPPORTED)
+        return td_fail(info, err,
+                       "%.320s; LeRobot runs it in a worker: kind: worker, "
+                       "see docs/lerobot.md",
+                       why.text);
+    if (err != TD_OK) return td_fail(info, err, "%s", why.text);
+    return td_native_pipeline_new(self->checkpoint, NULL, &self->pipeline,
+                                  info);
+}
+
+static td_err start(native *self, td_errinfo *info)
+{
+    const td_engine_blocking_config config = {
+        .thread_name = "td-native",
+        .max_batch = self->spec.max_batch,
+        .run = run,
+        .model = self,
+    };
+    return td_engine_blocking_new(&config, &self->blocking, info);
+}
+
+static td_err describe(native *self, const td_engine_config *config,
+                       td_errinfo *info)
+{
+    const td_engine_native_settings *settings = config->settings;
+    self->spec.model_id = config->model_id;
+    self->spec.model_version = config->model_version;
+    self->spec.step_period_us = config->step_period_us;
+    self->spec.max_batch = settings->max_batch;
+    return td_native_names_fill(self->checkpoint, settings, &self->spec,
+                                &self->names, info);
+}
+
+static td_err open_native(const td_engine_config *config,
+                          td_engine **ret_engine, td_errinfo *info)
+{
+    const td_engine_native_settings *settings = config->settings;
+    TD_AUTO(native) *self = calloc(1, sizeof *self);
+    if (!self) return TD_ERR_NOMEM;
+    self->engine.ops = &td_engine_native;
+    TD_TRY(open_checkpoint(self, config, info));
+    TD_TRY(describe(self, config, info));
+    TD_TRY(open_model(self, settings, info));
+    if (settings->ensemble)
+        TD_TRY(td_native_ensemble_new(
+            settings->ensemble_coefficient, self->spec.chunk_rows,
+            self->spec.action_count, &self->ensemble));
+    self->taken = calloc(settings->max_batch, sizeof *self->taken);
+    if (!self->taken) return TD_ERR_NOMEM;
+    TD_TRY(td_engine_picture_reader_new(&self->pictures));
+    TD_TRY(start(self, info));
+    *ret_engine = &TD_TAKE(self)->engine;
+    return TD_OK;
+}
+
+static const td_engine_spec *spec_native(const td_engine *engine)
+{
+    return &((const native *)engine)->spec;
+}
+
+static td_err submit_native(td_engine *engine, td_engine_batch *batch,
+                            td_engine_done done, void *user)
+{
+    native *self = (native *)engine;
+    return td_engine_blocking_submit(self->blocking, TD_ENGINE_WHOLE, batch,
+                                     done, user);
+}
+
+const td_engine_ops td_engine_native = {
+    .name = "native",
+    .open = open_native,
+    .close = close_native,
+    .spec = spec_native,
+    .submit = submit_native,
+};

@@ -1,0 +1,137 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A LeRobot checkpoint behind `tendon serve`, with no Python in the server."""
+
+import json
+import pathlib
+import shutil
+import struct
+import sys
+
+import numpy as np
+import pytest
+from outside_client import Client, array, tensor
+from scene import ROUTE, manifest
+from tendon_process import ROOT
+
+sys.path.insert(0, str(ROOT / "tests" / "golden"))
+import hashed
+
+GOLDEN = ROOT / "tests" / "golden" / "act"
+TOLERANCE = 1e-4  # of the largest value
+
+
+def write_weights(header: bytes, path: pathlib.Path) -> None:
+    tensors = json.loads(header[8:])
+    with path.open("wb") as file:
+        file.write(header)
+        for name, each in tensors.items():
+            if name == "__metadata__":
+                continue
+            file.seek(len(header) + each["data_offsets"][0])
+            file.write(hashed.weights(name, *each["shape"]).tobytes())
+
+
+def checkpoint(name: str, folder: pathlib.Path) -> pathlib.Path:
+    """A golden checkpoint with its weights."""
+    made = pathlib.Path(shutil.copytree(GOLDEN / name, folder / name))
+    header = (made / "model.header").read_bytes()
+    assert struct.unpack("<Q", header[:8])[0] == len(header) - 8
+    write_weights(header, made / "model.safetensors")
+    return made
+
+
+def observation(name: str, index: int, config: dict) -> dict:
+    """As make_act.py had it, on the wire."""
+    fields = {"images": {}, "tensors": {}}
+    for key, feature in config["input_features"].items():
+        shape, source = feature["shape"], f"{name}/{index}/{key}"
+        short = key.removeprefix("observation.").removeprefix("images.")
+        if feature["type"] == "VISUAL":
+            frame = hashed.pixels(source, *shape[1:], 3)
+            fields["images"][short] = {
+                "codec": "raw",
+                "data": frame.tobytes(),
+                "shape": list(frame.shape),
+            }
+        elif short == "state":
+            fields["state"] = tensor(hashed.floats(source, *shape))
+        else:
+            fields["tensors"][short] = tensor(hashed.floats(source, *shape))
+    return fields
+
+
+@pytest.fixture
+def serve(house):
+    """Starts a server of a checkpoint. Its manifest says nothing of an engine."""
+
+    def begin(folder, **server):
+        made = manifest(house.endpoint)
+        del made["server"][0]["engine"]
+        made["server"][0] |= {"pretrained_path": str(folder)} | server
+        return house.start("native", "serve", house.write("native.yaml", made))
+
+    return begin
+
+
+def connect(house):
+    client = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+    client.attach("gpu-1")
+    return client
+
+
+@pytest.mark.parametrize("name", ["two-cameras", "no-camera"])
+def test_a_checkpoint_answers_as_lerobot_does(name, house, serve, tmp_path):
+    server = serve(checkpoint(name, tmp_path))
+    server.wait_line("serve: ready")
+    server.wait_line("native: synthetic: act on")
+    robot = connect(house)
+    config = json.loads((GOLDEN / name / "config.json").read_text())
+    rows, cols = config["chunk_size"], config["output_features"]["action"]["shape"][0]
+    expected = np.fromfile(GOLDEN / name / "expected.f32", "<f4")
+    for index, want in enumerate(expected.reshape(-1, rows, cols)):
+        robot.send(**observation(name, index, config))
+        got = array(robot.receive()["actions"])
+        np.testing.assert_allclose(got, want, atol=TOLERANCE * np.abs(expected).max())
+
+
+def test_a_robot_is_told_what_is_wrong_with_its_observation(house, serve, tmp_path):
+    name = "no-camera"
+    serve(checkpoint(name, tmp_path)).wait_line("serve: ready")
+    robot = connect(house)
+    config = json.loads((GOLDEN / name / "config.json").read_text())
+    wrong = observation(name, 0, config) | {"tensors": {}}
+    robot.send(**wrong)
+    error = robot.receive()["error"]
+    assert error["code"] == "MISMATCH"
+    assert error["text"] == "tensors.environment_state: is missing"
+    robot.send(**observation(name, 0, config))
+    assert "actions" in robot.receive()
+
+
+def test_what_it_does_not_know_goes_to_a_worker(house, serve, tmp_path):
+    folder = shutil.copytree(GOLDEN / "no-camera", tmp_path / "other")
+    config = folder / "config.json"
+    text = json.loads(config.read_text()) | {"type": "diffusion"}
+    config.write_text(json.dumps(text))
+    server = serve(folder)
+    server.wait_line("diffusion")
+    server.wait_line("kind: worker, see docs/lerobot.md")
+    assert server.ended() != 0
+
+
+def test_an_ensemble_is_kept_for_each_robot(house, serve, tmp_path):
+    name = "no-camera"
+    engine = {"engine": {"ensemble": {"enabled": True, "coefficient": 0}}}
+    serve(checkpoint(name, tmp_path), **engine).wait_line("serve: ready")
+    robot = connect(house)
+    config = json.loads((GOLDEN / name / "config.json").read_text())
+    expected = np.fromfile(GOLDEN / name / "expected.f32", "<f4").reshape(3, 33, 5)
+    robot.send(**observation(name, 0, config), cursor=0)
+    np.testing.assert_allclose(
+        array(robot.receive()["actions"]), expected[0], atol=1e-3
+    )
+    robot.send(**observation(name, 1, config), cursor=1)
+    got = array(robot.receive()["actions"])
+    mean = (expected[0][1:] + expected[1][:-1]) / 2
+    np.testing.assert_allclose(got[:-1], mean, atol=1e-3)
+    np.testing.assert_allclose(got[-1], expected[1][-1], atol=1e-3)
