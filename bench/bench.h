@@ -41,6 +41,8 @@ TD_NODISCARD td_err td_bench_async(const td_bench_options *options,
                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_worker(const td_bench_options *options,
                                     td_errinfo *info);
+TD_NODISCARD td_err td_bench_engine(const td_bench_options *options,
+                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_net(const td_bench_options *options,
                                  td_errinfo *info);
 TD_NODISCARD td_err td_bench_soak(const td_bench_options *options,

@@ -26,6 +26,8 @@ static const struct {
      true, td_bench_async},
     {"worker", "a model in a process of its own, beyond the model itself",
      false, false, td_bench_worker},
+    {"engine", "our own engine for ACT beside LeRobot's torch", false, false,
+     td_bench_engine},
     {"sched", "one decision of each strategy beside Inferential's schedulers",
      false, false, td_bench_sched},
     {"serve", "many clients of one server: throughput, fairness, its cost",
