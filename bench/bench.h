@@ -59,6 +59,8 @@ TD_NODISCARD td_err td_bench_rosa(const td_bench_options *options,
                                   td_errinfo *info);
 TD_NODISCARD td_err td_bench_factory(const td_bench_options *options,
                                      td_errinfo *info);
+TD_NODISCARD td_err td_bench_plan(const td_bench_options *options,
+                                  td_errinfo *info);
 
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.

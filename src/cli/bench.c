@@ -40,6 +40,8 @@ static const struct {
      false, true, td_bench_rosa},
     {"factory", "the paper's factories with our own plans beside its figures",
      false, false, td_bench_factory},
+    {"plan", "how long planning a factory takes, its packing beside OR-Tools",
+     false, false, td_bench_plan},
     {"net", "a robot over slow, lossy and distant networks (needs root)", true,
      false, td_bench_net},
     {"soak", "many robots for minutes: flat memory, nothing unaccounted for",
