@@ -275,12 +275,6 @@ static void slow_down(td_plan_desk *desk, uint32_t server, double keep)
             continue;
         const td_config_factory_task *task =
             &desk->problem->factory->tasks[robot->task];
-        double lost_hz =
-            plan->streams[robot->first_stream].rate_hz * (1 - keep);
-        td_plan_class *class = &plan->classes[robot->task];
-        class->rate_hz -= lost_hz / class->robots;
-        plan->actions_hz -= lost_hz;
-        plan->value_hz -= lost_hz * class->value;
         for (uint32_t j = 0; j < robot->stream_count; j++) {
             td_plan_stream *stream = &plan->streams[robot->first_stream + j];
             if (task->components[j].per_action == 0) continue;
@@ -331,7 +325,6 @@ static td_err enter(td_plan_desk *desk, const newcomer *robot, const char *name,
                     const char *key)
 {
     td_plan *plan = desk->plan;
-    td_plan_class *class = &plan->classes[robot->task];
     td_plan_robot fresh = {
         .name = td_config_arena_copy(desk->arena, name, strlen(name)),
         .key = td_config_arena_copy(desk->arena, key, strlen(key)),
@@ -345,11 +338,7 @@ static td_err enter(td_plan_desk *desk, const newcomer *robot, const char *name,
     for (uint32_t i = 0; i < robot->at->component_count; i++)
         add_stream(desk, robot, i);
     plan->robots[plan->robot_count++] = fresh;
-    class->rate_hz =
-        (class->rate_hz * class->robots + robot->rate_hz) / (class->robots + 1);
-    class->robots++;
-    plan->actions_hz += robot->rate_hz;
-    plan->value_hz += class->value * robot->rate_hz;
+    plan->classes[robot->task].robots++;
     return TD_OK;
 }
 
@@ -360,20 +349,102 @@ static bool is_there(const td_plan *plan, const char *name)
     return false;
 }
 
-// What all would be worth with it.
-static double worth_after(const td_plan_desk *desk, const newcomer *robot)
+// What a server's requests take when it is asked so much more.
+static td_plan_point point_at(const td_plan_desk *desk, uint32_t server,
+                              double more_hz)
+{
+    const td_plan_curve *curve =
+        desk->pools[server]->curves[desk->types[server]];
+    td_plan_point point = curve->points[0];
+    (void)td_plan_curve_at(curve, desk->plan->servers[server].rate_hz + more_hz,
+                           &point);
+    return point;
+}
+
+// What the newcomer's loop allows; it asks no more often than that.
+static void keep_to_loop(const td_plan_desk *desk, newcomer *robot)
+{
+    double latency_ms = 0;
+    for (uint32_t i = 0; i < robot->at->component_count; i++) {
+        const td_config_factory_component *part = &robot->at->components[i];
+        const td_plan_point point =
+            point_at(desk, robot->servers[i], asks_hz(part, robot->rate_hz));
+        latency_ms +=
+            part->per_action * td_plan_problem_loop_ms(desk->problem, &point);
+    }
+    robot->rate_hz =
+        fmin(robot->rate_hz,
+             td_plan_problem_loop_hz(desk->problem, robot->task, latency_ms));
+}
+
+// Actions a second of a robot that asks as often as its clock and its loop let
+// it, when its System 1 answers in so much time.
+static double acts_hz(const td_plan_desk *desk, const td_plan_robot *robot,
+                      double clock_hz, const td_plan_point *system1)
+{
+    const td_config_factory_task *task =
+        &desk->problem->factory->tasks[robot->task];
+    double latency_ms = 0;
+    for (uint32_t i = 0; i < robot->stream_count; i++) {
+        const td_plan_stream *stream =
+            &desk->plan->streams[robot->first_stream + i];
+        const td_plan_point point =
+            i == 0 ? *system1
+                   : (td_plan_point){.mean_ms = stream->mean_ms,
+                                     .tail_ms = stream->tail_ms};
+        latency_ms += task->components[i].per_action *
+                      td_plan_problem_loop_ms(desk->problem, &point);
+    }
+    return fmin(clock_hz, td_plan_problem_loop_hz(desk->problem, robot->task,
+                                                  latency_ms));
+}
+
+// What the robots that share its System 1 server lose, weighted.
+static double cost_hz(const td_plan_desk *desk, const newcomer *robot)
 {
     const td_plan *plan = desk->plan;
-    double sum = plan->value_hz + robot->at->value * robot->rate_hz;
-    for (size_t i = 0; robot->squeeze < 1 && i < plan->robot_count; i++) {
+    const td_plan_point before = point_at(desk, robot->servers[0], 0);
+    const td_plan_point after = point_at(
+        desk, robot->servers[0], robot->squeeze < 1 ? 0 : robot->rate_hz);
+    double sum = 0;
+    for (size_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *other = &plan->robots[i];
-        if (other->stream_count == 0) continue;
-        const td_plan_stream *stream = &plan->streams[other->first_stream];
-        if (stream->server == robot->servers[0])
-            sum -= plan->classes[other->task].value * stream->rate_hz *
-                   (1 - robot->squeeze);
+        if (other->stream_count == 0 ||
+            plan->streams[other->first_stream].server != robot->servers[0])
+            continue;
+        double clock_hz = plan->streams[other->first_stream].rate_hz;
+        sum += plan->classes[other->task].value *
+               (acts_hz(desk, other, clock_hz, &before) -
+                acts_hz(desk, other, clock_hz * robot->squeeze, &after));
     }
     return sum;
+}
+
+// Latencies of all servers as they are now, and what all robots make of them.
+static void recount(td_plan_desk *desk)
+{
+    td_plan *plan = desk->plan;
+    for (size_t i = 0; i < plan->stream_count; i++) {
+        td_plan_stream *stream = &plan->streams[i];
+        const td_plan_point point = point_at(desk, stream->server, 0);
+        stream->mean_ms = point.mean_ms;
+        stream->tail_ms = point.tail_ms;
+    }
+    plan->actions_hz = plan->value_hz = 0;
+    for (size_t i = 0; i < plan->class_count; i++)
+        plan->classes[i].rate_hz = 0;
+    for (size_t i = 0; i < plan->robot_count; i++) {
+        const td_plan_robot *robot = &plan->robots[i];
+        if (robot->stream_count == 0) continue;
+        const td_plan_stream *first = &plan->streams[robot->first_stream];
+        td_plan_class *class = &plan->classes[robot->task];
+        const td_plan_point system1 = {.mean_ms = first->mean_ms,
+                                       .tail_ms = first->tail_ms};
+        double rate_hz = acts_hz(desk, robot, first->rate_hz, &system1);
+        class->rate_hz += rate_hz / class->robots;
+        plan->actions_hz += rate_hz;
+        plan->value_hz += class->value * rate_hz;
+    }
 }
 
 td_err td_plan_admit(td_plan_desk *desk, const char *name, const char *key,
@@ -400,7 +471,9 @@ td_err td_plan_admit(td_plan_desk *desk, const char *name, const char *key,
         *ret_admission = admission;
         return TD_OK;
     }
-    double after_hz = worth_after(desk, &robot);
+    keep_to_loop(desk, &robot);
+    double after_hz = desk->plan->value_hz + robot.at->value * robot.rate_hz -
+                      cost_hz(desk, &robot);
     if (after_hz < WORTH_IT * global_hz) {
         admission.verdict = TD_PLAN_REPLAN;
         (void)snprintf(admission.reason, sizeof admission.reason,
@@ -410,6 +483,7 @@ td_err td_plan_admit(td_plan_desk *desk, const char *name, const char *key,
         return TD_OK;
     }
     TD_TRY(enter(desk, &robot, name, key));
+    recount(desk);
     admission.after_hz = desk->plan->value_hz;
     *ret_admission = admission;
     return TD_OK;

@@ -101,6 +101,42 @@ static bool holds(const td_plan_draft *draft, uint32_t server, bool loops)
     return true;
 }
 
+// The slowest and the fastest of the robots whose actions come from a server.
+static void find_range(const td_plan_draft *draft, uint32_t server,
+                       double *ret_least, double *ret_most)
+{
+    const td_plan *plan = draft->plan;
+    *ret_least = INFINITY;
+    *ret_most = 0;
+    for (uint32_t i = 0; i < plan->robot_count; i++) {
+        const td_plan_robot *robot = &plan->robots[i];
+        if (robot->stream_count == 0 ||
+            plan->streams[robot->first_stream].server != server)
+            continue;
+        *ret_least = fmin(*ret_least, draft->rates_hz[i]);
+        *ret_most = fmax(*ret_most, draft->rates_hz[i]);
+    }
+}
+
+// Robots of several classes on one server get the rate of the slowest: phases
+// stay apart only where periods are the same. A class with a minimum keeps its
+// rate.
+static void level(td_plan_draft *draft, uint32_t server)
+{
+    const td_plan *plan = draft->plan;
+    double least;
+    double most;
+    find_range(draft, server, &least, &most);
+    for (uint32_t i = 0; least < most && i < plan->robot_count; i++) {
+        const td_plan_robot *robot = &plan->robots[i];
+        if (robot->stream_count == 0 ||
+            plan->streams[robot->first_stream].server != server ||
+            draft->problem->factory->tasks[robot->task].min_throughput > 0)
+            continue;
+        draft->rates_hz[i] = least;
+    }
+}
+
 static void speed_up(td_plan_draft *draft, uint32_t server)
 {
     double low = 1;
@@ -165,6 +201,9 @@ void td_plan_polish(td_plan_draft *draft)
     const td_plan *plan = draft->plan;
     count_loads(draft);
     if (!draft->problem->options.capped) return;
+    for (uint32_t i = 0; i < plan->server_count; i++)
+        if (draft->problem->options.staggered) level(draft, i);
+    count_loads(draft);
     for (uint32_t i = 0; i < plan->server_count; i++)
         if (draft->problem->options.staggered && !plan->servers[i].standby)
             speed_up(draft, i);
