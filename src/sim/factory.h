@@ -22,12 +22,12 @@
 #include "tendon/wire.h"
 
 typedef struct td_sim_factory_options {
-    uint64_t seed;             // of the first run
-    uint32_t runs;             // with seeds one after the other; figures are of
-                               // all of them
-    int64_t duration_ns;       // of each, warm-up with it
-    int64_t warmup_ns;         // left out of every figure
-    double action_jitter;      // deviation of an action's time, as part of it
+    uint64_t seed;        // of the first run
+    uint32_t runs;        // with seeds one after the other; figures are of
+                          // all of them
+    int64_t duration_ns;  // of each, warm-up with it
+    int64_t warmup_ns;    // left out of every figure
+    double action_jitter; // an action takes up to this part longer, or less
     int64_t network_jitter_ns; // either way takes up to this longer, or less
     bool in_turn;              // servers take who comes first; else by deadline
     bool unphased; // streams begin anywhere in their period, by the seed; else

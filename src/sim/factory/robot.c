@@ -102,10 +102,10 @@ void td_sim_factory_robot_check(td_sim_factory_robot *robot, int64_t now_ns)
 
 static int64_t action_ns(td_sim_factory_robot *robot)
 {
-    double off =
-        robot->world->options->action_jitter * td_rand_normal(&robot->rand);
+    double off = robot->world->options->action_jitter *
+                 (2 * td_rand_unit(&robot->rand) - 1);
     double ms = robot->task->pipeline.action_period_ms;
-    return off > -1 ? (int64_t)(ms * (1 + off) * (double)TD_NS_PER_MS) : 0;
+    return (int64_t)(ms * (1 + off) * (double)TD_NS_PER_MS);
 }
 
 static void begin_action(td_sim_factory_robot *robot,
