@@ -301,9 +301,10 @@ static void say_misfits(const td_bench_options *options)
     td_bench_say(
         options, "%s",
         "Known misfits, printed without a limit:\n"
-        "  P4/64/uncapped: 16 robots in turn at a server of 55 ms for two have "
-        "their answers\n  after 185 or 240 ms; a third or more are on time, in "
-        "the paper 17 %. With it\n  capped-over-uncapped.\n"
+        "  P4/64/uncapped: of 16 robots in turn at a server that takes 55 ms "
+        "for "
+        "two, more\n  than a third are on time; in the paper 17 %. With it "
+        "capped-over-uncapped.\n"
         "  P4/8/gpu-a-robot: models that share a GPU in fair slices of time "
         "are "
         "on time here;\n  the paper has no point that qualifies.\n"
