@@ -7,7 +7,16 @@ import signal
 import pytest
 from tendon_process import run, wait_until
 
-COMMANDS = ["serve", "robot", "router", "profile", "doctor", "demo", "bench"]
+COMMANDS = [
+    "serve",
+    "robot",
+    "router",
+    "profile",
+    "plan",
+    "doctor",
+    "demo",
+    "bench",
+]
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 
 

@@ -13,6 +13,7 @@ PAGES = {
     "docs/manifest.md": ("| field ", "serve", "--fields"),
     "docs/metrics.md": ("| name ", "serve", "--metrics"),
     "docs/profile.md": ("| field ", "profile", "--fields"),
+    "docs/factory.md": ("| field ", "plan", "--fields"),
 }
 WITNESSES = ["docs/gaps.md", "docs/rules.md"]
 

@@ -13,6 +13,8 @@
 
 #include "config/table.h"
 
+#define TD_CONFIG_MAX_COMPONENTS 16 // as many as a grant can carry
+
 // GPUs of one type in one machine.
 typedef struct td_config_factory_node {
     const char *name;

@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#define MAX_COMPONENTS 16
 #define MAX_MS 600000
 #define MAX_HZ 1000
 
@@ -111,7 +110,7 @@ static const td_config_field task_rows[] = {
                 "as in a replay"),
     TD_ROW_MAP(td_config_factory_task, components, component_count,
                td_config_factory_component, NULL, component_table, 1,
-               MAX_COMPONENTS,
+               TD_CONFIG_MAX_COMPONENTS,
                "the models it needs: system1, and any of system2, safety, "
                "monitor and others"),
 };
