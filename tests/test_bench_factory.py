@@ -59,7 +59,5 @@ def test_our_plans_have_both_columns(factory, case, execution):
 
 
 def test_acting_on_is_worth_more_than_standing_still(factory):
-    columns = [
-        factory[f"P4/8/{way}/qualified"]["value"] for way in ("sync", "async")
-    ]
+    columns = [factory[f"P4/8/{way}/qualified"]["value"] for way in ("sync", "async")]
     assert columns[0] < columns[1]
