@@ -62,6 +62,10 @@ TD_NODISCARD td_err td_bench_factory(const td_bench_options *options,
 TD_NODISCARD td_err td_bench_plan(const td_bench_options *options,
                                   td_errinfo *info);
 
+// The rows of a checkpoint on this machine's GPU: part of td_bench_engine.
+TD_NODISCARD td_err td_bench_engine_cuda(const td_bench_options *options,
+                                         const char *folder, td_errinfo *info);
+
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
 int td_bench_echo(int argc, char **argv);
@@ -69,6 +73,7 @@ int td_bench_ping(int argc, char **argv);
 int td_bench_flood(int argc, char **argv);
 int td_bench_relay(int argc, char **argv);
 int td_bench_policy(int argc, char **argv);
+int td_bench_cuda(int argc, char **argv);
 
 // One figure.
 typedef struct td_bench_row {

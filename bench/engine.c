@@ -2,6 +2,7 @@
 // Our own engine beside LeRobot's torch, on two threads of the processor: ACT
 // of full size, from a frame in memory to a chunk in memory. LeRobot makes the
 // checkpoint, and says what the answer is.
+#include "engine/native/library.h"
 #include "engine/native/native.h"
 
 #include "base/clock.h"
@@ -278,6 +279,17 @@ static td_err compare(world *w, td_errinfo *info)
     return TD_OK;
 }
 
+// The same checkpoint on a GPU, where there is one.
+static td_err run_gpu(const world *w, td_errinfo *info)
+{
+    const td_ops *ops = NULL;
+    td_errinfo why = {.text = ""};
+    if (td_native_library_load(&ops, &why) == TD_OK)
+        return td_bench_engine_cuda(w->options, w->folder, info);
+    td_bench_say(w->options, "engine: nothing of a GPU: %s", why.text);
+    return TD_OK;
+}
+
 static td_err run_size(const td_bench_options *options, const size *of,
                        td_errinfo *info)
 {
@@ -301,7 +313,8 @@ static td_err run_size(const td_bench_options *options, const size *of,
                          .limited = TD_BENCH_RATIO,
                          .limit = MOST_MEMORY});
     TD_TRY(print_off(w, info));
-    return compare(w, info);
+    TD_TRY(compare(w, info));
+    return of == sizes ? run_gpu(w, info) : TD_OK;
 }
 
 td_err td_bench_engine(const td_bench_options *options, td_errinfo *info)

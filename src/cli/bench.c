@@ -52,7 +52,7 @@ static const struct {
 static const td_cli_command partners[] = {
     {"echo", NULL, td_bench_echo},     {"ping", NULL, td_bench_ping},
     {"flood", NULL, td_bench_flood},   {"relay", NULL, td_bench_relay},
-    {"policy", NULL, td_bench_policy},
+    {"policy", NULL, td_bench_policy}, {"cuda", NULL, td_bench_cuda},
 };
 
 static void print_help(FILE *out)

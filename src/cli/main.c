@@ -15,6 +15,7 @@ static const td_cli_command commands[] = {
     {"doctor", "what this machine has, lacks, and what to do", td_cli_doctor},
     {"demo", "one server and four robots on this machine", td_cli_demo},
     {"bench", "print every figure beside its limit", td_cli_bench},
+    {"native-worker", NULL, td_cli_native_worker}, // for `serve` itself
 };
 
 // Zenoh's sockets are read by the threads that call us back. By default others
@@ -26,7 +27,7 @@ static void print_help(FILE *out)
     (void)fprintf(
         out, "Tendon: robots that use policies which do not fit on board.\n"
              "\nusage: tendon COMMAND [ARGUMENTS]\n\n");
-    for (size_t i = 0; i < TD_COUNT_OF(commands); i++)
+    for (size_t i = 0; i < TD_COUNT_OF(commands) && commands[i].summary; i++)
         (void)fprintf(out, "  %-8s %s\n", commands[i].name,
                       commands[i].summary);
     (void)fprintf(out, "\n`tendon COMMAND --help` shows its arguments and "

@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "engine/callback/callback.h"
+#include "engine/native/child.h"
 #include "engine/native/native.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 #include "server/playback.h"
 #include "server/settings.h"
 
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static void fill_channels(const td_config_channel *from, size_t count,
                           td_wire_channel *ret_channels, uint32_t *ret_count)
@@ -183,10 +187,56 @@ static td_err open_callback(const td_config_engine *from,
     return err;
 }
 
+// This program, or, where that is somebody's own, `tendon` as it is installed.
+static void find_tendon(char path[PATH_MAX])
+{
+    ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
+    path[size > 0 ? size : 0] = '\0';
+    const char *slash = strrchr(path, '/');
+    if (!slash || strncmp(slash + 1, "tendon", 6) != 0)
+        (void)snprintf(path, PATH_MAX, "tendon");
+}
+
+// On a GPU the native engine is a process of its own.
+static td_err open_native_child(const td_config_engine *from,
+                                td_engine_config *config,
+                                td_engine **ret_engine, td_errinfo *info)
+{
+    char program[PATH_MAX];
+    const char *const command[] = {program, "native-worker", NULL};
+    if (from->ensemble.enabled)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "model %s: ensemble: is for device: cpu",
+                       config->model_id);
+    td_engine_worker_settings *settings = calloc(1, sizeof *settings);
+    if (!settings) return TD_ERR_NOMEM;
+    find_tendon(program);
+    fill_worker_channels(from->actions, from->action_count,
+                         settings->spec.actions, &settings->spec.action_count);
+    fill_worker_channels(from->states, from->state_count, settings->spec.states,
+                         &settings->spec.state_count);
+    settings->spec.max_batch = (uint32_t)from->max_batch;
+    settings->start_ns = ns_of_s(from->start_s);
+    settings->answer_ns = ns_of_s(from->answer_s);
+    settings->command = command;
+    config->settings = settings;
+    td_err err = td_engine_open("worker", config, ret_engine, info);
+    free(settings);
+    return err;
+}
+
+static bool is_gpu(const char *device)
+{
+    return device && strncmp(device, TD_NATIVE_CHILD_DEVICE,
+                             strlen(TD_NATIVE_CHILD_DEVICE)) == 0;
+}
+
 static td_err open_native(const td_config_engine *from,
                           td_engine_config *config, td_engine **ret_engine,
                           td_errinfo *info)
 {
+    if (is_gpu(config->device))
+        return open_native_child(from, config, ret_engine, info);
     td_engine_native_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
     fill_channels(from->actions, from->action_count, settings->actions,

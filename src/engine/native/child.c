@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/native/child.h"
+
+#include "base/clock.h"
+#include "engine/native/library.h"
+#include "engine/native/model.h"
+#include "engine/native/request.h"
+#include "tendon/worker.h"
+#include "wire/text.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define OWN_MAX_BATCH 16 // where the manifest says nothing
+
+typedef struct child {
+    td_worker *worker;
+    td_native_checkpoint *checkpoint;
+    td_native_pipeline *pipeline;
+    td_native_model *model;
+    td_worker_spec spec;
+    td_native_taken taken[TD_WORKER_MAX_BATCH];
+} child;
+
+static void child_free(child *self)
+{
+    if (self->model) td_native_model_close(self->model);
+    if (self->pipeline) td_native_pipeline_free(self->pipeline);
+    if (self->checkpoint) td_native_checkpoint_close(self->checkpoint);
+    if (self->worker) td_worker_close(self->worker);
+    free(self);
+}
+TD_AUTO_FREE(child, child_free)
+
+// "cuda" or "cuda:N".
+static td_err read_device(const char *name, uint32_t *ret_device,
+                          td_errinfo *info)
+{
+    size_t size = strlen(TD_NATIVE_CHILD_DEVICE);
+    char *end = NULL;
+    *ret_device = 0;
+    if (strcmp(name, TD_NATIVE_CHILD_DEVICE) == 0) return TD_OK;
+    if (strncmp(name, TD_NATIVE_CHILD_DEVICE ":", size + 1) == 0 &&
+        name[size + 1] >= '0' && name[size + 1] <= '9') {
+        *ret_device = (uint32_t)strtoul(name + size + 1, &end, 10);
+        if (*end == '\0') return TD_OK;
+    }
+    return td_fail(info, TD_ERR_INVALID, "device: %s is no GPU, as cuda:0 is",
+                   name);
+}
+
+static void wanted_channels(const td_worker_channel *from, uint32_t count,
+                            td_wire_channel *ret_channels, uint32_t *ret_count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        ret_channels[i] = (td_wire_channel){
+            .name = {from[i].name, strnlen(from[i].name, sizeof from[i].name)},
+            .kind = (td_wire_channel_kind)from[i].kind,
+        };
+    *ret_count = count;
+}
+
+static void put_text(char *to, size_t room, td_wire_text from)
+{
+    (void)snprintf(to, room, "%.*s", (int)from.size, from.data);
+}
+
+static void say_channels(const td_wire_channel *from, uint32_t count,
+                         td_worker_channel *to, uint32_t *ret_count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        put_text(to[i].name, sizeof to[i].name, from[i].name);
+        to[i].kind = (uint32_t)from[i].kind;
+    }
+    *ret_count = count;
+}
+
+static void say_spec(const td_engine_spec *from, td_worker_spec *to)
+{
+    say_channels(from->actions, from->action_count, to->actions,
+                 &to->action_count);
+    say_channels(from->states, from->state_count, to->states, &to->state_count);
+    for (uint32_t i = 0; i < from->camera_count; i++) {
+        put_text(to->cameras[i].name, sizeof to->cameras[i].name,
+                 from->cameras[i].name);
+        to->cameras[i].height = from->cameras[i].height;
+        to->cameras[i].width = from->cameras[i].width;
+    }
+    to->camera_count = from->camera_count;
+    to->chunk_rows = from->chunk_rows;
+}
+
+// What the checkpoint is, by the names that the manifest gives where it does.
+static td_err describe(child *self, td_errinfo *info)
+{
+    const td_worker_spec *wanted = &td_worker_wanted(self->worker)->spec;
+    td_engine_native_settings *settings = calloc(1, sizeof *settings);
+    td_engine_spec *spec = calloc(1, sizeof *spec);
+    td_native_names *names = NULL;
+    td_err err = settings && spec ? TD_OK : TD_ERR_NOMEM;
+    if (err == TD_OK) {
+        wanted_channels(wanted->actions, wanted->action_count,
+                        settings->actions, &settings->action_count);
+        wanted_channels(wanted->states, wanted->state_count, settings->states,
+                        &settings->state_count);
+        err = td_native_names_fill(self->checkpoint, settings, spec, &names,
+                                   info);
+    }
+    if (err == TD_OK) say_spec(spec, &self->spec);
+    self->spec.max_batch =
+        wanted->max_batch ? wanted->max_batch : OWN_MAX_BATCH;
+    free(names);
+    free(spec);
+    free(settings);
+    return err;
+}
+
+static td_err open_model(child *self, const td_ops *ops, uint32_t device,
+                         td_errinfo *info)
+{
+    const td_native_model_config config = {
+        .checkpoint = self->checkpoint,
+        .pipeline = self->pipeline,
+        .ops = ops,
+        .side = {.precision = TD_OPS_BF16, .threads = 1, .device = device},
+        .max_batch = self->spec.max_batch,
+    };
+    td_ops_info side;
+    TD_TRY(td_native_model_open(&config, &self->model, info));
+    td_native_model_info(self->model, &side);
+    self->spec.tolerance = side.tolerance;
+    (void)printf("native: %s on %s, bf16, %zu MiB\n",
+                 td_native_policy_name(self->checkpoint->policy.type),
+                 side.device, side.bytes >> 20);
+    (void)fflush(stdout);
+    return TD_OK;
+}
+
+static td_err load(child *self, td_errinfo *info)
+{
+    const td_worker_offer *wanted = td_worker_wanted(self->worker);
+    const td_ops *ops = NULL;
+    uint32_t device = 0;
+    TD_TRY(read_device(wanted->device, &device, info));
+    TD_TRY(td_native_library_load(&ops, info));
+    TD_TRY(td_native_checkpoint_open(wanted->pretrained_path, &self->checkpoint,
+                                     info));
+    TD_TRY(td_native_model_check(self->checkpoint, info));
+    TD_TRY(
+        td_native_pipeline_new(self->checkpoint, NULL, &self->pipeline, info));
+    TD_TRY(describe(self, info));
+    return open_model(self, ops, device, info);
+}
+
+static const float *find_environment(const child *self,
+                                     const td_worker_item *item, uint32_t count)
+{
+    for (uint32_t i = 0; i < item->tensor_count; i++) {
+        const td_worker_named *named = &item->tensors[i];
+        const char *name =
+            td_worker_at(self->worker, named->name.offset, named->name.size);
+        if (!name ||
+            !td_wire_text_same((td_wire_text){name, named->name.size},
+                               td_wire_text_of(TD_NATIVE_ENVIRONMENT)) ||
+            named->tensor.dtype != TD_WIRE_F32 ||
+            named->tensor.size != count * sizeof(float))
+            continue;
+        return td_worker_at(self->worker, named->tensor.offset,
+                            named->tensor.size);
+    }
+    return NULL;
+}
+
+static td_err take_numbers(child *self, const td_worker_item *item,
+                           uint32_t slot, td_errinfo *info)
+{
+    const td_native_policy *policy = &self->checkpoint->policy;
+    const td_native_given given = {
+        .state = td_worker_at(self->worker, item->state.offset,
+                              policy->state_dim * sizeof(float)),
+        .env = policy->env_dim ? find_environment(self, item, policy->env_dim)
+                               : NULL,
+        .task = {td_worker_at(self->worker, item->task.offset, item->task.size),
+                 item->task.size},
+    };
+    td_native_taken *taken = &self->taken[slot];
+    if (policy->state_dim && (!given.state || !item->state.rank))
+        return td_fail(info, TD_ERR_MISMATCH, "state: is missing");
+    if (policy->env_dim && !given.env)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "tensors." TD_NATIVE_ENVIRONMENT
+                       ": is missing, or not %u x <f4",
+                       policy->env_dim);
+    TD_TRY(td_native_pipeline_before(self->pipeline, &given, taken, info));
+    if (policy->state_dim)
+        memcpy(td_native_model_state(self->model, slot), taken->state,
+               policy->state_dim * sizeof(float));
+    if (policy->env_dim)
+        memcpy(td_native_model_env(self->model, slot), taken->env,
+               policy->env_dim * sizeof(float));
+    return TD_OK;
+}
+
+static td_err take(child *self, const td_worker_item *item, uint32_t slot,
+                   td_errinfo *info)
+{
+    TD_TRY(take_numbers(self, item, slot, info));
+    for (uint32_t i = 0; i < self->spec.camera_count; i++) {
+        size_t bytes = (size_t)self->spec.cameras[i].height *
+                       self->spec.cameras[i].width * 3;
+        const void *frame = td_worker_at(self->worker, item->images[i], bytes);
+        if (!frame)
+            return td_fail(info, TD_ERR_FORMAT, "images.%.63s: is not there",
+                           self->spec.cameras[i].name);
+        memcpy(td_native_model_frame(self->model, slot, i), frame, bytes);
+    }
+    return TD_OK;
+}
+
+static void answer(child *self, uint32_t member, uint32_t slot)
+{
+    const td_native_policy *policy = &self->checkpoint->policy;
+    size_t values = (size_t)policy->chunk_rows * policy->action_dim;
+    float *actions = td_worker_actions(self->worker, member);
+    memcpy(actions, td_native_model_actions(self->model, slot),
+           values * sizeof(float));
+    td_native_pipeline_after(self->pipeline, &self->taken[slot],
+                             policy->chunk_rows, actions);
+    for (size_t i = 0; i < values; i++)
+        if (!isfinite(actions[i])) {
+            td_worker_answer_member(self->worker, member, TD_ERR_FORMAT, 0,
+                                    "the policy gave what is not finite");
+            return;
+        }
+    td_worker_answer_member(self->worker, member, TD_OK, policy->chunk_rows,
+                            NULL);
+}
+
+// IO when the GPU failed.
+static td_err run_batch(child *self, const td_worker_batch *batch,
+                        td_errinfo *info)
+{
+    uint32_t members[TD_WORKER_MAX_BATCH], count = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        td_errinfo why = {.text = ""};
+        td_err err = take(self, &batch->items[i], count, &why);
+        if (err == TD_OK)
+            members[count++] = i;
+        else
+            td_worker_answer_member(self->worker, i, err, 0, why.text);
+    }
+    if (count == 0) return TD_OK;
+    td_err err = td_native_model_run(self->model, count, info);
+    for (uint32_t i = 0; i < count; i++)
+        if (err == TD_OK)
+            answer(self, members[i], i);
+        else
+            td_worker_answer_member(self->worker, members[i], err, 0,
+                                    info->text);
+    return err;
+}
+
+static td_err warm_up(child *self, td_errinfo *info)
+{
+    int64_t start = 0;
+    for (int i = 0; i < 3; i++) {
+        start = td_clock_now_ns(&td_clock_monotonic);
+        TD_TRY(td_native_model_run(self->model, 1, info));
+    }
+    td_worker_ready(self->worker, td_clock_now_ns(&td_clock_monotonic) - start);
+    return TD_OK;
+}
+
+static td_err serve(child *self, td_errinfo *info)
+{
+    const td_worker_batch *batch = NULL;
+    td_err err;
+    while ((err = td_worker_next(self->worker, &batch)) == TD_OK) {
+        int64_t start = td_clock_now_ns(&td_clock_monotonic);
+        err = run_batch(self, batch, info);
+        td_worker_done(self->worker,
+                       td_clock_now_ns(&td_clock_monotonic) - start);
+        if (err != TD_OK) return err;
+    }
+    return err == TD_ERR_CLOSED ? TD_OK : err;
+}
+
+static td_err run(child *self, td_errinfo *info)
+{
+    TD_TRY(td_worker_open(&self->worker, info));
+    td_err err = load(self, info);
+    if (err != TD_OK) {
+        td_worker_cannot(self->worker, info->text);
+        return err;
+    }
+    TD_TRY(td_worker_say(self->worker, &self->spec, info));
+    TD_TRY(warm_up(self, info));
+    return serve(self, info);
+}
+
+int td_native_child_run(void)
+{
+    td_errinfo info = {.text = ""};
+    TD_AUTO(child) *self = calloc(1, sizeof *self);
+    td_err err = self ? run(self, &info) : TD_ERR_NOMEM;
+    if (err == TD_OK) return 0;
+    (void)fprintf(stderr, "native-worker: %s: %s\n", td_err_text(err),
+                  info.text);
+    return 1;
+}
