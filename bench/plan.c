@@ -34,8 +34,7 @@ static const struct {
 static const char *const parts[] = {
     "    system2: {model: Qwen2.5-VL-7B-Instruct, every: 10, slo_ms: 2000}\n",
     "    safety: {model: Qwen2.5-VL-3B-Instruct, freq_hz: 2, slo_ms: 500}\n",
-    "    monitor: {model: Qwen2.5-VL-7B-Instruct, freq_hz: 0.5, slo_ms: "
-    "2000}\n",
+    "    monitor: {model: Qwen2.5-VL-7B-Instruct, freq_hz: 0.5, slo_ms: 2e3}\n",
 };
 
 static void write_task(FILE *out, uint32_t index)

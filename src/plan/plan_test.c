@@ -252,6 +252,38 @@ static void standbys_hold_every_model_on_another_node(void **state)
     plant_close(&it);
 }
 
+static void robots_go_to_the_type_of_gpu_that_can_serve_them(void **state)
+{
+    (void)state;
+    plant it;
+    plant_made(&it,
+               "server_cluster:\n  nodes:\n"
+               "    new: {gpu_type: NVIDIA H200, gpus: 2}\n"
+               "    old: {gpu_type: NVIDIA H100, gpus: 2}\n" FLEET(24)
+                   TASK("job") PARTS
+               "    system1: {model: physical-intelligence/pi0.5, slo_ms: "
+               "200}\n",
+               TD_PLAN_TENDON);
+    const td_plan *plan = it.plan;
+    assert_int_equal(plan->server_count, 4);
+    for (size_t i = 0; i < 4; i++) {
+        bool new = strcmp(plan->servers[i].node, "new") == 0;
+        assert_string_equal(plan->servers[i].gpu_type,
+                            new ? "NVIDIA H200" : "NVIDIA H100");
+        assert_true(plan->servers[i].rate_hz <= plan->servers[i].capacity_hz);
+    }
+    plant_close(&it);
+    plant_made(&it,
+               "server_cluster:\n  nodes:\n"
+               "    new: {gpu_type: NVIDIA H200, gpus: 1}\n"
+               "    old: {gpu_type: NVIDIA H100, gpus: 3}\n" FLEET(4)
+                   TASK("job") PARTS SYSTEM1, // no profile for an H100
+               TD_PLAN_TENDON);
+    assert_int_equal(it.plan->server_count, 1);
+    assert_string_equal(it.plan->servers[0].node, "new");
+    plant_close(&it);
+}
+
 static void the_same_inputs_make_the_same_plan(void **state)
 {
     (void)state;
@@ -321,6 +353,7 @@ int main(void)
         cmocka_unit_test(compaction_merges_what_isolated_packing_cannot),
         cmocka_unit_test(asynchronous_robots_act_faster),
         cmocka_unit_test(standbys_hold_every_model_on_another_node),
+        cmocka_unit_test(robots_go_to_the_type_of_gpu_that_can_serve_them),
         cmocka_unit_test(the_same_inputs_make_the_same_plan),
         cmocka_unit_test(a_new_plan_moves_nothing_without_need),
         cmocka_unit_test(a_split_may_be_planned_with_rates),

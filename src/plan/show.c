@@ -56,7 +56,8 @@ static void show_class(const td_plan *plan, uint32_t index, int width,
     (void)fprintf(out, "  %s", td_plan_bind_text(class->binds));
     if (component) (void)fprintf(out, " (%s)", component);
     if (class->refused)
-        (void)fprintf(out, "; %u robots are refused", class->refused);
+        (void)fprintf(out, "; %u robots are refused for want of GPUs",
+                      class->refused);
     (void)fputc('\n', out);
 }
 
