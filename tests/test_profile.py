@@ -11,6 +11,7 @@ import pytest
 import yaml
 from scene import manifest
 from tendon_process import ROOT, run, wait_until
+from test_native import checkpoint
 
 POLICY = pathlib.Path(__file__).parent / "worker" / "policy.py"
 QUICK = ["--samples", 5, "--requests", 4, "--accept-noise"]
@@ -116,6 +117,16 @@ def test_a_python_worker_is_measured(profile, house):
     assert made["engine_hash"] == f"sha256:{digest}"
     assert made["memory_gb"] > 0
     assert list(sizes(made)) == [1]
+
+
+def test_a_checkpoint_is_measured(profile, tmp_path):
+    own = ["actions", "cameras", "chunk", "latency"]  # as the checkpoint says
+    engine = {"kind": "native", "max_batch": 2} | dict.fromkeys(own)
+    folder = checkpoint("two-cameras", tmp_path)
+    made = profile(engine, device="cpu", pretrained_path=str(folder))
+    assert (made["engine"], made["gpu"]) == ("native", "CPU")
+    assert made["model_hash"].startswith("sha256:")
+    assert list(sizes(made)) == [1, 2]
 
 
 def test_a_noisy_run_is_refused_and_says_how_noisy(measure, house):
