@@ -71,7 +71,6 @@ typedef struct td_plan_options {
     double margin; // a rate that the loop bounds is granted with this more
     double action_jitter; // of t_act, one deviation, that plans allow for
     double network_jitter_ms;
-    bool unstandby; // leave the factory's standby GPUs to the streams
     const struct td_plan *previous; // borrowed; NULL: none. Ties prefer it
 } td_plan_options;
 

@@ -109,7 +109,7 @@ static td_err keep_standbys(td_plan_problem *problem, td_errinfo *info)
     const td_config_factory_cluster *cluster =
         &problem->factory->server_cluster;
     size_t node = cluster->node_count;
-    if (problem->options.unstandby || cluster->standby == 0) return TD_OK;
+    if (cluster->standby == 0) return TD_OK;
     if (cluster->standby >= cluster->num_servers)
         return td_fail(info, TD_ERR_INVALID,
                        "server_cluster: standby: %lld of %lld GPUs leave none "
