@@ -17,8 +17,8 @@ import tempfile
 import threading
 import time
 
-folder = tempfile.mkdtemp(prefix="td-")
-os.chdir(folder)  # where LeRobot keeps its logs
+folder = tempfile.TemporaryDirectory(prefix="td-")  # goes with us
+os.chdir(folder.name)  # where LeRobot keeps its logs
 logging.disable()
 
 from blocks import hold_signals, quantile, run_blocks
@@ -101,7 +101,7 @@ def ours(address, config):
             endpoint=address,
             fps=FPS,
             actions_per_chunk=ROWS,
-            boot_file=f"{folder}/boot",
+            boot_file=f"{folder.name}/boot",
             shared_memory=False,  # the other network is on this machine, too
             realtime={"lock_memory": False},  # torch alone has a gigabyte
         )
@@ -113,7 +113,7 @@ if __name__ == "__main__":
     drive = {"ours": ours, "theirs": theirs}[name]
     config = StampedArmConfig(
         id="arm",
-        calibration_dir=pathlib.Path(folder),
+        calibration_dir=pathlib.Path(folder.name),
         height=int(height),
         width=int(width),
     )

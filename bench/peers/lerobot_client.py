@@ -13,7 +13,8 @@ import tempfile
 import time
 from dataclasses import dataclass
 
-os.chdir(tempfile.mkdtemp(prefix="td-"))  # where it keeps its logs
+folder = tempfile.TemporaryDirectory(prefix="td-")  # goes with us
+os.chdir(folder.name)  # where it keeps its logs
 logging.disable()
 
 import numpy as np

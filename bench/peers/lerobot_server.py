@@ -11,7 +11,8 @@ import sys
 import tempfile
 from concurrent import futures
 
-os.chdir(tempfile.mkdtemp(prefix="td-"))  # where it keeps its logs
+folder = tempfile.TemporaryDirectory(prefix="td-")  # goes with us
+os.chdir(folder.name)  # where it keeps its logs
 logging.disable()
 
 import grpc
