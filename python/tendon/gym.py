@@ -200,6 +200,8 @@ def play_one(robot: GymRobot, number: int, seed: int | None, fps: float) -> Epis
     while True:
         pace.wait()
         step = robot.step(robot.see(observation))
+        if step.doing != "fresh" and robot.wait(0):  # which raises why it ended
+            raise tendon.Closed("the robot was stopped", "CLOSED")
         if step.action is None or (step.doing != "fresh" and not episode.steps):
             episode.waited += 1
             continue

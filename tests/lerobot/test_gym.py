@@ -4,6 +4,7 @@
 import gymnasium
 import numpy as np
 import pytest
+import tendon
 from gymnasium import spaces
 from tendon.gym import GymRobot, play
 from tendon_process import free_endpoint
@@ -103,6 +104,12 @@ def test_an_episode_that_fails_is_told_so(served, house):
     (episode,) = play(env, 1, None, ["x", "y"], **settings(house))
     assert not episode.success
     assert episode.steps == STEPS
+
+
+def test_a_server_that_does_not_fit_ends_it(served, house):
+    served({}, actions=["x", "z"])
+    with pytest.raises(tendon.Mismatch, match="action_names"):
+        list(play(Reach(nested=False), 1, None, ["x", "y"], **settings(house)))
 
 
 def test_what_is_where_is_found():
