@@ -211,6 +211,31 @@ static void what_cannot_be_opened_says_why(void **state)
     }
 }
 
+// The last number of the weights, and of the bytes of their file.
+static void set_last(float value)
+{
+    char path[512];
+    (void)snprintf(path, sizeof path, "%s/model.safetensors", golden.folder);
+    FILE *file = fopen(path, "r+be");
+    if (!file) abort();
+    assert_int_equal(fseek(file, -(long)sizeof value, SEEK_END), 0);
+    assert_int_equal(fwrite(&value, sizeof value, 1, file), 1);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void weights_that_are_not_finite_are_refused_by_name(void **state)
+{
+    (void)state;
+    td_engine *engine = NULL;
+    td_errinfo info = {.text = ""};
+    set_last(NAN);
+    assert_int_equal(td_engine_open("native", &config, &engine, &info),
+                     TD_ERR_FORMAT);
+    assert_non_null(strstr(info.text, "model."));
+    set_last(0.5f);
+    td_engine_close(open_engine());
+}
+
 int main(void)
 {
     td_native_golden_make("no-camera", &golden);
@@ -223,6 +248,7 @@ int main(void)
         TEST(bad_observations_are_refused_by_name),
         TEST(an_ensemble_is_the_mean_of_a_clients_chunks),
         TEST(what_cannot_be_opened_says_why),
+        TEST(weights_that_are_not_finite_are_refused_by_name),
     };
     int failed = cmocka_run_group_tests_name("native", tests, NULL, NULL);
     (void)begin(NULL);

@@ -22,6 +22,42 @@ static void answers_are_those_of_pytorch(void **state)
     }
 }
 
+// 1.5 and -2, as a checkpoint may hold them.
+static void weights_may_have_any_float(void **state)
+{
+    (void)state;
+    static const float single[2] = {1.5f, -2};
+    static const uint16_t half[2] = {0x3e00, 0xc000};
+    static const uint16_t brain[2] = {0x3fc0, 0xc000};
+    static const td_ops_source sources[] = {
+        {single, TD_OPS_F32}, {half, TD_OPS_F16}, {brain, TD_OPS_BF16}};
+    const td_ops_config config = {.threads = 1};
+    for (size_t i = 0; i < TD_COUNT_OF(sources); i++) {
+        const td_ops_linear_source source = {
+            .weight = sources[i], .bias = sources[i], .in = 1, .out = 2};
+        td_ops_side *side = NULL;
+        td_ops_linear_weight *weight = NULL;
+        td_ops_program *program = NULL;
+        td_ops_io io = {0};
+        assert_int_equal(td_ops_cpu.open(&config, &side, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.linear_weight(side, &source, &weight, NULL),
+                         TD_OK);
+        assert_int_equal(td_ops_cpu.alloc_io(side, 64, &io, NULL), TD_OK);
+        float *values = io.host;
+        values[0] = 3;
+        const td_ops_linear op = {
+            .weight = weight,
+            .x = td_ops_dense(values, TD_OPS_F32, 1, 1, 1),
+            .out = td_ops_dense(values + 1, TD_OPS_F32, 1, 1, 2)};
+        assert_int_equal(td_ops_cpu.begin(side, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.linear(side, &op, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.end(side, &program, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.run(side, program, NULL), TD_OK);
+        assert_true(values[1] == 6 && values[2] == -8);
+        td_ops_cpu.close(side);
+    }
+}
+
 static void what_cannot_be_is_refused(void **state)
 {
     (void)state;
@@ -77,6 +113,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(answers_are_those_of_pytorch),
+        cmocka_unit_test(weights_may_have_any_float),
         cmocka_unit_test(what_cannot_be_is_refused),
         cmocka_unit_test(operations_want_a_program),
     };
