@@ -11,6 +11,7 @@ COMMANDS = [
     "serve",
     "robot",
     "router",
+    "checkpoint",
     "profile",
     "plan",
     "doctor",

@@ -24,6 +24,7 @@ typedef struct td_cli_command {
 int td_cli_serve(int argc, char **argv);
 int td_cli_robot(int argc, char **argv);
 int td_cli_router(int argc, char **argv);
+int td_cli_checkpoint(int argc, char **argv);
 int td_cli_profile(int argc, char **argv);
 int td_cli_doctor(int argc, char **argv);
 int td_cli_demo(int argc, char **argv);

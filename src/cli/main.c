@@ -9,6 +9,8 @@ static const td_cli_command commands[] = {
     {"serve", "serve the models of a manifest", td_cli_serve},
     {"robot", "run a robot on a remote policy", td_cli_robot},
     {"router", "run a Zenoh router", td_cli_router},
+    {"checkpoint", "what a LeRobot checkpoint wants and gives",
+     td_cli_checkpoint},
     {"profile", "measure a model: what `tendon plan` plans from",
      td_cli_profile},
     {"plan", "which model where, and how often each robot asks", td_cli_plan},
@@ -28,7 +30,7 @@ static void print_help(FILE *out)
         out, "Tendon: robots that use policies which do not fit on board.\n"
              "\nusage: tendon COMMAND [ARGUMENTS]\n\n");
     for (size_t i = 0; i < TD_COUNT_OF(commands) && commands[i].summary; i++)
-        (void)fprintf(out, "  %-8s %s\n", commands[i].name,
+        (void)fprintf(out, "  %-10s %s\n", commands[i].name,
                       commands[i].summary);
     (void)fprintf(out, "\n`tendon COMMAND --help` shows its arguments and "
                        "examples. Start with `tendon demo`.\n");

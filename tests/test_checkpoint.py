@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`tendon checkpoint show`: what it says of good folders, and of bad ones."""
+
+import json
+import pathlib
+import shutil
+
+import pytest
+from tendon_process import run
+
+GOLDEN = pathlib.Path(__file__).parent / "golden/checkpoints"
+KINDS = ["act", "pi0", "pi05", "smolvla"]
+
+
+def show(folder, *more):
+    return run("checkpoint", "show", folder, *more)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_everything_is_told_of_a_checkpoint(kind):
+    done = show(GOLDEN / kind, "--json")
+    assert done.returncode == 0 and done.stderr == ""
+    told = json.loads(done.stdout)
+    config = json.loads((GOLDEN / kind / "config.json").read_text())
+    assert told["type"] == config["type"] == kind
+    assert told["chunk_rows"] == config["chunk_size"]
+    assert told["state_dim"] == 6 and told["action_dim"] == 6
+    assert [camera["key"] for camera in told["cameras"]] == [
+        key
+        for key, feature in config["input_features"].items()
+        if feature["type"] == "VISUAL"
+    ]
+    for side, file in (("before", "preprocessor"), ("after", "postprocessor")):
+        steps = json.loads((GOLDEN / kind / f"policy_{file}.json").read_text())
+        names = [step["registry_name"] for step in steps["steps"]]
+        assert [step["step"] for step in told[side]] == names
+    assert told["weights"]["parameters"] > 0
+
+
+def test_names_are_those_of_the_robot():
+    told = json.loads(show(GOLDEN / "act", "--json").stdout)
+    assert [camera["name"] for camera in told["cameras"]] == ["cam_high", "wrist"]
+    assert told["action_names"] is None
+    told = json.loads(show(GOLDEN / "pi0", "--json").stdout)
+    assert told["action_names"][5] == "Gripper.pos"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_person_can_read_it(kind):
+    done = show(GOLDEN / kind)
+    assert done.returncode == 0 and done.stderr == ""
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{GOLDEN / kind}: {kind}"
+    for word in ("cameras", "state", "actions", "before", "after", "weights"):
+        assert any(line.startswith(f"{word} ") for line in lines)
+
+
+def test_it_says_whether_it_runs_without_python():
+    assert "native       yes" in show(GOLDEN / "act").stdout
+    told = json.loads(show(GOLDEN / "pi0", "--json").stdout)
+    assert told["native"] is False and "pi0" in told["why_not"]
+    assert "the Python worker serves it" in show(GOLDEN / "pi0").stdout
+
+
+BAD = {
+    "no folder": (None, None, "/config.json: No such file or directory"),
+    "no weights": ("model.safetensors", None, ": has neither model.safetensors nor"),
+    "half a file": ("model.safetensors", 40, "model.safetensors: is cut short"),
+    "no pipeline": (
+        "policy_preprocessor.json",
+        None,
+        "/policy_preprocessor.json: No such file or directory",
+    ),
+    "half a text": ("config.json", 100, "/config.json:"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_no_checkpoint_is_named_and_1(case, tmp_path):
+    file, size, line = BAD[case]
+    folder = tmp_path / "it"
+    if file:
+        shutil.copytree(GOLDEN / "act", folder)
+        data = (folder / file).read_bytes()
+        (folder / file).unlink()
+        if size is not None:
+            (folder / file).write_bytes(data[:size])
+    done = show(folder)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.startswith("tendon checkpoint: ") and line in done.stderr
+
+
+@pytest.mark.parametrize("args", [[], ["show"], ["hide", "x"], ["show", "a", "b"]])
+def test_wrong_usage_is_2(args):
+    done = run("checkpoint", *args)
+    assert done.returncode == 2 and done.stdout == ""
+    assert "tendon checkpoint" in done.stderr
