@@ -225,15 +225,24 @@ static void plan_joint(maker *m, size_t part, plan *p)
     plan_limit(m, p, "max_acceleration", 1e7);
 }
 
+static void plan_state(maker *m, size_t part, plan *p)
+{
+    static const char *const kinds[] = {"linear", "angle", "hold"};
+    const char *other = kinds[below(m, TD_COUNT_OF(kinds))];
+    plan_field(p, "kind", "%s", part < 4 ? "quaternion" : other);
+}
+
 static void write_members(maker *m, const td_config_field *field, int indent,
                           size_t count)
 {
     bool joints = strcmp(field->name, "joints") == 0;
+    bool states = strcmp(field->name, "states") == 0;
     size_t part = 4;
     for (size_t i = 0; i < count; i++) {
         plan p = {.count = 0};
         if (part == 4 && count - i >= 4 && one_in(m, 4)) part = 0;
         if (joints) plan_joint(m, part, &p);
+        if (states) plan_state(m, part, &p);
         if (part < 4) part++;
         (void)fprintf(m->out, "%*s%s_%zu:\n", indent, "", field->name, i);
         write_struct(m, field->table, indent + 2, &p);
@@ -399,10 +408,10 @@ static bool is_about(const char *error, const char *field)
 bool random_file_expects(const random_file *file, const char *error)
 {
     static const char *const dependent[] = {
-        "min",       "safe",     "max_speed",     "max_acceleration",
-        "joints",    "failsafe", "observe",       "chunk_size_threshold",
-        "initial",   "max",      "buffer_time_s", "control_hz",
-        "metrics_hz"};
+        "min",        "safe",     "max_speed",     "max_acceleration",
+        "joints",     "failsafe", "observe",       "chunk_size_threshold",
+        "initial",    "max",      "buffer_time_s", "control_hz",
+        "metrics_hz", "states"};
     for (size_t i = 0; i < file->wrong_count; i++)
         if (is_about(error, file->wrong[i])) return true;
     for (size_t i = 0; !file->fits && i < TD_COUNT_OF(dependent); i++)
