@@ -2,8 +2,8 @@
 #ifndef TENDON_RUST_H
 #define TENDON_RUST_H
 
-// What Tendon needs and only Rust has: Zenoh, for src/net/zenoh alone, and a
-// bare Zenoh ping for the benchmarks.
+// What Tendon needs and only Rust has: Zenoh, for src/net/zenoh alone, a bare
+// Zenoh ping for the benchmarks, and tokenizers, for src/engine/native alone.
 //
 // Functions return TDR_OK or a negative code, and write what a person needs to
 // know into `err` (cut to `err_size`; NULL: nowhere). Outputs are untouched on
@@ -191,5 +191,20 @@ int tdr_ping_open(const char *endpoint, const char *key, bool shared_memory,
 // after ten of them.
 int tdr_ping_run(tdr_ping *ping, size_t count, int64_t *ret_ns);
 void tdr_ping_close(tdr_ping *ping);
+
+typedef struct tdr_tokenizer tdr_tokenizer;
+
+// Reads a tokenizer.json; texts will be cut at the right to `most_ids`, and not
+// padded. INVALID for what is none. Owned by the caller.
+int tdr_tokenizer_open(const char *path, size_t most_ids,
+                       tdr_tokenizer **ret_tokenizer, char *err,
+                       size_t err_size);
+void tdr_tokenizer_close(tdr_tokenizer *tokenizer);
+
+// At most `most_ids` ids, with those that begin or end every text. Any thread.
+// INVALID for what is no UTF-8.
+int tdr_tokenizer_encode(const tdr_tokenizer *tokenizer, td_slice text,
+                         size_t most_ids, uint32_t *ret_ids, size_t *ret_count,
+                         char *err, size_t err_size);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Zenoh behind `include/tendon_rust.h`, which holds the contract of every
-//! function here. Pointers from C are trusted to be what that header says.
+//! Zenoh and tokenizers behind `include/tendon_rust.h`, which holds the contract
+//! of every function here. Pointers from C are trusted to be what that header says.
 
 mod border;
 mod config;
@@ -14,3 +14,4 @@ mod query;
 mod session;
 mod shm;
 mod sweep;
+mod tokenizer;

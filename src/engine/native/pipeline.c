@@ -1,11 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/pipeline.h"
 
+#include "engine/native/checkpoint/path.h"
+#include "engine/native/prompt.h"
+#include "engine/native/tokenizer.h"
+
 #include <stdlib.h>
 #include <string.h>
 
+#define TOKENIZER "tokenizer.json"
+
 struct td_native_pipeline {
     const td_native_checkpoint *from;
+    td_native_tokenizer *tokenizer; // NULL: there is no text
     td_native_colours colours[TD_WIRE_MAX_IMAGES];
 };
 
@@ -41,15 +48,28 @@ td_native_colours td_native_pipeline_colours(const td_native_pipeline *pipeline,
     return pipeline->colours[camera];
 }
 
-// Text becomes ids elsewhere until there is a tokenizer here.
-static td_err check_text(const td_native_checkpoint *from, td_errinfo *info)
+static td_err no_tokenizer(const td_native_step *step, const char *path,
+                           td_errinfo *info)
 {
-    if (!td_native_steps_find(&from->before, TD_NATIVE_STEP_TOKENIZE))
-        return TD_OK;
-    return td_fail(info, TD_ERR_UNSUPPORTED,
-                   "%s: %s: there is no tokenizer in this engine",
-                   from->before.file,
-                   td_native_step_name(TD_NATIVE_STEP_TOKENIZE));
+    return td_fail(info, TD_ERR_NOTFOUND,
+                   "%s: is not there, and the policy takes text: put the "
+                   "tokenizer.json of %s there, or name it in the manifest",
+                   path,
+                   step->tokenizer ? step->tokenizer : "its language model");
+}
+
+static td_err open_tokenizer(td_native_pipeline *pipeline, const char *given,
+                             td_errinfo *info)
+{
+    const td_native_step *step =
+        td_native_steps_find(&pipeline->from->before, TD_NATIVE_STEP_TOKENIZE);
+    if (!step) return TD_OK;
+    char path[TD_NATIVE_MAX_PATH];
+    TD_TRY(td_native_path_join(pipeline->from->folder, TOKENIZER, path, info));
+    if (!given) given = path;
+    td_err err = td_native_tokenizer_open(given, step->most_tokens,
+                                          &pipeline->tokenizer, info);
+    return err == TD_ERR_NOTFOUND ? no_tokenizer(step, given, info) : err;
 }
 
 td_err td_native_pipeline_new(const td_native_checkpoint *from,
@@ -57,31 +77,48 @@ td_err td_native_pipeline_new(const td_native_checkpoint *from,
                               td_native_pipeline **ret_pipeline,
                               td_errinfo *info)
 {
-    (void)tokenizer;
-    TD_TRY(check_text(from, info));
     TD_AUTO(td_native_pipeline) *pipeline = calloc(1, sizeof *pipeline);
     if (!pipeline) return TD_ERR_NOMEM;
     pipeline->from = from;
     find_colours(pipeline);
+    TD_TRY(open_tokenizer(pipeline, tokenizer, info));
     *ret_pipeline = TD_TAKE(pipeline);
     return TD_OK;
 }
 
 void td_native_pipeline_free(td_native_pipeline *pipeline)
 {
+    if (pipeline->tokenizer) td_native_tokenizer_close(pipeline->tokenizer);
     free(pipeline);
 }
 
-static void take_step(const td_native_pipeline *pipeline,
-                      const td_native_step *step, td_native_taken *taken)
+static td_err take_step(const td_native_pipeline *pipeline,
+                        const td_native_step *step, td_native_prompt *prompt,
+                        td_native_taken *taken, td_errinfo *info)
 {
     uint32_t state_dim = pipeline->from->policy.state_dim;
-    if (step->kind == TD_NATIVE_STEP_NORMALIZE) {
+    switch (step->kind) {
+    case TD_NATIVE_STEP_NORMALIZE:
         td_native_norm_apply(&step->norms->state, 1, taken->state);
         td_native_norm_apply(&step->norms->env, 1, taken->env);
-    }
-    if (step->kind == TD_NATIVE_STEP_RELATIVE)
+        return TD_OK;
+    case TD_NATIVE_STEP_RELATIVE:
         memcpy(taken->base, taken->state, state_dim * sizeof *taken->base);
+        return TD_OK;
+    case TD_NATIVE_STEP_NEW_LINE:
+    case TD_NATIVE_STEP_PI0_NEW_LINE:
+        td_native_prompt_end_line(prompt);
+        return TD_OK;
+    case TD_NATIVE_STEP_STATE_TO_TEXT:
+        td_native_prompt_add_state(prompt, taken->state, state_dim);
+        return TD_OK;
+    case TD_NATIVE_STEP_TOKENIZE:
+        return td_native_tokenizer_encode(
+            pipeline->tokenizer, (td_slice){prompt->text, prompt->size},
+            taken->ids, &taken->id_count, info);
+    default:
+        return TD_OK; // where things lie, and what they are called
+    }
 }
 
 td_err td_native_pipeline_before(const td_native_pipeline *pipeline,
@@ -90,7 +127,8 @@ td_err td_native_pipeline_before(const td_native_pipeline *pipeline,
 {
     const td_native_policy *policy = &pipeline->from->policy;
     const td_native_steps *steps = &pipeline->from->before;
-    (void)info;
+    td_native_prompt prompt;
+    TD_TRY(td_native_prompt_init(&prompt, given->task, info));
     ret_taken->id_count = 0;
     if (policy->state_dim > 0)
         memcpy(ret_taken->state, given->state,
@@ -99,7 +137,7 @@ td_err td_native_pipeline_before(const td_native_pipeline *pipeline,
         memcpy(ret_taken->env, given->env,
                policy->env_dim * sizeof *given->env);
     for (uint32_t i = 0; i < steps->count; i++)
-        take_step(pipeline, &steps->each[i], ret_taken);
+        TD_TRY(take_step(pipeline, &steps->each[i], &prompt, ret_taken, info));
     return TD_OK;
 }
 

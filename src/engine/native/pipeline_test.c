@@ -17,7 +17,7 @@
 #define MAX_VALUES 64
 #define COLOUR_TOLERANCE 1e-6 // of one multiplication for LeRobot's division
 
-static const char *const kinds[] = {"act"};
+static const char *const kinds[] = {"act", "smolvla", "pi0", "pi05"};
 
 // One golden folder, opened.
 typedef struct folder {
@@ -175,19 +175,38 @@ static void colours_are_lerobots(void **state)
     }
 }
 
-static void a_policy_that_takes_text_is_refused_by_its_step(void **state)
+static void one_request_leaves_nothing_to_the_next(void **state)
 {
     (void)state;
+    folder golden;
+    open_golden("pi05", &golden);
+    json_t *samples = json_object_get(golden.expected, "samples");
+    for (size_t i = json_array_size(samples); i-- > 0;)
+        check_sample(&golden, json_array_get(samples, i));
+    close_golden(&golden);
+}
+
+static void a_missing_tokenizer_is_named_with_where_to_get_it(void **state)
+{
+    (void)state;
+    td_native_fixture copy;
     td_native_checkpoint *checkpoint = NULL;
     td_native_pipeline *pipeline = NULL;
     td_errinfo info = {""};
-    assert_int_equal(
-        td_native_checkpoint_open(TD_NATIVE_GOLDEN "pi0", &checkpoint, &info),
-        TD_OK);
+    td_native_fixture_copy("pi0", "tokenizer.json", NULL, NULL, &copy);
+    assert_int_equal(td_native_checkpoint_open(copy.path, &checkpoint, &info),
+                     TD_OK);
     assert_int_equal(td_native_pipeline_new(checkpoint, NULL, &pipeline, &info),
-                     TD_ERR_UNSUPPORTED);
-    assert_non_null(strstr(info.text, "tokenizer_processor: there is no"));
+                     TD_ERR_NOTFOUND);
+    assert_non_null(strstr(info.text, "/tokenizer.json: is not there"));
+    assert_non_null(strstr(info.text, "google/paligemma-3b-pt-224"));
+    assert_int_equal(td_native_pipeline_new(
+                         checkpoint, TD_NATIVE_GOLDEN "pi05/tokenizer.json",
+                         &pipeline, &info),
+                     TD_OK);
+    td_native_pipeline_free(pipeline);
     td_native_checkpoint_close(checkpoint);
+    td_native_fixture_remove(&copy);
 }
 
 int main(void)
@@ -195,7 +214,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_text_and_actions_are_lerobots_to_the_bit),
         cmocka_unit_test(colours_are_lerobots),
-        cmocka_unit_test(a_policy_that_takes_text_is_refused_by_its_step),
+        cmocka_unit_test(one_request_leaves_nothing_to_the_next),
+        cmocka_unit_test(a_missing_tokenizer_is_named_with_where_to_get_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
