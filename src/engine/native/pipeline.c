@@ -53,7 +53,7 @@ static td_err no_tokenizer(const td_native_step *step, const char *path,
 {
     return td_fail(info, TD_ERR_NOTFOUND,
                    "%s: is not there, and the policy takes text: put the "
-                   "tokenizer.json of %s there, or name it in the manifest",
+                   "tokenizer.json of %s there",
                    path,
                    step->tokenizer ? step->tokenizer : "its language model");
 }
