@@ -138,8 +138,11 @@ static void put(lab_robot *robot, const td_edge_outgoing *outgoing)
 static void send(lab_robot *robot, int64_t now_ns,
                  const td_edge_outgoing *outgoing)
 {
-    const td_edge_sent sent = {outgoing->asking.seq, outgoing->episode,
-                               outgoing->cursor, outgoing->captured_ns, now_ns};
+    const td_edge_sent sent = {.seq = outgoing->asking.seq,
+                               .episode = outgoing->episode,
+                               .cursor = outgoing->cursor,
+                               .captured_ns = outgoing->captured_ns,
+                               .put_ns = now_ns};
     bool goes = td_edge_core_sent(robot->core, &sent);
     LAB_LOG(robot->log, LAB_SENT, (int64_t)sent.seq, (int64_t)sent.episode,
             (int64_t)sent.cursor, sent.captured_ns, sent.put_ns, goes);
