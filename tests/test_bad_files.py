@@ -68,7 +68,8 @@ MANIFESTS = {
     ),
     "an unknown engine": (
         changed(MANIFEST, "kind: synthetic", "kind: magic"),
-        ":10: server[0].engine.kind: must be synthetic, worker, callback, got magic",
+        ":10: server[0].engine.kind: must be synthetic, worker, callback, native, "
+        "got magic",
     ),
 }
 ROBOTS = {
