@@ -4,6 +4,7 @@
 #include "base/json.h"
 #include "config/value.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -73,6 +74,7 @@ static void (*const kinds[])(td_json *json, const td_config_field *field) = {
 static void write_each(td_json *json, const char *name,
                        const td_config_field *field)
 {
+    assert(field->kind < TD_COUNT_OF(kinds)); // REFUSED is never shown
     td_json_object(json, name);
     kinds[field->kind](json, field);
     td_json_end_object(json);

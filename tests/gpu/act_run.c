@@ -82,6 +82,8 @@ int main(int argc, char **argv)
     td_errinfo info = {.text = ""};
     td_err err = TD_ERR_IO;
     if (of.frames && of.states && of.out) err = run(&of, &info);
+    if (of.frames) (void)fclose(of.frames);
+    if (of.states) (void)fclose(of.states);
     if (of.out && fclose(of.out) != 0) err = TD_ERR_IO;
     if (err != TD_OK)
         (void)fprintf(stderr, "act_run: %s: %s\n", td_err_text(err), info.text);
