@@ -27,13 +27,9 @@ class LeRobotEnv(gymnasium.Wrapper):
         seen, _ = self.reset()
         if STATE not in seen:
             raise ValueError(f"{config.type}: its observations have no state")
-        self.observation_space = spaces.Dict(
-            {name: box_of(value) for name, value in seen.items()}
-        )
-
-    @property
-    def cameras(self) -> dict[str, str]:
-        return {name: name for name in self.observation_space if name != STATE}
+        boxes = {name: box_of(value) for name, value in seen.items()}
+        self.observation_space = spaces.Dict([*boxes.items()])
+        self.cameras = {name: name for name in boxes if name != STATE}
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

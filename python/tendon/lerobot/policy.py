@@ -47,7 +47,7 @@ class Policy:
         most = wanted.get("max_batch") or (MOST_ON_GPU if "cuda" in device else 1)
         self.spec["max_batch"] = min(most, self.sampler.most)
         self.spec["tolerance"] = tolerance_of(self.sampler)
-        self.spec["prefix"] = getattr(self.sampler, "can_split", False)
+        self.spec["prefix"] = self.sampler.can_split
 
     def __call__(self, observations: list[Observation]) -> list[torch.Tensor]:
         batch = self._prepare(observations)
@@ -83,7 +83,9 @@ class Policy:
         if self.relative:
             states = torch.cat([each.state for each in prefixes])
             self.relative(create_transition(observation={OBS_STATE: states}))
-        return self._finish(self.sampler.decode(prefixes, seeds_of(observations)))
+        return self._finish(
+            self.sampler.decode(list(prefixes), seeds_of(list(observations)))
+        )
 
     def _prepare(self, observations: list[Observation]) -> dict[str, Any]:
         """What the policy is given: each as LeRobot makes it of a robot's observation,

@@ -2,13 +2,15 @@
 """A robot of LeRobot's under the C control loop."""
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from lerobot.processor import make_default_processors
 
 import tendon
+
+Joints = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
 FRAME_LIMIT_S = 1.0  # without a new one: its camera is told so, and asks again
 
@@ -34,14 +36,14 @@ class LeRobotRobot(tendon.Robot):
         self.robot = robot
         self.action_processor = action_processor or default_action
         self.observation_processor = observation_processor or default_observation
-        self.joints = list(robot.action_features)
-        self.cameras = cameras_of(robot)
+        self.joints: Joints = list(robot.action_features)
+        self.cameras = self.sizes = cameras_of(robot)
         read = states_of(robot)
         if set(read) != set(self.joints):
             self.states = read
             self.tell = self._tell
         self.sent = dict.fromkeys(self.joints, 0.0)
-        self.seen: Mapping[str, Any] = {}
+        self.seen: dict[str, Any] = {}
         self.count = 0
         self.given = dict.fromkeys(self.cameras, 0)
         self.fresh = threading.Condition()  # guards seen, count and given
@@ -76,7 +78,7 @@ class LeRobotRobot(tendon.Robot):
             seen = self.seen
         if camera not in seen:
             raise ValueError(f"get_observation() left out {camera}")
-        return check_frame(camera, np.asarray(seen[camera]), self.cameras[camera])
+        return check_frame(camera, np.asarray(seen[camera]), self.sizes[camera])
 
     def _has_new(self, camera: str) -> bool:
         return self.count > self.given[camera]

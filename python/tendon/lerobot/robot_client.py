@@ -144,7 +144,7 @@ def run(config: RobotClientConfig) -> None:
 def main() -> None:
     register_all()
     try:
-        run()
+        run()  # pyright: ignore[reportCallIssue]: the wrapper gives it
     except (tendon.Error, ValueError, Failed) as error:
         sys.exit(f"tendon-robot-client: {error}")
     except KeyboardInterrupt:

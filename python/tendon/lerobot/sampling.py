@@ -21,6 +21,7 @@ class Sampler:
     most = 1  # in a batch
     tolerance = 1e-5  # across batch sizes, in float32
     steps = 0  # of a robot that it looks at; 0: one, and no dimension for it
+    can_split = False  # into prefix() and decode()
 
     def __init__(self, policy: Any):
         self.policy = policy
@@ -30,6 +31,12 @@ class Sampler:
             torch.manual_seed(seeds[0])
             self.policy.reset()
             return self.policy.predict_action_chunk(batch)
+
+    def prefix(self, batch: Batch, count: int) -> list["Prefix"]:
+        raise NotImplementedError
+
+    def decode(self, prefixes: list["Prefix"], seeds: list[int]) -> torch.Tensor:
+        raise NotImplementedError
 
 
 class Plain(Sampler):

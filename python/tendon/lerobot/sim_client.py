@@ -69,7 +69,8 @@ def play_env(config: SimClientConfig, env: Any) -> Iterator[Episode]:
 def play_all(config: SimClientConfig) -> Iterator[tuple[str, Episode]]:
     for suite, tasks in config.env.create_envs(n_envs=1).items():
         for number, vector in tasks.items():
-            for episode in play_env(config, vector.envs[0]):
+            alone: Any = vector  # with `envs`, as LeRobot asks for them here
+            for episode in play_env(config, alone.envs[0]):
                 yield f"{suite}/{number}", episode
             vector.close()
 
@@ -90,7 +91,7 @@ def run(config: SimClientConfig) -> None:
 def main() -> None:
     register_third_party_plugins()
     try:
-        run()
+        run()  # pyright: ignore[reportCallIssue]: the wrapper gives it
     except (tendon.Error, ValueError) as error:
         sys.exit(f"sim_client: {error}")
     except KeyboardInterrupt:
