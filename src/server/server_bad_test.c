@@ -118,8 +118,7 @@ static void an_observation_that_does_not_fit_is_told_and_counted(void **state)
     };
     world *w = *state;
     world_open(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
     for (uint64_t i = 0; i < TD_COUNT_OF(cases); i++) {
         char text[512];
         td_wire_obs obs = client_obs(c, i + 1);
@@ -164,8 +163,7 @@ static void values_that_are_too_old_are_told_and_counted(void **state)
     world *w = *state;
     w->config.model.inputs.staleness_us = 50000;
     world_open(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
     td_wire_obs obs = aged_obs(c, 1, 45000, 50001);
     client_send(c, &obs);
     const td_wire_action *answer = client_hear(c);
@@ -190,8 +188,7 @@ static void values_of_different_moments_are_counted_and_served(void **state)
 {
     world *w = *state;
     world_open(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
     static const int64_t force_us[] = {1000, 21000, 21001, 900000};
     for (uint64_t i = 0; i < TD_COUNT_OF(force_us); i++) {
         td_wire_obs obs = aged_obs(c, i + 1, 1000, force_us[i]);
@@ -225,8 +222,7 @@ static void a_message_that_cannot_be_read_is_told_and_counted(void **state)
     static unsigned char bytes[65536];
     world *w = *state;
     world_open(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
 
     client_send_bytes(c->obs, bytes, make_nan(c, 9, bytes, sizeof bytes));
     const td_wire_action *answer = client_hear(c);
@@ -315,11 +311,7 @@ static bool is_waiting_one(world *w)
 static void a_reset_drops_what_waits_and_a_strange_one_does_not(void **state)
 {
     world *w = *state;
-    world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
-    client_send_seq(c, 1);
-    world_until(w, is_running_one);
+    client *c = client_running_one(w);
     client_send_seq(c, 2);
     world_until(w, is_waiting_one);
     send_reset(c, "arm-0", 2, 9); // another start's

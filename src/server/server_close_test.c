@@ -80,11 +80,7 @@ static void closing_waits_for_what_runs_and_starts_nothing_more(void **state)
     world *w = *state;
     const td_thread_config config = {.name = "td-close", .cpu = -1};
     td_thread *thread = NULL;
-    world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
-    client_send_seq(c, 1);
-    world_until(w, is_running_one);
+    client *c = client_running_one(w);
     client_send_seq(c, 2);
     world_until(w, runs_and_waits);
     td_server *server = TD_TAKE(w->server);
@@ -107,11 +103,7 @@ static bool is_drained(world *w)
 static void draining_answers_what_waits_and_takes_nothing_more(void **state)
 {
     world *w = *state;
-    world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
-    client_send_seq(c, 1);
-    world_until(w, is_running_one);
+    client *c = client_running_one(w);
     client_send_seq(c, 2);
     world_until(w, runs_and_waits);
     td_server_drain(w->server);

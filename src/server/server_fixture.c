@@ -389,6 +389,13 @@ bool client_leave(client *c, const char *server)
     return ask_server(c, server, true);
 }
 
+client *client_attached(world *w)
+{
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    return c;
+}
+
 bool client_matched(client *c)
 {
     bool matched = false;
@@ -470,6 +477,15 @@ bool client_has_heard(client *c)
                                            bytes.size, &c->answer, NULL),
                      TD_OK);
     return true;
+}
+
+client *client_running_one(world *w)
+{
+    world_open_gated(w);
+    client *c = client_attached(w);
+    client_send_seq(c, 1);
+    world_until(w, is_running_one);
+    return c;
 }
 
 const td_wire_action *client_hear(client *c)

@@ -117,6 +117,9 @@ void client_query(client *c, const void *bytes, size_t size);
 // Whether `server` took the client; why not is in world.status.
 bool client_attach(client *c, const char *server);
 bool client_leave(client *c, const char *server); // likewise
+client *client_attached(world *w);                // the first, as "arm-0"
+// Opens the server over the gate, which then runs this client's first.
+client *client_running_one(world *w);
 bool client_matched(client *c);
 
 // An observation that fits, with a picture; borrows from the client.

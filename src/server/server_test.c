@@ -90,8 +90,7 @@ static void attaching_twice_is_attaching_once(void **state)
 {
     world *w = *state;
     world_open(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
     assert_true(client_attach(c, "gpu-1"));
     assert_int_equal(world_counts(w).attached, 1);
     client_send_seq(c, 1);
@@ -108,11 +107,7 @@ static bool has_received_ten(world *w)
 static void the_newest_observation_wins(void **state)
 {
     world *w = *state;
-    world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
-    client_send_seq(c, 1);
-    world_until(w, is_running_one);
+    client *c = client_running_one(w);
     for (uint64_t seq = 2; seq <= 10; seq++)
         client_send_seq(c, seq);
     world_until(w, has_received_ten);
@@ -141,11 +136,7 @@ static void the_newest_observation_wins(void **state)
 static void what_the_engine_fails_is_told(void **state)
 {
     world *w = *state;
-    world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
-    client_send_seq(c, 1);
-    world_until(w, is_running_one);
+    client *c = client_running_one(w);
     gate_finish(&w->gate, TD_ERR_IO);
     assert_true(td_wire_text_is(client_hear(c)->error_code, "IO"));
     assert_int_equal(world_counts(w).outcomes[TD_SERVER_FAILED], 1);
@@ -154,11 +145,7 @@ static void what_the_engine_fails_is_told(void **state)
 static void what_fails_is_paid_for(void **state)
 {
     world *w = *state;
-    world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
-    client_send_seq(c, 1);
-    world_until(w, is_running_one);
+    client *c = client_running_one(w);
     gate_finish(&w->gate, TD_ERR_IO);
     (void)client_hear(c);
     td_server_view view = {0};
@@ -233,8 +220,7 @@ static void a_client_that_leaves_may_come_back(void **state)
 {
     world *w = *state;
     world_open(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
     assert_true(client_leave(c, "gpu-1"));
     world_until(w, is_without_clients);
     assert_true(client_leave(c, "gpu-1"));
@@ -281,8 +267,7 @@ static void a_client_that_sends_a_newer_boot_still_leaves(void **state)
 {
     world *w = *state;
     world_open_gated(w);
-    client *c = client_open(w, 0, "arm-0", 1);
-    assert_true(client_attach(c, "gpu-1"));
+    client *c = client_attached(w);
     td_wire_obs obs = client_obs(c, 1);
     obs.ident.boot = 2;
     client_send(c, &obs);
