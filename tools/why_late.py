@@ -113,9 +113,9 @@ def mean(values):
 
 def report(found, share):
     late = [wake.late_us for wake in found]
-    limit = quantile(late, 1 - share)
+    limit, middle = quantile(late, 1 - share), quantile(late, 0.5)
     worst = [wake for wake in found if wake.late_us >= limit]
-    calm = [wake for wake in found if wake.late_us <= quantile(late, 0.5)]
+    calm = [wake for wake in found if wake.late_us <= middle]
     print(
         f"{len(found)} wake-ups, p50 {quantile(late, 0.5):.0f} us, "
         f"p99 {quantile(late, 0.99):.0f}, p99.9 {quantile(late, 0.999):.0f}"
