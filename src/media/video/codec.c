@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "media/video/codec.h"
+
+#include "media/video/av.h"
+#include "media/video/priority.h"
+
+#include <libavutil/opt.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define GROUP 2 // a key frame every second frame, as LeRobot wants to seek
+
+typedef struct option {
+    const char *name;
+    const char *value;
+} option;
+
+#define MAX_OPTIONS 5
+
+static const struct {
+    enum AVCodecID id;
+    const char *encoder;
+    option options[MAX_OPTIONS];
+} codecs[] = {
+    [TD_MEDIA_CODEC_AV1] =
+        {
+            AV_CODEC_ID_AV1,
+            "libsvtav1",
+            {{"preset", "12"},
+             {"crf", "30"},
+             // lp: threads for one core. pin: 0, or they all sit on core 0.
+             // pred-struct: 1, every packet when its picture is in.
+             {"svtav1-params", "lp=1:pin=0:pred-struct=1"}},
+        },
+    [TD_MEDIA_CODEC_H264] =
+        {
+            AV_CODEC_ID_H264,
+            "libx264",
+            {{"preset", "veryfast"},
+             {"crf", "30"},
+             {"tune", "zerolatency"},
+             // Packets as MP4 has them.
+             {"x264-params", "annexb=0"}},
+        },
+};
+
+enum AVCodecID td_media_video_codec_id(td_media_codec codec)
+{
+    return codecs[codec].id;
+}
+
+static const char *const names[] = {
+#define CODEC_NAME(name, text) [TD_MEDIA_CODEC_##name] = (text),
+    TD_MEDIA_CODECS(CODEC_NAME)
+#undef CODEC_NAME
+};
+
+const char *td_media_codec_name(td_media_codec codec)
+{
+    return names[codec];
+}
+
+td_err td_media_codec_find(const char *name, td_media_codec *ret_codec)
+{
+    for (int i = 0; i < TD_MEDIA_CODEC_COUNT; i++) {
+        if (strcmp(name, names[i]) != 0) continue;
+        *ret_codec = (td_media_codec)i;
+        return TD_OK;
+    }
+    return TD_ERR_NOTFOUND;
+}
+
+// SVT-AV1 writes a dozen lines on stderr for each encoder, and has no other
+// way to be told. Before main: the environment is nobody else's yet.
+__attribute__((constructor)) static void quiet_svt(void)
+{
+    setenv("SVT_LOG", "1", 0);
+}
+
+static td_err set_options(AVCodecContext *codec,
+                          const td_media_video_encoder_config *config,
+                          td_errinfo *info)
+{
+    const option *options = codecs[config->codec].options;
+    codec->width = (int)config->width;
+    codec->height = (int)config->height;
+    codec->time_base = (AVRational){1, (int)config->fps};
+    codec->framerate = (AVRational){(int)config->fps, 1};
+    codec->pix_fmt = AV_PIX_FMT_YUV420P;
+    codec->gop_size = GROUP;
+    codec->max_b_frames = 0;
+    codec->thread_count = 1;
+    codec->flags |= AV_CODEC_FLAG_GLOBAL_HEADER;
+    for (int i = 0; i < MAX_OPTIONS && options[i].name; i++) {
+        int code =
+            av_opt_set(codec->priv_data, options[i].name, options[i].value, 0);
+        if (code < 0)
+            return td_media_video_av_fail(info, code, options[i].name);
+    }
+    return TD_OK;
+}
+
+td_err td_media_video_codec_open(const td_media_video_encoder_config *config,
+                                 AVCodecContext **ret_codec, td_errinfo *info)
+{
+    const char *name = codecs[config->codec].encoder;
+    const AVCodec *encoder = avcodec_find_encoder_by_name(name);
+    if (!encoder)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "libavcodec was built without %s", name);
+    AVCodecContext *codec = avcodec_alloc_context3(encoder);
+    if (!codec) return TD_ERR_NOMEM;
+    td_err err = set_options(codec, config, info);
+    if (err == TD_OK) {
+        td_media_video_priority priority = td_media_video_priority_lower();
+        int code = avcodec_open2(codec, encoder, NULL);
+        td_media_video_priority_restore(priority);
+        if (code < 0)
+            err = td_fail(info, TD_ERR_UNSUPPORTED,
+                          "%s does not take %u x %u at %u Hz", name,
+                          config->height, config->width, config->fps);
+    }
+    if (err != TD_OK) avcodec_free_context(&codec);
+    if (err == TD_OK) *ret_codec = codec;
+    return err;
+}
