@@ -3,6 +3,7 @@
 #include "engine/native/ops_cases.h"
 
 #include "base/err.h"
+#include "engine/native/cpu/side.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,14 +13,31 @@
 #include <cmocka.h>
 
 #define TOLERANCE 1e-5 // of float32, with tiles of Winograd's
+#define MOST_KERNELS 8
+
+static const td_native_cpu_kernel *kernel;
+
+static td_err open_with_kernel(const td_ops_config *config,
+                               td_ops_side **ret_side, td_errinfo *info)
+{
+    return td_native_cpu_side_open(kernel, config, ret_side, info);
+}
 
 static void answers_are_those_of_pytorch(void **state)
 {
     (void)state;
-    for (uint32_t threads = 1; threads <= 3; threads += 2) {
-        const td_ops_config config = {.threads = threads};
-        assert_int_equal(td_ops_cases(&td_ops_cpu, &config, TOLERANCE), 0);
-    }
+    const td_native_cpu_kernel *kernels[MOST_KERNELS];
+    size_t count = td_native_cpu_kernel_all(kernels, MOST_KERNELS - 1);
+    kernels[count++] = &td_native_cpu_kernel_wide;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t threads = 1; threads <= 3; threads += 2) {
+            const td_ops_config config = {.threads = threads};
+            td_ops ops = td_ops_cpu;
+            ops.name = kernels[i]->name;
+            ops.open = open_with_kernel;
+            kernel = kernels[i];
+            assert_int_equal(td_ops_cases(&ops, &config, TOLERANCE), 0);
+        }
 }
 
 // 1.5 and -2, as a checkpoint may hold them.

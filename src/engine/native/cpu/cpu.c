@@ -59,21 +59,29 @@ static void close_side(td_ops_side *side)
 }
 TD_AUTO_FREE(td_ops_side, close_side)
 
-static td_err open_side(const td_ops_config *config, td_ops_side **ret_side,
-                        td_errinfo *info)
+td_err td_native_cpu_side_open(const td_native_cpu_kernel *kernel,
+                               const td_ops_config *config,
+                               td_ops_side **ret_side, td_errinfo *info)
 {
     if (config->precision != TD_OPS_F32)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "the processor computes in float32 only");
     TD_AUTO(td_ops_side) *side = calloc(1, sizeof *side);
     if (!side) return TD_ERR_NOMEM;
-    side->kernel = td_native_cpu_kernel_best();
+    side->kernel = kernel;
     side->threads = config->threads;
     TD_TRY(td_native_cpu_pool_new(config->threads, &side->pool, info));
     side->scratch = calloc(config->threads, sizeof *side->scratch);
     if (!side->scratch) return TD_ERR_NOMEM;
     *ret_side = TD_TAKE(side);
     return TD_OK;
+}
+
+static td_err open_side(const td_ops_config *config, td_ops_side **ret_side,
+                        td_errinfo *info)
+{
+    return td_native_cpu_side_open(td_native_cpu_kernel_best(), config,
+                                   ret_side, info);
 }
 
 static void say_info(const td_ops_side *side, td_ops_info *ret_info)

@@ -66,6 +66,10 @@ typedef struct td_native_cpu_kernel {
 // The best one for this processor. Any thread.
 const td_native_cpu_kernel *td_native_cpu_kernel_best(void);
 
+// The loops of AVX-512 in instructions that every processor has. Linked into
+// tests only.
+extern const td_native_cpu_kernel td_native_cpu_kernel_wide;
+
 // All that this processor has, for tests: how many, the best one first.
 size_t td_native_cpu_kernel_all(const td_native_cpu_kernel **ret_kernels,
                                 size_t most);

@@ -67,6 +67,13 @@ struct td_native_cpu_step {
     } as;
 };
 
+// Opens a side with this kernel; the table's own open() takes the best one. As
+// that.
+TD_NODISCARD td_err td_native_cpu_side_open(const td_native_cpu_kernel *kernel,
+                                            const td_ops_config *config,
+                                            td_ops_side **ret_side,
+                                            td_errinfo *info);
+
 // Adds a step to the program that is recorded, whose tasks want so many floats
 // of scratch. INVALID outside begin and end, NOMEM.
 TD_NODISCARD td_err td_native_cpu_side_add(td_ops_side *side,
