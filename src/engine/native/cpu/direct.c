@@ -274,7 +274,8 @@ static void place_runs(td_native_cpu_direct *conv)
                           (size_t)(i % across) * source->dilation * source->in;
 }
 
-static size_t place_bands(td_native_cpu_direct *conv)
+// Returns the scratch memory of a task.
+static size_t place_bands(td_native_cpu_direct *conv, uint32_t threads)
 {
     uint32_t height = conv->out_height, rows = 0;
     size_t sums = 0;
@@ -284,7 +285,10 @@ static size_t place_bands(td_native_cpu_direct *conv)
         rows = 2 * conv->band + 1;
         sums = (size_t)rows * conv->out_width * conv->op.weight->source.out;
     } else {
-        rows = conv->band = td_native_cpu_ceil(BAND_PIXELS, conv->out_width);
+        rows = td_native_cpu_ceil(BAND_PIXELS, conv->out_width);
+        uint32_t bands =
+            td_native_cpu_even(td_native_cpu_ceil(height, rows), threads);
+        rows = conv->band = td_native_cpu_ceil(height, bands);
     }
     conv->bands = td_native_cpu_ceil(height, conv->band);
     return sums + (size_t)picture_height(conv, rows) * picture_width(conv) *
@@ -309,7 +313,7 @@ td_err td_native_cpu_direct_add(td_ops_side *side, const td_ops_conv *op,
     if (op->pixels) conv->pixels = *op->pixels;
     TD_TRY(prepare(side, weight, info));
     place_runs(conv);
-    size_t scratch = place_bands(conv);
+    size_t scratch = place_bands(conv, td_native_cpu_side_threads(side));
     step.task = op->pool ? run_pooled : run_direct;
     step.tasks = op->x.batch * conv->bands;
     return td_native_cpu_side_add(side, &step, scratch, info);

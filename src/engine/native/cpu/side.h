@@ -141,6 +141,12 @@ static inline uint32_t td_native_cpu_ceil(size_t count, size_t of)
     return (uint32_t)((count + of - 1) / of);
 }
 
+// As many tasks, or a few more, so that threads have the same number of them.
+static inline uint32_t td_native_cpu_even(uint32_t tasks, uint32_t threads)
+{
+    return td_native_cpu_ceil(tasks, threads) * threads;
+}
+
 static inline float *td_native_cpu_row(const td_ops_view *view, uint32_t member,
                                        uint32_t row)
 {

@@ -218,16 +218,17 @@ static void run_tiles(const td_native_cpu_step *step, uint32_t task,
         give_out(step, first + i, after, sums + (size_t)i * source->out);
 }
 
-// Tiles of a task: what is near, in whole strips, and work for every thread.
+// Tiles of a task: what is near, in whole strips, and as much work for every
+// thread.
 static uint32_t block_of(const td_native_cpu_winograd *conv, uint32_t tiles,
                          uint32_t threads)
 {
     const td_ops_conv_source *source = &conv->op.weight->source;
     uint32_t area = conv->side * conv->side;
     uint32_t most = BLOCK_FLOATS / (area * (source->in + source->out));
-    uint32_t share = td_native_cpu_ceil(tiles, threads);
-    uint32_t strips = (share < most ? share + STRIP - 1 : most) / STRIP;
-    return strips > 0 ? strips * STRIP : STRIP;
+    uint32_t blocks = td_native_cpu_even(
+        td_native_cpu_ceil(tiles, most > STRIP ? most : STRIP), threads);
+    return td_native_cpu_ceil(td_native_cpu_ceil(tiles, blocks), STRIP) * STRIP;
 }
 
 td_err td_native_cpu_winograd_add(td_ops_side *side, const td_ops_conv *op,
