@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against what LeRobot's own functions made of the same pictures
+// Against what LeRobot's own policies made of the same pictures
 // (tests/golden/make_fits.py, which has the same table).
 #include "media/fit.h"
 
@@ -22,14 +22,16 @@ static const struct {
     td_media_size from, to;
     td_media_place place;
 } cases[] = {
-    {"wide_corner", {36, 64}, {24, 24}, TD_MEDIA_CORNER},
-    {"tall_corner", {50, 30}, {24, 20}, TD_MEDIA_CORNER},
-    {"larger_corner", {7, 9}, {20, 24}, TD_MEDIA_CORNER},
-    {"same_corner", {16, 16}, {16, 16}, TD_MEDIA_CORNER},
-    {"wide_middle", {36, 64}, {24, 24}, TD_MEDIA_MIDDLE},
-    {"odd_middle", {33, 47}, {21, 28}, TD_MEDIA_MIDDLE},
-    {"larger_middle", {10, 6}, {28, 28}, TD_MEDIA_MIDDLE},
-    {"same_shape_middle", {48, 64}, {24, 32}, TD_MEDIA_MIDDLE},
+    {"smolvla_wide", {36, 64}, {24, 24}, TD_MEDIA_CORNER},
+    {"smolvla_tall", {50, 30}, {24, 20}, TD_MEDIA_CORNER},
+    {"smolvla_larger", {7, 9}, {20, 24}, TD_MEDIA_CORNER},
+    {"smolvla_same", {16, 16}, {16, 16}, TD_MEDIA_CORNER},
+    {"pi0_wide", {36, 64}, {24, 24}, TD_MEDIA_MIDDLE},
+    {"pi0_odd", {33, 47}, {21, 28}, TD_MEDIA_MIDDLE},
+    {"pi0_larger", {10, 6}, {28, 28}, TD_MEDIA_MIDDLE},
+    {"pi0_same_shape", {48, 64}, {24, 32}, TD_MEDIA_MIDDLE},
+    {"pi05_wide", {36, 64}, {24, 24}, TD_MEDIA_MIDDLE},
+    {"pi05_same", {16, 16}, {16, 16}, TD_MEDIA_MIDDLE},
 };
 
 static uint8_t source[MAX_VALUES];
@@ -72,6 +74,7 @@ static void fit(const td_media_fit_config *config)
     td_media_fitter_free(fitter);
 }
 
+// The last thing that a policy does is 2 x - 1.
 static void every_pixel_is_lerobots(void **state)
 {
     (void)state;
@@ -81,9 +84,9 @@ static void every_pixel_is_lerobots(void **state)
         fit(&config);
         read_wanted(cases[k].name, count);
         for (size_t i = 0; i < count; i++)
-            if (!(fabsf(result[i] - wanted[i]) <= TOLERANCE))
+            if (!(fabsf(2 * result[i] - 1 - wanted[i]) <= TOLERANCE))
                 fail_msg("%s: value %zu is %.9g, LeRobot's %.9g", cases[k].name,
-                         i, (double)result[i], (double)wanted[i]);
+                         i, 2 * (double)result[i] - 1, (double)wanted[i]);
         assert_true(result[count] == 77);
     }
 }
