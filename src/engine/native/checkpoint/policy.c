@@ -290,6 +290,8 @@ static td_err complete(const td_native_json *at, td_native_policy *policy,
     }
 }
 
+// LeRobot names actions only if its dataset has a plain list of names, one for
+// each: of others it keeps what is none, such as ["motors"].
 static td_err read_action_names(const td_native_json *at,
                                 td_native_policy *policy, td_errinfo *info)
 {
@@ -297,10 +299,7 @@ static td_err read_action_names(const td_native_json *at,
     json_t *names = NULL;
     if (td_native_json_is_null(at, name)) return TD_OK;
     TD_TRY(td_native_json_array(at, name, &names, info));
-    if (json_array_size(names) != policy->action_dim)
-        return td_native_json_fail(at, name, info, TD_ERR_MISMATCH,
-                                   "are %zu, the policy has %u actions",
-                                   json_array_size(names), policy->action_dim);
+    if (json_array_size(names) != policy->action_dim) return TD_OK;
     policy->action_names = calloc(policy->action_dim, sizeof(const char *));
     if (!policy->action_names)
         return td_fail(info, TD_ERR_NOMEM, "%s: out of memory", at->file);
