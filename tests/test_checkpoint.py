@@ -45,6 +45,13 @@ def test_names_are_those_of_the_robot():
     assert told["action_names"][5] == "Gripper.pos"
 
 
+def test_a_missing_tokenizer_is_told(tmp_path):
+    assert "its tokenizer.json is here" in show(GOLDEN / "pi0").stdout
+    folder = shutil.copytree(GOLDEN / "pi0", tmp_path / "it")
+    (folder / "tokenizer.json").unlink()
+    assert "its tokenizer.json is missing" in show(folder).stdout
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_person_can_read_it(kind):
     done = show(GOLDEN / kind)

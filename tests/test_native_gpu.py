@@ -22,6 +22,7 @@ def has_driver() -> bool:
         ("cuda:0", {}, "no NVIDIA driver"),
         ("cuda:x", {}, "cuda:x is no GPU, as cuda:0 is"),
         ("cuda", {"ensemble": {"enabled": True}}, "ensemble: is for device: cpu"),
+        ("cuda", {"threads": 2}, "threads: are for device: cpu"),
     ],
 )
 def test_server_says_why_it_does_not_start(house, device, engine, said):

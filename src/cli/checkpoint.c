@@ -2,11 +2,13 @@
 #include "engine/native/checkpoint/checkpoint.h"
 #include "base/json.h"
 #include "cli/cli.h"
+#include "engine/native/checkpoint/path.h"
 #include "engine/native/model.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: tendon checkpoint show DIR [--json]\n"
@@ -93,6 +95,14 @@ static void add_relative(words *to, const td_native_policy *policy,
         add(to, "off");
 }
 
+static bool has_tokenizer(const td_native_checkpoint *shown)
+{
+    char path[TD_NATIVE_MAX_PATH];
+    return td_native_path_join(shown->folder, "tokenizer.json", path, NULL) ==
+               TD_OK &&
+           access(path, R_OK) == 0;
+}
+
 static void describe(const td_native_checkpoint *shown,
                      const td_native_step *step, words *ret_words)
 {
@@ -108,6 +118,8 @@ static void describe(const td_native_checkpoint *shown,
     case TD_NATIVE_STEP_TOKENIZE:
         add(ret_words, "at most %u", step->most_tokens);
         if (step->tokenizer) add(ret_words, "%s", step->tokenizer);
+        add(ret_words, "its tokenizer.json is %s",
+            has_tokenizer(shown) ? "here" : "missing");
         break;
     case TD_NATIVE_STEP_RELATIVE:
         add_relative(ret_words, &shown->policy, step);

@@ -6,7 +6,8 @@
 
 int td_cli_native_worker(int argc, char **argv)
 {
-    (void)argc;
-    (void)argv;
-    return td_native_child_run();
+    const char *tokenizer = NULL;
+    const td_cli_option options[] = {{"tokenizer", &tokenizer, NULL}, {0}};
+    if (!td_cli_parse(argc, argv, options, NULL)) return 2;
+    return td_native_child_run(tokenizer);
 }

@@ -102,6 +102,9 @@ static const td_config_field engine_rows[] = {
     TD_ROW_INTEGER(td_config_engine, threads, "0", 0, 256,
                    "native: of the processor; 0: one for each CPU that this "
                    "process may use"),
+    TD_ROW_TEXT(td_config_engine, tokenizer, "\"\"", 0, 4096,
+                "native: the tokenizer.json of a policy that takes text "
+                "(beside the manifest); none: that of the checkpoint's folder"),
     TD_ROW_STRUCT(td_config_engine, ensemble, td_config_ensemble, "{}",
                   ensemble_table,
                   "native: the temporal ensemble of LeRobot, kept for each "
@@ -168,6 +171,7 @@ static const struct {
     {"start_s", WORKER},
     {"answer_s", WORKER},
     {"threads", NATIVE},
+    {"tokenizer", NATIVE},
     {"ensemble", NATIVE},
 };
 
@@ -233,6 +237,7 @@ static td_err check_engine(const td_config_place *place,
         engine->states = engine->actions;
         engine->state_count = engine->action_count;
     }
+    TD_TRY(td_config_beside(place, &engine->tokenizer));
     TD_TRY(check_channels(place, node, "actions", engine->actions,
                           engine->action_count));
     return check_channels(place, node, "states", engine->states,

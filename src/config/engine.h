@@ -73,7 +73,8 @@ typedef struct td_config_engine {
     int64_t results_kb; // 0: the worker's to say
     int64_t memory_mb;  // 0: no limit
     double start_s, answer_s;
-    int64_t threads; // 0: one for each CPU
+    int64_t threads;       // 0: one for each CPU
+    const char *tokenizer; // ""; that of the checkpoint's folder
     td_config_ensemble ensemble;
 } td_config_engine;
 

@@ -104,7 +104,8 @@ static void a_checkpoint_is_run_natively_unless_said_otherwise(void **state)
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = NULL;
     assert_int_equal(
-        parse("{threads: 2, ensemble: {enabled: true}}, pretrained_path: act",
+        parse("{threads: 2, tokenizer: t.json, ensemble: {enabled: true}}, "
+              "pretrained_path: act",
               &manifest),
         TD_OK);
     const td_config_engine *engine = &manifest->server[0].engine;
@@ -113,6 +114,7 @@ static void a_checkpoint_is_run_natively_unless_said_otherwise(void **state)
     assert_int_equal(engine->state_count, 0);
     assert_int_equal(engine->max_batch, 1);
     assert_int_equal(engine->threads, 2);
+    assert_string_equal(engine->tokenizer, "shop/t.json");
     assert_true(engine->ensemble.enabled);
     assert_true(engine->ensemble.coefficient == 0.01);
     assert_string_equal(manifest->server[0].pretrained_path, "shop/act");

@@ -160,6 +160,73 @@ static void bad_observations_are_refused_by_name(void **state)
     td_engine_close(engine);
 }
 
+#define HEIGHT 64
+#define WIDTH 96
+#define JOINTS 6
+
+// One observation of the checkpoint with two cameras, the second of which may
+// be anything.
+static void look(request *r, td_wire_image wrist, uint32_t joints)
+{
+    static const uint8_t black[HEIGHT * WIDTH * 3];
+    static const float state[JOINTS + 1];
+    make(r, 0, 0);
+    r->obs.tensor_count = 0;
+    r->obs.state = tensor_of(state, joints);
+    wrist.data = black;
+    r->obs.images[0] = (td_wire_image){.name = td_wire_text_of("top"),
+                                       .codec = TD_WIRE_RAW,
+                                       .shape = {HEIGHT, WIDTH, 3},
+                                       .data = black,
+                                       .size = sizeof black};
+    r->obs.images[1] = wrist;
+    r->obs.image_count = 2;
+}
+
+static void wrong_pictures_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *camera;
+        td_wire_codec codec;
+        uint32_t height;
+        size_t size;
+        uint32_t joints;
+        td_err err;
+        const char *says;
+    } cases[] = {
+        {"front", TD_WIRE_RAW, 64, 18432, JOINTS, TD_ERR_MISMATCH,
+         "images.wrist: is missing"},
+        {"wrist", TD_WIRE_RAW, 63, 18432, JOINTS, TD_ERR_MISMATCH,
+         "images.wrist: is 63x96x3, the model wants 64x96x3"},
+        {"wrist", TD_WIRE_RAW, 64, 18431, JOINTS, TD_ERR_FORMAT,
+         "images.wrist: has 18431 bytes, its shape 18432"},
+        {"wrist", TD_WIRE_JPEG, 64, 18432, JOINTS, TD_ERR_FORMAT,
+         "images.wrist: "},
+        {"wrist", TD_WIRE_RAW, 64, 18432, JOINTS + 1, TD_ERR_MISMATCH,
+         "state: 28 bytes of <f4, the model wants 6 x <f4"},
+        {"wrist", TD_WIRE_RAW, 64, 18432, JOINTS, TD_OK, ""},
+    };
+    td_native_golden cameras;
+    td_native_golden_make("two-cameras", &cameras);
+    config.pretrained_path = cameras.folder;
+    td_engine *engine = open_engine();
+    config.pretrained_path = golden.folder;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        request r;
+        const td_wire_image wrist = {.name = td_wire_text_of(cases[i].camera),
+                                     .codec = cases[i].codec,
+                                     .shape = {cases[i].height, WIDTH, 3},
+                                     .size = cases[i].size};
+        look(&r, wrist, cases[i].joints);
+        assert_int_equal(ask(engine, &r), cases[i].err);
+        assert_int_equal(
+            strncmp(r.why.text, cases[i].says, strlen(cases[i].says)), 0);
+    }
+    td_engine_close(engine);
+    td_native_golden_remove(&cameras);
+}
+
 // Two chunks that speak of the same step: their mean, with equal weights.
 static void an_ensemble_is_the_mean_of_a_clients_chunks(void **state)
 {
@@ -189,14 +256,17 @@ static void what_cannot_be_opened_says_why(void **state)
     static const struct {
         const char *name, *path, *device, *text;
         uint32_t actions;
+        const char *tokenizer;
         td_err err;
     } cases[] = {
-        {"no folder", "", "cpu", "pretrained_path", 0, TD_ERR_INVALID},
-        {"a folder that is not there", "/nowhere", "cpu", "/nowhere", 0,
+        {"no folder", "", "cpu", "pretrained_path", 0, "", TD_ERR_INVALID},
+        {"a folder that is not there", "/nowhere", "cpu", "/nowhere", 0, "",
          TD_ERR_NOTFOUND},
-        {"a device", NULL, "tpu", "tpu", 0, TD_ERR_UNSUPPORTED},
-        {"too few names", NULL, "cpu", "the manifest names 2", 2,
+        {"a device", NULL, "tpu", "tpu", 0, "", TD_ERR_UNSUPPORTED},
+        {"too few names", NULL, "cpu", "the manifest names 2", 2, "",
          TD_ERR_MISMATCH},
+        {"a tokenizer for nothing", NULL, "cpu", "takes no text", 0, "t.json",
+         TD_ERR_INVALID},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_engine_config bad = config;
@@ -205,6 +275,7 @@ static void what_cannot_be_opened_says_why(void **state)
         if (cases[i].path) bad.pretrained_path = cases[i].path;
         bad.device = cases[i].device;
         settings.action_count = cases[i].actions;
+        settings.tokenizer = cases[i].tokenizer;
         assert_int_equal(td_engine_open("native", &bad, &engine, &info),
                          cases[i].err);
         assert_non_null(strstr(info.text, cases[i].text));
@@ -246,6 +317,7 @@ int main(void)
         TEST(channels_have_the_names_that_the_manifest_gives),
         TEST(what_it_wants_is_enough_to_warm_it_up),
         TEST(bad_observations_are_refused_by_name),
+        TEST(wrong_pictures_are_refused_by_name),
         TEST(an_ensemble_is_the_mean_of_a_clients_chunks),
         TEST(what_cannot_be_opened_says_why),
         TEST(weights_that_are_not_finite_are_refused_by_name),

@@ -203,10 +203,17 @@ static td_err open_native_child(const td_config_engine *from,
                                 td_engine **ret_engine, td_errinfo *info)
 {
     char program[PATH_MAX];
-    const char *const command[] = {program, "native-worker", NULL};
+    const bool text = from->tokenizer[0] != '\0';
+    const char *const command[] = {program, "native-worker",
+                                   text ? "--tokenizer" : NULL, from->tokenizer,
+                                   NULL};
     if (from->ensemble.enabled)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "model %s: ensemble: is for device: cpu",
+                       config->model_id);
+    if (from->threads > 0)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "model %s: threads: are for device: cpu",
                        config->model_id);
     td_engine_worker_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
@@ -245,6 +252,7 @@ static td_err open_native(const td_config_engine *from,
                   &settings->state_count);
     settings->max_batch = (uint32_t)from->max_batch;
     settings->threads = (uint32_t)from->threads;
+    settings->tokenizer = from->tokenizer;
     settings->ensemble = from->ensemble.enabled;
     settings->ensemble_coefficient = from->ensemble.coefficient;
     config->settings = settings;

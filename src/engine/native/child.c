@@ -17,6 +17,7 @@
 
 typedef struct child {
     td_worker *worker;
+    const char *tokenizer;
     td_native_checkpoint *checkpoint;
     td_native_pipeline *pipeline;
     td_native_model *model;
@@ -148,8 +149,8 @@ static td_err load(child *self, td_errinfo *info)
     TD_TRY(td_native_checkpoint_open(wanted->pretrained_path, &self->checkpoint,
                                      info));
     TD_TRY(td_native_model_check(self->checkpoint, info));
-    TD_TRY(
-        td_native_pipeline_new(self->checkpoint, NULL, &self->pipeline, info));
+    TD_TRY(td_native_pipeline_new(self->checkpoint, self->tokenizer,
+                                  &self->pipeline, info));
     TD_TRY(describe(self, info));
     return open_model(self, ops, device, info);
 }
@@ -300,10 +301,11 @@ static td_err run(child *self, td_errinfo *info)
     return serve(self, info);
 }
 
-int td_native_child_run(void)
+int td_native_child_run(const char *tokenizer)
 {
     td_errinfo info = {.text = ""};
     TD_AUTO(child) *self = calloc(1, sizeof *self);
+    if (self) self->tokenizer = tokenizer;
     td_err err = self ? run(self, &info) : TD_ERR_NOMEM;
     if (err == TD_OK) return 0;
     (void)fprintf(stderr, "native-worker: %s: %s\n", td_err_text(err),

@@ -4,6 +4,7 @@
 
 #include "base/log.h"
 #include "engine/blocking.h"
+#include "engine/native/child.h"
 #include "engine/native/ensemble.h"
 #include "engine/native/model.h"
 #include "engine/native/request.h"
@@ -157,8 +158,11 @@ static td_err open_checkpoint(native *self, const td_engine_config *config,
                        "see docs/lerobot.md",
                        why.text);
     if (err != TD_OK) return td_fail(info, err, "%s", why.text);
-    return td_native_pipeline_new(self->checkpoint, NULL, &self->pipeline,
-                                  info);
+    const td_engine_native_settings *settings = config->settings;
+    const char *tokenizer = settings->tokenizer;
+    return td_native_pipeline_new(self->checkpoint,
+                                  tokenizer && *tokenizer ? tokenizer : NULL,
+                                  &self->pipeline, info);
 }
 
 static td_err start(native *self, td_errinfo *info)
@@ -217,6 +221,13 @@ static td_err submit_native(td_engine *engine, td_engine_batch *batch,
     native *self = (native *)engine;
     return td_engine_blocking_submit(self->blocking, TD_ENGINE_WHOLE, batch,
                                      done, user);
+}
+
+const char *td_engine_native_precision(const char *device)
+{
+    bool on_gpu = strncmp(device, TD_NATIVE_CHILD_DEVICE,
+                          strlen(TD_NATIVE_CHILD_DEVICE)) == 0;
+    return on_gpu ? "bf16" : "float32";
 }
 
 const td_engine_ops td_engine_native = {

@@ -14,11 +14,16 @@ typedef struct td_engine_native_settings {
     td_wire_channel states[TD_WIRE_MAX_CHANNELS];
     uint32_t state_count; // 0: as the checkpoint says
     uint32_t max_batch;
-    uint32_t threads; // 0: one for each CPU that this process may use
-    bool ensemble;    // answers then depend on a client's earlier ones
+    uint32_t threads;      // 0: one for each CPU that this process may use
+    const char *tokenizer; // a tokenizer.json; NULL or "": the checkpoint's
+    bool ensemble;         // answers then depend on a client's earlier ones
     double ensemble_coefficient;
 } td_engine_native_settings;
 
 extern const td_engine_ops td_engine_native;
+
+// What it computes in on this device of a manifest's: "float32" or "bf16". Any
+// thread.
+const char *td_engine_native_precision(const char *device);
 
 #endif

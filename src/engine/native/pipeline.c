@@ -53,7 +53,8 @@ static td_err no_tokenizer(const td_native_step *step, const char *path,
 {
     return td_fail(info, TD_ERR_NOTFOUND,
                    "%s: is not there, and the policy takes text: put the "
-                   "tokenizer.json of %s there",
+                   "tokenizer.json of %s there, or name it in the manifest as "
+                   "engine.tokenizer",
                    path,
                    step->tokenizer ? step->tokenizer : "its language model");
 }
@@ -63,6 +64,11 @@ static td_err open_tokenizer(td_native_pipeline *pipeline, const char *given,
 {
     const td_native_step *step =
         td_native_steps_find(&pipeline->from->before, TD_NATIVE_STEP_TOKENIZE);
+    if (!step && given)
+        return td_fail(info, TD_ERR_INVALID,
+                       "tokenizer: %s is given, and the policy of %s takes no "
+                       "text",
+                       given, pipeline->from->folder);
     if (!step) return TD_OK;
     char path[TD_NATIVE_MAX_PATH];
     TD_TRY(td_native_path_join(pipeline->from->folder, TOKENIZER, path, info));

@@ -209,6 +209,38 @@ static void a_missing_tokenizer_is_named_with_where_to_get_it(void **state)
     td_native_fixture_remove(&copy);
 }
 
+static void a_tokenizer_that_is_given_counts(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *kind, *path;
+        td_err err;
+        const char *says;
+    } cases[] = {
+        {"pi0", TD_NATIVE_GOLDEN "pi05/tokenizer.json", TD_OK, ""},
+        {"pi0", "/nowhere/tokenizer.json", TD_ERR_NOTFOUND,
+         "/nowhere/tokenizer.json: is not there"},
+        {"pi0", TD_NATIVE_GOLDEN "pi0/config.json", TD_ERR_FORMAT,
+         "pi0/config.json: is no tokenizer"},
+        {"act", TD_NATIVE_GOLDEN "pi05/tokenizer.json", TD_ERR_INVALID,
+         "checkpoints/act takes no text"},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        char path[512];
+        td_native_checkpoint *checkpoint = NULL;
+        TD_AUTO(td_native_pipeline) *pipeline = NULL;
+        td_errinfo info = {""};
+        (void)snprintf(path, sizeof path, TD_NATIVE_GOLDEN "%s", cases[i].kind);
+        assert_int_equal(td_native_checkpoint_open(path, &checkpoint, &info),
+                         TD_OK);
+        assert_int_equal(
+            td_native_pipeline_new(checkpoint, cases[i].path, &pipeline, &info),
+            cases[i].err);
+        assert_non_null(strstr(info.text, cases[i].says));
+        td_native_checkpoint_close(checkpoint);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -216,6 +248,7 @@ int main(void)
         cmocka_unit_test(colours_are_lerobots),
         cmocka_unit_test(one_request_leaves_nothing_to_the_next),
         cmocka_unit_test(a_missing_tokenizer_is_named_with_where_to_get_it),
+        cmocka_unit_test(a_tokenizer_that_is_given_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
