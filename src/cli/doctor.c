@@ -3,6 +3,8 @@
 #include "base/event.h"
 #include "base/thread.h"
 #include "cli/cli.h"
+#include "cli/doctor/model.h"
+#include "config/manifest.h"
 #include "net/zenoh/zenoh.h"
 
 #include <dlfcn.h>
@@ -10,34 +12,44 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
 static const char help[] =
-    "usage: tendon doctor [ENDPOINT]\n"
+    "usage: tendon doctor [ENDPOINT | MANIFEST.yaml [--profiles DIR]]\n"
     "\n"
     "Says what this machine has, what it lacks and what to do about it. With "
     "an\n"
-    "endpoint it also tries to reach whoever listens there.\n"
+    "endpoint it also tries to reach whoever listens there. With a manifest it "
+    "also\n"
+    "loads each of its models, one after the other and as `tendon serve` "
+    "would, and\n"
+    "says where it runs, in which precision and how long a chunk takes.\n"
+    "\n"
+    "  --profiles DIR  what to expect of them: profiles that `tendon profile` "
+    "wrote\n"
     "\n"
     "examples:\n"
     "  tendon doctor\n"
-    "  tendon doctor tcp/192.168.1.50:7447\n";
+    "  tendon doctor tcp/192.168.1.50:7447\n"
+    "  tendon doctor examples/manifest.yaml\n"
+    "  tendon doctor serve.yaml --profiles profiles\n";
 
 #define LINK_WAIT_NS (3 * TD_NS_PER_S)
 
-typedef enum verdict { FINE, WORSE, BROKEN } verdict;
-
-static const char *const marks[] = {
-    [FINE] = "ok  ", [WORSE] = "warn", [BROKEN] = "FAIL"};
+static const char *const marks[] = {[TD_CLI_DOCTOR_FINE] = "ok  ",
+                                    [TD_CLI_DOCTOR_WORSE] = "warn",
+                                    [TD_CLI_DOCTOR_BROKEN] = "FAIL"};
 
 static bool broken;
 
-static void say(verdict found, const char *what, const char *fmt, ...)
-    TD_PRINTF(3, 4);
+static void say(td_cli_doctor_verdict found, const char *what, const char *fmt,
+                ...) TD_PRINTF(3, 4);
 
-static void say(verdict found, const char *what, const char *fmt, ...)
+static void say(td_cli_doctor_verdict found, const char *what, const char *fmt,
+                ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -45,7 +57,7 @@ static void say(verdict found, const char *what, const char *fmt, ...)
     (void)vprintf(fmt, args);
     (void)printf("\n");
     va_end(args);
-    if (found == BROKEN) broken = true;
+    if (found == TD_CLI_DOCTOR_BROKEN) broken = true;
 }
 
 static void cpu_name(char *ret_name, size_t size)
@@ -71,8 +83,9 @@ static void check_cpu(void)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_name(name, sizeof name);
     (void)uname(&system);
-    say(cores >= 2 ? FINE : WORSE, "cpu", "%ld x %s, Linux %s%s", cores, name,
-        system.release, cores >= 2 ? "" : "; a robot wants 2 cores or more");
+    say(cores >= 2 ? TD_CLI_DOCTOR_FINE : TD_CLI_DOCTOR_WORSE, "cpu",
+        "%ld x %s, Linux %s%s", cores, name, system.release,
+        cores >= 2 ? "" : "; a robot wants 2 cores or more");
 }
 
 static void do_nothing(void *user)
@@ -87,14 +100,14 @@ static void check_realtime(void)
     td_thread *thread = NULL;
     td_errinfo info = {.text = ""};
     if (td_thread_start(&config, do_nothing, NULL, &thread, &info) != TD_OK) {
-        say(BROKEN, "threads", "%s", info.text);
+        say(TD_CLI_DOCTOR_BROKEN, "threads", "%s", info.text);
         return;
     }
     const char *refusal = td_thread_refusal(thread);
     if (refusal)
-        say(WORSE, "real-time", "%s", refusal);
+        say(TD_CLI_DOCTOR_WORSE, "real-time", "%s", refusal);
     else
-        say(FINE, "real-time", "SCHED_FIFO is allowed");
+        say(TD_CLI_DOCTOR_FINE, "real-time", "SCHED_FIFO is allowed");
     td_thread_join(thread);
 }
 
@@ -102,9 +115,9 @@ static void check_memlock(void)
 {
     td_errinfo info = {.text = ""};
     if (td_thread_lock_memory(&info) == TD_OK)
-        say(FINE, "locked memory", "allowed");
+        say(TD_CLI_DOCTOR_FINE, "locked memory", "allowed");
     else
-        say(WORSE, "locked memory", "%s", info.text);
+        say(TD_CLI_DOCTOR_WORSE, "locked memory", "%s", info.text);
 }
 
 static void check_awake(void)
@@ -112,9 +125,9 @@ static void check_awake(void)
     int fd = -1;
     td_errinfo info = {.text = ""};
     if (td_thread_stay_awake(INT32_MAX, &fd, &info) == TD_OK)
-        say(FINE, "awake CPUs", "allowed");
+        say(TD_CLI_DOCTOR_FINE, "awake CPUs", "allowed");
     else
-        say(WORSE, "awake CPUs", "%s", info.text);
+        say(TD_CLI_DOCTOR_WORSE, "awake CPUs", "%s", info.text);
     if (fd >= 0) (void)close(fd);
 }
 
@@ -122,12 +135,14 @@ static void check_shm(void)
 {
     struct statvfs shm;
     if (statvfs("/dev/shm", &shm) != 0) {
-        say(WORSE, "/dev/shm", "not there: large messages are copied instead");
+        say(TD_CLI_DOCTOR_WORSE, "/dev/shm",
+            "not there: large messages are copied instead");
         return;
     }
     uint64_t free_mib = ((uint64_t)shm.f_bavail * shm.f_frsize) >> 20;
-    say(free_mib >= 128 ? FINE : WORSE, "/dev/shm", "%" PRIu64 " MiB free%s",
-        free_mib, free_mib >= 128 ? "" : "; 128 MiB or more is wanted");
+    say(free_mib >= 128 ? TD_CLI_DOCTOR_FINE : TD_CLI_DOCTOR_WORSE, "/dev/shm",
+        "%" PRIu64 " MiB free%s", free_mib,
+        free_mib >= 128 ? "" : "; 128 MiB or more is wanted");
 }
 
 // What the first link says of itself.
@@ -179,11 +194,11 @@ static void check_link(const char *what, const char *endpoint)
     TD_AUTO(td_net) *net = NULL;
     if (dial(endpoint, &net, &info) != TD_OK ||
         !wait_for_link(net, &link, &info)) {
-        say(BROKEN, what, "%s: %s; is somebody listening there?", endpoint,
-            info.text);
+        say(TD_CLI_DOCTOR_BROKEN, what, "%s: %s; is somebody listening there?",
+            endpoint, info.text);
         return;
     }
-    say(FINE, what, "%s, %s", link.address,
+    say(TD_CLI_DOCTOR_FINE, what, "%s, %s", link.address,
         link.shared_memory
             ? "through shared memory"
             : "large messages are copied: the other end is on another "
@@ -198,7 +213,7 @@ static void check_zenoh(void)
     const char *listen = endpoint;
     td_errinfo info = {.text = ""};
     if (!mkdtemp(folder)) {
-        say(BROKEN, "zenoh", "cannot make a folder in /tmp");
+        say(TD_CLI_DOCTOR_BROKEN, "zenoh", "cannot make a folder in /tmp");
         return;
     }
     (void)snprintf(endpoint, sizeof endpoint, "unixsock-stream/%s/socket",
@@ -210,14 +225,14 @@ static void check_zenoh(void)
         .shared_memory = true,
     };
     td_net *net = NULL;
-    say(FINE, "zenoh", "version %s", td_net_zenoh_version());
+    say(TD_CLI_DOCTOR_FINE, "zenoh", "version %s", td_net_zenoh_version());
     if (td_net_zenoh_open(&config, &net, &info) == TD_OK) {
         const char *refusal = td_net_zenoh_shm_refusal(net);
-        if (refusal) say(WORSE, "shared memory", "%s", refusal);
+        if (refusal) say(TD_CLI_DOCTOR_WORSE, "shared memory", "%s", refusal);
         check_link("zenoh link", endpoint);
         td_net_close(net);
     } else {
-        say(BROKEN, "zenoh link", "%s", info.text);
+        say(TD_CLI_DOCTOR_BROKEN, "zenoh link", "%s", info.text);
     }
     (void)rmdir(folder);
 }
@@ -227,7 +242,7 @@ static void check_gpu(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        say(FINE, "gpu",
+        say(TD_CLI_DOCTOR_FINE, "gpu",
             "no NVIDIA driver: robots and synthetic servers need "
             "none");
         return;
@@ -238,24 +253,49 @@ static void check_gpu(void)
         (int (*)(char *, int, int))dlsym(library, "cuDeviceGetName");
     int devices = 0;
     if (!init || !count || !name || init(0) != 0 || count(&devices) != 0)
-        say(WORSE, "gpu", "a driver that does not start: see `nvidia-smi`");
+        say(TD_CLI_DOCTOR_WORSE, "gpu",
+            "a driver that does not start: see `nvidia-smi`");
     for (int i = 0; i < devices; i++) {
         char text[128] = "";
         (void)name(text, sizeof text, i);
-        say(FINE, "gpu", "%d: %s", i, text);
+        say(TD_CLI_DOCTOR_FINE, "gpu", "%d: %s", i, text);
     }
     (void)dlclose(library);
 }
 
-int td_cli_doctor(int argc, char **argv)
+static bool is_manifest(const char *operand)
 {
-    const char *endpoint = NULL;
-    const td_cli_option options[] = {{0}};
-    if (td_cli_wants_help(argc, argv)) {
-        (void)fputs(help, stdout);
-        return 0;
+    struct stat about;
+    const char *dot = strrchr(operand, '.');
+    if (dot && (strcmp(dot, ".yaml") == 0 || strcmp(dot, ".yml") == 0))
+        return true;
+    return stat(operand, &about) == 0 && S_ISREG(about.st_mode);
+}
+
+static void check_models(const char *path, const char *folder)
+{
+    td_errinfo info = {.text = ""};
+    TD_AUTO(td_config_manifest) *manifest = NULL;
+    TD_AUTO(td_config_profiles) *profiles = NULL;
+    td_err err = td_config_manifest_load(path, &manifest, &info);
+    if (err == TD_OK && folder)
+        err = td_config_profiles_load(folder, &profiles, &info);
+    if (err != TD_OK) {
+        say(TD_CLI_DOCTOR_BROKEN, "manifest", "%s", info.text);
+        return;
     }
-    if (!td_cli_parse(argc, argv, options, &endpoint)) return 2;
+    for (size_t i = 0; i < manifest->server_count && !td_cli_is_stopping();
+         i++) {
+        const td_config_server *server = &manifest->server[i];
+        char text[TD_CLI_DOCTOR_TEXT];
+        td_cli_doctor_verdict found =
+            td_cli_doctor_model(server, profiles, text);
+        say(found, server->model_id, "%s", text);
+    }
+}
+
+static void check_machine(void)
+{
     check_cpu();
     check_realtime();
     check_memlock();
@@ -263,7 +303,32 @@ int td_cli_doctor(int argc, char **argv)
     check_shm();
     check_zenoh();
     check_gpu();
-    if (endpoint) check_link("reach", endpoint);
+}
+
+int td_cli_doctor(int argc, char **argv)
+{
+    const char *operand = NULL, *profiles = NULL;
+    const td_cli_option options[] = {{"profiles", &profiles, NULL}, {0}};
+    if (td_cli_wants_help(argc, argv)) {
+        (void)fputs(help, stdout);
+        return 0;
+    }
+    if (!td_cli_parse(argc, argv, options, &operand)) return 2;
+    bool manifest = operand && is_manifest(operand);
+    if (profiles && !manifest) {
+        (void)fprintf(stderr, "tendon doctor: --profiles is for a manifest's "
+                              "models; which manifest?\n");
+        return 2;
+    }
+    if (manifest && !td_cli_start_log("doctor", "warn")) return 2;
+    check_machine();
+    if (manifest) {
+        td_cli_keep_stop();
+        check_models(operand, profiles);
+        td_log_stop();
+    } else if (operand) {
+        check_link("reach", operand);
+    }
     (void)printf("\n%s\n", broken ? "Something is broken: see FAIL above."
                                   : "This machine can run Tendon.");
     return broken ? 1 : 0;
