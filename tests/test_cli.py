@@ -110,6 +110,7 @@ def test_doctor_finds_this_machine_fit(house):
     for what in (
         "cpu",
         "real-time",
+        "preemption",
         "locked memory",
         "awake CPUs",
         "/dev/shm",

@@ -111,6 +111,48 @@ static void check_realtime(void)
     td_thread_join(thread);
 }
 
+// What a kernel that can be told at its start has been told; empty: it does not
+// say. Its file names all modes and puts the one that counts in brackets.
+static void chosen_preemption(char ret_mode[32])
+{
+    char line[4096] = "";
+    ret_mode[0] = '\0';
+    FILE *file = fopen("/sys/kernel/debug/sched/preempt", "re");
+    if (!file) file = fopen("/proc/cmdline", "re");
+    if (!file) return;
+    if (!fgets(line, sizeof line, file)) line[0] = '\0';
+    (void)fclose(file);
+    const char *mode = strchr(line, '(');
+    const char *told = strstr(line, "preempt=");
+    if (mode)
+        (void)sscanf(mode, "(%31[a-z]", ret_mode);
+    else if (told)
+        (void)sscanf(told, "preempt=%31[a-z]", ret_mode);
+}
+
+static void check_preemption(void)
+{
+    struct utsname system;
+    char mode[32];
+    (void)uname(&system);
+    chosen_preemption(mode);
+    bool dynamic = strstr(system.version, "PREEMPT_DYNAMIC");
+    if (strstr(system.version, "PREEMPT_RT"))
+        say(TD_CLI_DOCTOR_FINE, "preemption",
+            "PREEMPT_RT: the tick goes before everything");
+    else if (dynamic ? strcmp(mode, "full") == 0
+                     : strstr(system.version, "PREEMPT") != NULL)
+        say(TD_CLI_DOCTOR_FINE, "preemption",
+            "full: the tick goes before system calls");
+    else
+        say(TD_CLI_DOCTOR_WORSE, "preemption",
+            "%s: a tick may wait for another program's system call; start the "
+            "kernel with preempt=full, or take one with PREEMPT_RT",
+            mode[0]   ? mode
+            : dynamic ? "not said"
+                      : "none");
+}
+
 static void check_memlock(void)
 {
     td_errinfo info = {.text = ""};
@@ -298,6 +340,7 @@ static void check_machine(void)
 {
     check_cpu();
     check_realtime();
+    check_preemption();
     check_memlock();
     check_awake();
     check_shm();
