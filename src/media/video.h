@@ -87,9 +87,10 @@ td_media_video_encoder_params(const td_media_video_encoder *encoder);
 
 // Adds the next picture: height x width x RGB; a JPEG, whose planes are used as
 // they are where they are 4:2:0; the last one again, or black before the first.
-// What is added is the caller's again on return, though its packet may come
-// with a later one. A JPEG that is refused is not added: FORMAT, MISMATCH,
-// LIMIT. INTERNAL, NOMEM, and what the sink returns.
+// What is added is the caller's again on return; its packet may come with a
+// later one (H.264: none, AV1: some twenty pictures later). A JPEG that is
+// refused is not added: FORMAT, MISMATCH, LIMIT. INTERNAL, NOMEM, and what the
+// sink returns.
 TD_NODISCARD td_err td_media_video_encoder_add_rgb(
     td_media_video_encoder *encoder, const uint8_t *rgb, td_errinfo *info);
 TD_NODISCARD td_err td_media_video_encoder_add_jpeg(
