@@ -3,7 +3,8 @@
 #define TENDON_RUST_H
 
 // What Tendon needs and only Rust has: Zenoh, for src/net/zenoh alone, a bare
-// Zenoh ping for the benchmarks, and tokenizers, for src/engine/native alone.
+// Zenoh ping for the benchmarks, tokenizers, for src/engine/native alone, and
+// Parquet, for src/dataset alone.
 //
 // Functions return TDR_OK or a negative code, and write what a person needs to
 // know into `err` (cut to `err_size`; NULL: nowhere). Outputs are untouched on
@@ -27,6 +28,8 @@
 #define TDR_INTERNAL (-6)
 #define TDR_UNSUPPORTED (-7)
 #define TDR_FULL (-8)
+#define TDR_LIMIT (-9)
+#define TDR_MISMATCH (-10)
 
 typedef struct tdr_session tdr_session;
 typedef struct tdr_pub tdr_pub;
@@ -206,5 +209,89 @@ void tdr_tokenizer_close(tdr_tokenizer *tokenizer);
 int tdr_tokenizer_encode(const tdr_tokenizer *tokenizer, td_slice text,
                          size_t most_ids, uint32_t *ret_ids, size_t *ret_count,
                          char *err, size_t err_size);
+
+// Arrow's C data interface: columns in memory, each with a `release` that frees
+// what its owner holds and that sets itself to NULL.
+#ifndef ARROW_C_DATA_INTERFACE
+#define ARROW_C_DATA_INTERFACE
+#define ARROW_FLAG_NULLABLE 2
+
+struct ArrowSchema {
+    const char *format;
+    const char *name;
+    const char *metadata;
+    int64_t flags;
+    int64_t n_children;
+    struct ArrowSchema **children;
+    struct ArrowSchema *dictionary;
+    void (*release)(struct ArrowSchema *schema);
+    void *private_data;
+};
+
+struct ArrowArray {
+    int64_t length;
+    int64_t null_count;
+    int64_t offset;
+    int64_t n_buffers;
+    int64_t n_children;
+    const void **buffers;
+    struct ArrowArray **children;
+    struct ArrowArray *dictionary;
+    void (*release)(struct ArrowArray *array);
+    void *private_data;
+};
+#endif
+
+typedef struct tdr_parquet tdr_parquet;
+typedef struct tdr_parquet_writer tdr_parquet_writer;
+
+typedef struct tdr_note {
+    const char *key;
+    const char *value;
+} tdr_note;
+
+// Reads the footer of a Parquet file and holds it against limits. `fd` is
+// borrowed until closed, and its offset left alone. Owned by the caller.
+// INVALID (damaged, cut short or none), LIMIT, UNSUPPORTED, IO.
+int tdr_parquet_open(int fd, tdr_parquet **ret_table, char *err,
+                     size_t err_size);
+void tdr_parquet_close(tdr_parquet *table);
+
+// Any thread. A name is borrowed from the table; 0 and NULL where there is none.
+size_t tdr_parquet_groups(const tdr_parquet *table);
+uint64_t tdr_parquet_rows(const tdr_parquet *table, size_t group);
+size_t tdr_parquet_columns(const tdr_parquet *table);
+const char *tdr_parquet_name(const tdr_parquet *table, size_t column);
+
+// `rows` rows, at least one, of one column in one row group. Lists come as "+l",
+// structures as "+s", texts and bytes as the views "vu" and "vz". Both outputs
+// are owned by the caller: release them. Any thread. INVALID, LIMIT, IO.
+int tdr_parquet_read(const tdr_parquet *table, size_t group, size_t column,
+                     size_t first, size_t rows, struct ArrowArray *ret_array,
+                     struct ArrowSchema *ret_schema, char *err,
+                     size_t err_size);
+
+// Writes into `fd`, which is empty, borrowed until the writer is gone, and
+// neither synced nor closed. The schema is a "+s" whose children are the
+// columns; it is consumed, on failure too. Owned by the caller. INVALID, FULL
+// (the disk), IO.
+int tdr_parquet_create(int fd, struct ArrowSchema *schema,
+                       const tdr_note *notes, size_t note_count,
+                       tdr_parquet_writer **ret_writer, char *err,
+                       size_t err_size);
+
+// One row group: a "+s" of that schema, consumed, on failure too.
+int tdr_parquet_append(tdr_parquet_writer *writer, struct ArrowArray *array,
+                       char *err, size_t err_size);
+
+// All row groups of a file, byte for byte. MISMATCH (other columns).
+int tdr_parquet_copy(tdr_parquet_writer *writer, const tdr_parquet *table,
+                     char *err, size_t err_size);
+
+// Writes the footer: the file is whole, and nothing more goes into it.
+int tdr_parquet_finish(tdr_parquet_writer *writer, char *err, size_t err_size);
+
+// Frees the writer; without finish the file is none.
+void tdr_parquet_abandon(tdr_parquet_writer *writer);
 
 #endif

@@ -17,6 +17,8 @@ pub const TIMEOUT: c_int = -5;
 pub const INTERNAL: c_int = -6;
 pub const UNSUPPORTED: c_int = -7;
 pub const FULL: c_int = -8;
+pub const LIMIT: c_int = -9;
+pub const MISMATCH: c_int = -10;
 
 /// A failure as C will see it.
 #[derive(Debug)]

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Zenoh and tokenizers behind `include/tendon_rust.h`, which holds the contract
+//! Zenoh, tokenizers and Parquet behind `include/tendon_rust.h`, which holds the contract
 //! of every function here. Pointers from C are trusted to be what that header says.
 
 mod border;
@@ -8,6 +8,7 @@ mod links;
 mod liveliness;
 mod mappings;
 mod message;
+mod parquet;
 mod ping;
 mod publish;
 mod query;
