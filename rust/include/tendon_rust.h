@@ -257,15 +257,17 @@ int tdr_parquet_open(int fd, tdr_parquet **ret_table, char *err,
                      size_t err_size);
 void tdr_parquet_close(tdr_parquet *table);
 
-// Any thread. A name is borrowed from the table; 0 and NULL where there is none.
+// Any thread. A name is borrowed from the table; 0 and NULL where there is
+// none.
 size_t tdr_parquet_groups(const tdr_parquet *table);
 uint64_t tdr_parquet_rows(const tdr_parquet *table, size_t group);
 size_t tdr_parquet_columns(const tdr_parquet *table);
 const char *tdr_parquet_name(const tdr_parquet *table, size_t column);
 
-// `rows` rows, at least one, of one column in one row group. Lists come as "+l",
-// structures as "+s", texts and bytes as the views "vu" and "vz". Both outputs
-// are owned by the caller: release them. Any thread. INVALID, LIMIT, IO.
+// `rows` rows, at least one, of one column in one row group. Lists come as
+// "+l", structures as "+s", texts and bytes as the views "vu" and "vz". Both
+// outputs are owned by the caller: release them. Any thread. INVALID, LIMIT,
+// IO.
 int tdr_parquet_read(const tdr_parquet *table, size_t group, size_t column,
                      size_t first, size_t rows, struct ArrowArray *ret_array,
                      struct ArrowSchema *ret_schema, char *err,
