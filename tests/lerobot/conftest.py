@@ -16,6 +16,7 @@ collect_ignore_glob = [] if importlib.util.find_spec("torch") else ["test_*.py"]
 if not collect_ignore_glob:
     sys.path[:0] = [str(ROOT / "python"), str(HERE)]
     os.environ |= {
+        "HF_DATASETS_CACHE": str(ROOT / "build" / "datasets"),
         "HF_HUB_OFFLINE": "1",  # nothing here comes from the hub
         "TOKENIZERS_PARALLELISM": "false",
         "PYTHONPATH": f"{ROOT / 'python'}:{HERE}",
