@@ -92,7 +92,7 @@ td_err td_dataset_reader_open(const char *folder,
     reader->folder = strdup(folder);
     if (!reader->folder) return no_memory(info);
     TD_TRY(read_meta(reader, info));
-    TD_TRY(td_dataset_reader_pictures_new(folder, reader->dataset,
+    TD_TRY(td_dataset_reader_pictures_new(reader->folder, reader->dataset,
                                           &reader->pictures, info));
     *ret_reader = TD_TAKE(reader);
     return TD_OK;
