@@ -243,6 +243,7 @@ const void *td_dataset_row(const td_dataset_column *column, size_t row,
 {
     size_t begin = row == 0 ? 0 : column->ends[row - 1];
     *ret_count = column->ends[row] - begin;
+    if (column->count == 0) return NULL;
     return (const char *)column->values +
            begin * td_dataset_type_size(column->type);
 }

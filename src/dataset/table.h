@@ -118,7 +118,8 @@ TD_NODISCARD td_err td_dataset_table_read(const td_dataset_table *table,
 void td_dataset_rows_free(td_dataset_rows *rows);
 TD_AUTO_FREE(td_dataset_rows, td_dataset_rows_free)
 
-// The values of one row; sets their number.
+// The values of one row of a column that was read; sets their number. NULL
+// where the column has none at all.
 const void *td_dataset_row(const td_dataset_column *column, size_t row,
                            size_t *ret_count);
 
