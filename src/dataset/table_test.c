@@ -374,6 +374,49 @@ static void a_schema_that_is_too_deep_is_refused(void **state)
     (void)close(file.fd);
 }
 
+// The header of a dictionary page, as the first column's chunk begins: what it
+// unpacks to, its size on the disk, and its values.
+static const struct {
+    const char *name;
+    uint8_t header[20];
+    const char *says;
+} pages[] = {
+    {"unpacks to 2 GB",
+     {0x15, 4, 0x15, 0xfe, 0xff, 0xff, 0xff, 0x0f, 0x15, 8, 0x4c, 0x15, 2, 0x15,
+      0, 0, 0},
+     "a page of 2147483647 bytes"},
+    {"has 2^30 values",
+     {0x15, 4, 0x15, 8, 0x15, 8, 0x4c, 0x15, 0x80, 0x80, 0x80, 0x80, 8, 0x15, 0,
+      0, 0},
+     "values"},
+    {"is of fewer than no bytes",
+     {0x15, 4, 0x15, 8, 0x15, 1, 0x4c, 0x15, 2, 0x15, 0, 0, 0},
+     "fewer than no"},
+    {"reaches beyond its column",
+     {0x15, 4, 0x15, 8, 0x15, 0x80, 0x80, 1, 0x4c, 0x15, 2, 0x15, 0, 0, 0},
+     "beyond its column"},
+};
+
+static void a_page_that_asks_for_too_much_is_refused(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TD_COUNT_OF(pages); i++) {
+        struct memory file = memory_new();
+        write_groups(file.fd, 1);
+        assert_int_equal(
+            pwrite(file.fd, pages[i].header, sizeof pages[i].header, 4),
+            sizeof pages[i].header);
+        TD_AUTO(td_dataset_table) *table = NULL;
+        td_dataset_rows *rows = NULL;
+        td_errinfo info = {""};
+        assert_int_equal(td_dataset_table_open(file.path, &table, NULL), TD_OK);
+        td_err err = td_dataset_table_read(table, 0, 3, names, 1, &rows, &info);
+        if (err == TD_OK || !strstr(info.text, pages[i].says))
+            fail_msg("%s: %s (%s)", pages[i].name, td_err_name(err), info.text);
+        (void)close(file.fd);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -389,6 +432,7 @@ int main(void)
         cmocka_unit_test(a_file_cut_anywhere_is_refused),
         cmocka_unit_test(a_byte_changed_anywhere_does_no_harm),
         cmocka_unit_test(a_schema_that_is_too_deep_is_refused),
+        cmocka_unit_test(a_page_that_asks_for_too_much_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
