@@ -197,7 +197,8 @@ typedef struct td_bench_peer {
     size_t blocks; // so far
 } td_bench_peer;
 
-// Whether a script can run; if not, says in one line who is missing.
+// Whether a script can run; if not, says in one line who is missing, or older
+// than what it is to be, and what brings it.
 bool td_bench_peer_can(const td_bench_options *options, const char *name,
                        const char *script);
 

@@ -11,24 +11,28 @@
 
 #define MAX_ARGS 14
 #define SCRIPTS "../../bench/peers" // of the sources around this build
+#define PYTHON "bin/python"         // of an environment
 
 // Beside the build of this program.
-static const struct {
+typedef struct environment {
     const char *scripts; // that begin with this
-    const char *python;
+    const char *folder;
+    const char *list; // of what is in the folder, which has a copy of it
     const char *made_by;
-} environments[] = {
-    {"lerobot_", "../venv-lerobot/bin/python", "tools/setup --lerobot"},
-    {"", "../venv-bench/bin/python", "tools/setup --bench"},
+} environment;
+
+static const environment environments[] = {
+    {"lerobot_", "../venv-lerobot", "../../tests/lerobot/requirements.lock",
+     "tools/setup --lerobot"},
+    {"", "../venv-bench", SCRIPTS "/requirements.txt", "tools/setup --bench"},
 };
 
-static size_t environment_of(const char *script)
+static const environment *environment_of(const char *script)
 {
-    size_t i = 0;
-    while (strncmp(script, environments[i].scripts,
-                   strlen(environments[i].scripts)) != 0)
-        i++;
-    return i;
+    const environment *found = environments;
+    while (strncmp(script, found->scripts, strlen(found->scripts)) != 0)
+        found++;
+    return found;
 }
 
 bool td_bench_find(const char *relative, const char *name,
@@ -46,6 +50,38 @@ bool td_bench_find(const char *relative, const char *name,
     return access(ret_path, R_OK) == 0;
 }
 
+static bool have_same_bytes(const char *path, const char *other_path)
+{
+    FILE *file = fopen(path, "re"), *other = fopen(other_path, "re");
+    int byte = EOF;
+    bool same = file && other;
+    do
+        same = same && (byte = fgetc(file)) == fgetc(other);
+    while (same && byte != EOF);
+    if (file) (void)fclose(file);
+    if (other) (void)fclose(other);
+    return same;
+}
+
+static bool is_current(const environment *made)
+{
+    char list[TD_BENCH_LINE_BYTES];
+    char copy[TD_BENCH_LINE_BYTES];
+    return td_bench_find(made->list, "", list) &&
+           td_bench_find(made->folder, strrchr(made->list, '/') + 1, copy) &&
+           have_same_bytes(list, copy);
+}
+
+// Why the script cannot run; NULL: it can.
+static const char *obstacle_of(const environment *made, const char *script)
+{
+    char path[TD_BENCH_LINE_BYTES];
+    if (!td_bench_find(made->folder, PYTHON, path) ||
+        !td_bench_find(SCRIPTS, script, path))
+        return "is not installed";
+    return is_current(made) ? NULL : "is installed from an older list";
+}
+
 bool td_bench_peer_there(const td_bench_options *options)
 {
     return td_bench_peer_can(options, "Inferential", "");
@@ -54,14 +90,12 @@ bool td_bench_peer_there(const td_bench_options *options)
 bool td_bench_peer_can(const td_bench_options *options, const char *name,
                        const char *script)
 {
-    char path[TD_BENCH_LINE_BYTES];
-    size_t i = environment_of(script);
-    bool can = td_bench_find(environments[i].python, "", path) &&
-               td_bench_find(SCRIPTS, script, path);
-    if (!can)
-        td_bench_say(options, "%s is not installed (%s): figures without it",
-                     name, environments[i].made_by);
-    return can;
+    const environment *made = environment_of(script);
+    const char *obstacle = obstacle_of(made, script);
+    if (obstacle)
+        td_bench_say(options, "%s %s (%s): figures without it", name, obstacle,
+                     made->made_by);
+    return !obstacle;
 }
 
 static td_err start(const char *const *args, td_bench_peer *peer,
@@ -70,12 +104,14 @@ static td_err start(const char *const *args, td_bench_peer *peer,
     char python[TD_BENCH_LINE_BYTES];
     char script[TD_BENCH_LINE_BYTES];
     const char *all[MAX_ARGS + 1] = {script};
-    size_t i = environment_of(args[0]);
-    if (!td_bench_find(environments[i].python, "", python) ||
-        !td_bench_find(SCRIPTS, args[0], script))
-        return td_fail(info, TD_ERR_NOTFOUND, "%s cannot run here: %s", args[0],
-                       environments[i].made_by);
-    for (i = 1; i < MAX_ARGS && args[i]; i++)
+    const environment *made = environment_of(args[0]);
+    const char *obstacle = obstacle_of(made, args[0]);
+    if (obstacle)
+        return td_fail(info, TD_ERR_NOTFOUND, "what %s needs %s: %s", args[0],
+                       obstacle, made->made_by);
+    (void)td_bench_find(made->folder, PYTHON, python);
+    (void)td_bench_find(SCRIPTS, args[0], script);
+    for (size_t i = 1; i < MAX_ARGS && args[i]; i++)
         all[i] = args[i];
     TD_TRY(td_bench_file("log", peer->child.log, info));
     return td_cli_child_start_other(python, all, peer->child.log,

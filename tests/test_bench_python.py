@@ -2,11 +2,13 @@
 """`tendon bench python`: our SDK and our robots beside others'. What is measured is not
 judged here, only that it is."""
 
+import pathlib
+import shutil
 import subprocess
 
 import pytest
 from bench_rows import read_rows
-from tendon_process import BIN, run, wait_until
+from tendon_process import BIN, ROOT, run, wait_until
 from test_bench_net import missing, networks
 
 LOAD_S = 300  # LeRobot is slow to import where others are at work
@@ -54,6 +56,27 @@ def test_lerobots_client_and_ours_drive_one_robot_over_a_bad_network():
         assert (row["against"], row["unit"]) == ("LeRobot", unit)
         assert row["value"] > 0 and row["against_value"] > 0
     wait_until(lambda: not networks() - before, "the networks are gone")
+
+
+def test_an_environment_from_an_older_list_is_told_of(tmp_path):
+    tendon = pathlib.Path(tmp_path, "build", "release", "tendon")
+    python = pathlib.Path(tmp_path, "build", "venv-bench", "bin", "python")
+    for file in (tendon, python):
+        file.parent.mkdir(parents=True)
+    shutil.copy(BIN, tendon)
+    python.touch()
+    pathlib.Path(tmp_path, "bench").symlink_to(ROOT / "bench")
+    python.parents[1].joinpath("requirements.txt").write_text("numpy\n")
+    done = subprocess.run(
+        [tendon, "bench", "python", "--quick", "--only", "raw"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    told = "is installed from an older list (tools/setup --bench): figures without it"
+    assert f"Tendon {told}" in done.stdout + done.stderr
 
 
 def test_only_says_which_benchmarks_it_is_for():
