@@ -50,6 +50,19 @@ static void what_waited_behind_it_is_told_too(void **state)
     assert_int_equal(two.requests[0].item.status, TD_ERR_CLOSED);
 }
 
+static void what_is_short_is_written_before_submit_returns(void **state)
+{
+    (void)state;
+    const float good = 1;
+    make_group(&one, &good, 1);
+    one.requests[0].obs.images[0].shape[0]--;
+    assert_int_equal(engine->ops->submit(engine, &one.batch, on_done, &one),
+                     TD_OK);
+    assert_int_equal(one.requests[0].item.status, TD_ERR_MISMATCH);
+    wait_done(&one);
+    assert_int_equal(run_one(&one, 1), TD_OK);
+}
+
 static void while_it_is_away_nothing_is_taken(void **state)
 {
     (void)state;
@@ -307,6 +320,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(those_running_are_told_when_it_dies_and_it_comes_back),
         TEST(what_waited_behind_it_is_told_too),
+        TEST(what_is_short_is_written_before_submit_returns),
         TEST(while_it_is_away_nothing_is_taken),
         TEST_WITH(one_that_hangs_is_ended, setup_impatient),
         TEST_WITH(closing_does_not_wait_for_ever, setup_impatient),

@@ -2,6 +2,9 @@
 #include "base/clock.h"
 #include "engine/worker/state.h"
 
+// Copying this takes no longer than waking the filler for it may.
+#define SHORT_BYTES ((size_t)2 << 20)
+
 static td_engine_worker_slot *first_waiting(td_engine_worker_self *self)
 {
     td_engine_worker_slot *first = NULL;
@@ -14,23 +17,36 @@ static td_engine_worker_slot *first_waiting(td_engine_worker_self *self)
     return first;
 }
 
+// One is filled at a time, by whichever thread.
+static td_engine_worker_slot *next_locked(td_engine_worker_self *self)
+{
+    return self->filling ? NULL : first_waiting(self);
+}
+
+static void begin_locked(td_engine_worker_self *self,
+                         td_engine_worker_slot *slot,
+                         td_engine_worker_writer *ret_writer)
+{
+    size_t index = (size_t)(slot - self->slots);
+    slot->state = TD_ENGINE_WORKER_FILLING;
+    slot->life = self->life;
+    self->filling = true;
+    *ret_writer = (td_engine_worker_writer){
+        .spec = &self->agreed, .plan = &self->plan, .pictures = self->pictures};
+    td_engine_worker_write_begin(ret_writer, slot->operation,
+                                 self->process.requests +
+                                     index * self->plan.request_bytes);
+}
+
 // NULL when there will be nothing more.
 static td_engine_worker_slot *take(td_engine_worker_self *self,
-                                   td_engine_worker_writer *writer)
+                                   td_engine_worker_writer *ret_writer)
 {
     pthread_mutex_lock(&self->lock);
     td_engine_worker_slot *slot;
-    while (!(slot = first_waiting(self)) && !self->filler_stop)
+    while (!(slot = next_locked(self)) && !self->filler_stop)
         pthread_cond_wait(&self->work, &self->lock);
-    if (slot) {
-        size_t index = (size_t)(slot - self->slots);
-        slot->state = TD_ENGINE_WORKER_FILLING;
-        slot->life = self->life;
-        self->filling = true;
-        td_engine_worker_write_begin(writer, slot->operation,
-                                     self->process.requests +
-                                         index * self->plan.request_bytes);
-    }
+    if (slot) begin_locked(self, slot, ret_writer);
     pthread_mutex_unlock(&self->lock);
     return slot;
 }
@@ -141,6 +157,7 @@ static void hand_on(td_engine_worker_self *self, td_engine_worker_slot *slot,
 {
     pthread_mutex_lock(&self->lock);
     self->filling = false;
+    if (first_waiting(self)) pthread_cond_signal(&self->work);
     bool over = atomic_load(&slot->lost);
     if (!over && slot->count > 0) {
         run_locked(self, slot, writer);
@@ -155,15 +172,55 @@ static void hand_on(td_engine_worker_self *self, td_engine_worker_slot *slot,
     if (over) td_engine_worker_wake(self);
 }
 
+void td_engine_worker_fill_slot(td_engine_worker_self *self,
+                                td_engine_worker_slot *slot,
+                                td_engine_worker_writer *writer)
+{
+    if (slot->turn == 0) arrange(self, slot);
+    write_turn(self, slot, writer);
+    hand_on(self, slot, writer);
+}
+
 void td_engine_worker_fill(void *user)
 {
     td_engine_worker_self *self = user;
-    td_engine_worker_writer writer = {
-        .spec = &self->agreed, .plan = &self->plan, .pictures = self->pictures};
+    td_engine_worker_writer writer;
     td_engine_worker_slot *slot;
-    while ((slot = take(self, &writer))) {
-        if (slot->turn == 0) arrange(self, slot);
-        write_turn(self, slot, &writer);
-        hand_on(self, slot, &writer);
+    while ((slot = take(self, &writer)))
+        td_engine_worker_fill_slot(self, slot, &writer);
+}
+
+// Whether writing it is no more than copying, and not of much.
+static bool is_short(const td_engine_batch *batch)
+{
+    size_t bytes = 0;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        const td_wire_obs *obs = batch->items[i]->obs;
+        for (uint32_t j = 0; obs && j < obs->image_count; j++) {
+            if (obs->images[j].codec != TD_WIRE_RAW) return false;
+            bytes += obs->images[j].size;
+        }
+        for (uint32_t j = 0; obs && j < obs->tensor_count; j++)
+            bytes += obs->tensors[j].tensor.size;
     }
+    return bytes <= SHORT_BYTES;
+}
+
+static bool is_alone_locked(const td_engine_worker_self *self,
+                            const td_engine_worker_slot *slot)
+{
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
+        if (&self->slots[i] != slot &&
+            self->slots[i].state != TD_ENGINE_WORKER_FREE)
+            return false;
+    return !self->filling && self->suspects.count == 0;
+}
+
+bool td_engine_worker_fill_claim(td_engine_worker_self *self,
+                                 td_engine_worker_slot *slot,
+                                 td_engine_worker_writer *ret_writer)
+{
+    if (!is_alone_locked(self, slot) || !is_short(slot->batch)) return false;
+    begin_locked(self, slot, ret_writer);
+    return true;
 }

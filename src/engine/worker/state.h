@@ -6,8 +6,10 @@
 //
 // Two threads: the filler writes batches into the ring, so that decoding one
 // overlaps running another; the supervisor owns the process, takes answers and
-// calls `done`. `lock` is never held while waiting for anything, nor over
-// `done`.
+// calls `done`. A batch for an idle process that only has to be copied, and not
+// much of it, is written by whoever submits it: there is nothing to overlap,
+// and a hand-over less. `lock` is never held while waiting for anything, nor
+// over `done`.
 
 #include "base/thread.h"
 #include "engine/worker/process.h"
@@ -68,8 +70,8 @@ typedef struct td_engine_worker_self {
     td_worker_spec agreed;
     td_engine_spec spec;
     td_engine_worker_plan plan;
-    td_engine_picture_reader *pictures; // the filler's
-    uint64_t prefixes;                  // the filler's: numbers given so far
+    td_engine_picture_reader *pictures; // of who fills
+    uint64_t prefixes;                  // of who fills: numbers given so far
     td_thread *supervisor, *filler;
     int wake_fd; // for the supervisor
     td_hist beyond_ns;
@@ -90,9 +92,9 @@ typedef struct td_engine_worker_self {
     uint64_t life;          // counts the processes
     td_engine_prefix *drop; // of this life, and not yet handed to it
     uint64_t dropped;       // handed to it
-    bool filling;
-    bool stopping;    // take nothing more, finish and stop
-    bool filler_stop; // there will be nothing more to fill
+    bool filling;           // somebody does
+    bool stopping;          // take nothing more, finish and stop
+    bool filler_stop;       // there will be nothing more to fill
     bool opened, failed;
     td_err why_failed;
     td_errinfo failure; // why the first start failed; how the last one ended
@@ -101,6 +103,18 @@ typedef struct td_engine_worker_self {
 // The threads' functions.
 void td_engine_worker_supervise(void *user);
 void td_engine_worker_fill(void *user);
+
+// Whether the caller, who has just submitted it, is to fill it: then with
+// td_engine_worker_fill_slot(), at once. With the lock.
+bool td_engine_worker_fill_claim(td_engine_worker_self *self,
+                                 td_engine_worker_slot *slot,
+                                 td_engine_worker_writer *ret_writer);
+
+// Writes a turn of the batch and rings, or has it completed where nothing of it
+// could be written. Blocks while it decodes. Without the lock.
+void td_engine_worker_fill_slot(td_engine_worker_self *self,
+                                td_engine_worker_slot *slot,
+                                td_engine_worker_writer *writer);
 
 // Whether all that the model sees is there: what only asks for an answer once
 // more says nothing.
@@ -113,7 +127,7 @@ static inline bool td_engine_worker_is_whole(const td_engine_item *item)
 void td_engine_worker_wake(const td_engine_worker_self *self);
 
 // A prefix that the process is about to make, for a batch of this life. Owned.
-// NULL: no memory. On the filler.
+// NULL: no memory. While it fills.
 td_engine_prefix *td_engine_worker_prefix_new(td_engine_worker_self *self,
                                               uint64_t life);
 // The engine's drop().

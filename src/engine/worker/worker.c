@@ -197,7 +197,8 @@ static const td_engine_spec *spec_worker(const td_engine *engine)
 
 static td_err take_locked(td_engine_worker_self *self,
                           td_worker_operation operation, td_engine_batch *batch,
-                          td_engine_done done, void *user)
+                          td_engine_done done, void *user,
+                          td_engine_worker_slot **ret_slot)
 {
     if (self->stopping || self->watch.phase != TD_ENGINE_WORKER_UP)
         return TD_ERR_CLOSED;
@@ -216,6 +217,7 @@ static td_err take_locked(td_engine_worker_self *self,
         slot->open[i] = true;
         slot->made[i] = NULL;
     }
+    *ret_slot = slot;
     return TD_OK;
 }
 
@@ -225,10 +227,15 @@ static td_err take(td_engine *engine, td_worker_operation operation,
     td_engine_worker_self *self = (td_engine_worker_self *)engine;
     if (batch->count == 0 || batch->count > self->spec.max_batch)
         return TD_ERR_INVALID;
+    td_engine_worker_slot *slot = NULL;
+    td_engine_worker_writer writer;
+    bool ours = false;
     pthread_mutex_lock(&self->lock);
-    td_err err = take_locked(self, operation, batch, done, user);
-    if (err == TD_OK) pthread_cond_signal(&self->work);
+    td_err err = take_locked(self, operation, batch, done, user, &slot);
+    if (err == TD_OK) ours = td_engine_worker_fill_claim(self, slot, &writer);
+    if (err == TD_OK && !ours) pthread_cond_signal(&self->work);
     pthread_mutex_unlock(&self->lock);
+    if (ours) td_engine_worker_fill_slot(self, slot, &writer);
     return err;
 }
 
