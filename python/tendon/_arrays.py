@@ -4,6 +4,7 @@ arrays that do not lie in one piece."""
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,7 @@ BFLOAT16 = 3
 _CODES = {np.dtype(name): code for code, name in enumerate(DTYPES) if code != BFLOAT16}
 
 
-def plain(value: Any, where: str) -> npt.NDArray[Any]:
-    """An array of a dtype that is sent, in one piece."""
+def _array(value: Any, where: str) -> npt.NDArray[Any]:
     if hasattr(value, "detach"):  # torch: off its graph and its device
         value = value.detach().cpu()
     try:
@@ -28,6 +28,12 @@ def plain(value: Any, where: str) -> npt.NDArray[Any]:
         raise TypeError(f"{where}: cannot be an array: {error}") from error
     if array.dtype == np.float64 and not isinstance(value, np.ndarray):
         array = array.astype(np.float32)  # Python's own numbers
+    return array
+
+
+def plain(value: Any, where: str) -> npt.NDArray[Any]:
+    """An array of a dtype that is sent, in one piece."""
+    array = value if type(value) is np.ndarray else _array(value, where)
     if array.dtype not in _CODES and array.dtype.name != "bfloat16":
         names = ", ".join(str(dtype) for dtype in _CODES)
         raise TypeError(f"{where}: is {array.dtype}; sent are {names} and bfloat16")
@@ -42,8 +48,11 @@ def code(array: npt.NDArray[Any]) -> int:
     return _CODES.get(array.dtype, BFLOAT16)
 
 
-def address(array: npt.NDArray[Any]) -> int:
-    return array.__array_interface__["data"][0]
+def address(array: Any) -> int:
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))
+    except (TypeError, ValueError):  # read-only, empty or bfloat16: slower
+        return array.__array_interface__["data"][0]
 
 
 class Memory:

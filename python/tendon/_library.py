@@ -141,19 +141,21 @@ class Handle:
         self.what = what
         self._pointer: int | None = pointer
         self._users = 0
-        self._changed = threading.Condition()
+        self._lock = threading.RLock()  # a signal may close it anywhere
+        self._left = threading.Condition(self._lock)  # by a user, of a closed one
 
     def __enter__(self) -> int:
-        with self._changed:
+        with self._lock:
             if self._pointer is None:
                 raise errors.Closed(f"{self.what} is closed", "CLOSED")
             self._users += 1
             return self._pointer
 
     def __exit__(self, *_: object) -> None:
-        with self._changed:
+        with self._lock:
             self._users -= 1
-            self._changed.notify_all()
+            if self._pointer is None:
+                self._left.notify_all()
 
     @property
     def closed(self) -> bool:
@@ -161,9 +163,9 @@ class Handle:
 
     def close(self, free: Callable[[int], object]) -> None:
         """Once; waits for those who use it. Whoever comes second does nothing."""
-        with self._changed:
+        with self._lock:
             pointer, self._pointer = self._pointer, None
             while self._users:
-                self._changed.wait()
+                self._left.wait()
         if pointer is not None:
             free(pointer)

@@ -4,9 +4,28 @@
 from __future__ import annotations
 
 import ctypes as c
+import struct
+from typing import Any
 
 #: td_err
 OK, NOMEM, EMPTY, TIMEOUT, IO, MISMATCH, INTERNAL = 0, 2, 4, 7, 11, 15, 18
+
+
+def _letters(kind: Any) -> str:
+    if issubclass(kind, c.Structure):
+        return "".join(_letters(each[1]) for each in kind._fields_)
+    if issubclass(kind, c.Array):
+        item: Any = kind._type_
+        return _letters(item) * (c.sizeof(kind) // c.sizeof(item))
+    simple = isinstance(kind._type_, str) and kind._type_ not in "zP"
+    return kind._type_ if simple else "P"
+
+
+def record(kind: type[c.Structure]) -> struct.Struct:
+    """The same memory, written and read whole: a call instead of one a field."""
+    made = struct.Struct(f"@{_letters(kind)}0q")
+    assert made.size == c.sizeof(kind), kind
+    return made
 
 
 class ErrInfo(c.Structure):
@@ -207,7 +226,7 @@ FUNCTIONS |= {
     "td_model_state": (c.c_char_p, [c.c_void_p]),
     "td_model_observe": (
         c.c_int,
-        [c.c_void_p, c.POINTER(Observation), c.POINTER(c.c_uint64), _INFO],
+        [c.c_void_p, c.c_void_p, c.POINTER(c.c_uint64), _INFO],
     ),
     "td_model_get_result": (
         c.c_int,

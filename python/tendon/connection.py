@@ -84,27 +84,27 @@ class Model:
         for name, value in arrays_and_strings.items():
             made.add(name, value, ages)
         for name, value in (tensors or {}).items():
-            made.tensors.append(made.tensor(name, _arrays.plain(value, name), ages))
+            made.add_tensor(name, _arrays.plain(value, name), ages)
         for name, value in (images or {}).items():
             made.add_image(name, value)
         for name, text in (metadata or {}).items():
             made.add_text(name, text)
-        struct = made.finish()
-        struct.task = task.encode()
-        struct.urgency = urgency
-        if priority is not None:
-            struct.has_priority, struct.priority = True, priority
-        if steps_remaining is not None:
-            struct.has_steps_remaining = True
-            struct.steps_remaining = steps_remaining
-        struct.must_go, struct.episode, struct.cursor = must_go, episode, cursor
-        struct.latency_budget_ms = round(latency_budget_ms)
-        struct.limit_ms = round(limit_ms)
+        observation = made.finish(
+            task,
+            urgency,
+            priority is not None,
+            priority or 0,
+            steps_remaining is not None,
+            steps_remaining or 0,
+            must_go,
+            episode,
+            cursor,
+            round(latency_budget_ms),
+            round(limit_ms),
+        )
         seq = ctypes.c_uint64()
         with self._handle as pointer:
-            _library.call(
-                "td_model_observe", pointer, ctypes.byref(struct), ctypes.byref(seq)
-            )
+            _library.call("td_model_observe", pointer, observation, ctypes.byref(seq))
         return seq.value
 
     def get_result(self, timeout_ms: float | None = None) -> Result | None:

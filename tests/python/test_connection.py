@@ -106,6 +106,7 @@ def test_an_error_names_what_is_wrong(model):
         ({"front": b"not a picture"}, ValueError, "front: these bytes are neither"),
         ({"images": {"front": np.zeros(3)}}, TypeError, "front: a picture is uint8"),
         ({"urgency": 2.0}, tendon.Invalid, "urgency"),
+        ({"priority": -1}, ValueError, "a number of the observation: "),
     ],
 )
 def test_what_cannot_be_sent_is_refused_at_once(model, given, kind, says):

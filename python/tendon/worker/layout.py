@@ -71,6 +71,8 @@ def text(field):
 
 def cut(words, size):
     """Text as bytes for a field, whole characters only."""
+    if not words:
+        return b""
     return words.encode(errors="replace")[:size].decode(errors="ignore").encode()
 
 

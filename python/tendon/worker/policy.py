@@ -10,6 +10,8 @@ import pathlib
 import sys
 from typing import Any
 
+import numpy as np
+
 from .answers import Misfit
 
 
@@ -67,6 +69,8 @@ class Policy:
         beat(member)
         try:
             answer = self.call(obs)
+            if isinstance(answer, np.ndarray):  # as most do
+                return answer
             return self._wait(answer) if inspect.isawaitable(answer) else answer
         except Exception as error:
             return error

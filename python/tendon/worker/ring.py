@@ -35,6 +35,7 @@ class Ring:
         self.longs[0] = layout.MAGIC
         self.words[2] = layout.VERSION
         self.last = self.expected = 0
+        self.frames = {}  # by their place in the ring, which has few
 
     def _map(self, offset, size, prot=mmap.PROT_READ | mmap.PROT_WRITE):
         return mmap.mmap(self.file, size, mmap.MAP_SHARED, prot, offset=offset)
@@ -177,6 +178,8 @@ class Ring:
 
     def _text(self, at):
         offset, size, _ = layout.TEXT.unpack_from(self.requests, at)
+        if not size:
+            return ""
         _check(offset + size <= self.request_bytes, "text")
         offset += self.begin
         return self.requests[offset : offset + size].decode()
@@ -226,8 +229,16 @@ class Ring:
         for (name, size), offset in zip(
             self.spec["cameras"].items(), offsets, strict=False
         ):
+            obs[name] = self._frame(size, offset)
+
+    def _frame(self, size, offset):
+        place = self.begin + offset, size
+        if place not in self.frames:
             shape = (*size, 3)
-            obs[name] = self._array("|u1", shape, offset, size[0] * size[1] * 3)
+            self.frames[place] = self._array(
+                "|u1", shape, offset, 3 * size[0] * size[1]
+            )
+        return self.frames[place].view()
 
     def _metadata(self, at, count):
         places = (at + i * layout.PAIR_BYTES for i in range(count))
