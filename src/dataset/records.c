@@ -15,6 +15,7 @@ typedef struct frame_head {
     uint32_t size;
     uint32_t crc;
 } frame_head;
+static_assert(sizeof(frame_head) == TD_DATASET_RECORDS_FRAME_BYTES, "no gap");
 
 // zlib starts anew where there is nothing to look at.
 

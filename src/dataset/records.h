@@ -16,6 +16,7 @@
 
 #define TD_DATASET_RECORDS_MAX_BYTES (64u << 20)
 #define TD_DATASET_RECORDS_MAX_HEAD 64
+#define TD_DATASET_RECORDS_FRAME_BYTES 8 // around each record
 
 typedef struct td_dataset_records {
     int fd;    // owned; -1: none

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_DATASET_APPEND_STATE_H
+#define TD_DATASET_APPEND_STATE_H
+
+// What dataset/append.c knows of a dataset that episodes are added to; for it
+// and append/ alone.
+
+#include "dataset/append.h"
+#include "dataset/meta.h"
+
+// A row of files of which the last one grows.
+typedef struct td_dataset_append_files {
+    td_dataset_place at; // of the file that grows, or of the first new one
+    bool begun;          // the file is there, and ours
+    uint64_t rows;       // in it
+    uint64_t bytes;
+} td_dataset_append_files;
+
+struct td_dataset_append {
+    td_dataset_work *work;
+    const td_dataset_schema *schema;
+    td_dataset_info *dataset;
+    td_dataset_tasks *tasks;
+    td_dataset_episodes *before; // as they were when opened; NULL: none
+    td_dataset_stats **totals;   // one a feature; NULL: none yet
+    td_dataset_append_files data;
+    td_dataset_append_files meta;
+    // One a video, in info.json's order.
+    td_dataset_append_files videos[TD_DATASET_MAX_CAMERAS];
+};
+
+#endif

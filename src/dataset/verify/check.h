@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_DATASET_VERIFY_CHECK_H
+#define TD_DATASET_VERIFY_CHECK_H
+
+// One verification at work; for verify.c and its parts alone.
+
+#include "dataset/meta.h"
+#include "dataset/verify.h"
+
+#define TD_DATASET_VERIFY_MAX_FAULTS 1000
+
+typedef struct td_dataset_check {
+    const char *folder;
+    const td_dataset_verify_hooks *hooks;
+    uint32_t faults;
+    uint64_t done; // episodes, once for their rows and once for each video
+    uint64_t total;
+    td_dataset_info *dataset;
+    td_dataset_tasks *tasks;
+    td_dataset_episodes *episodes;
+} td_dataset_check;
+
+#define TD_DATASET_REMEDY_COPY "copy the file again from where it was made"
+#define TD_DATASET_REMEDY_RECORD "take the episode out with LeRobot's tools"
+
+// Reports a fault. LIMIT when there have been too many to go on.
+td_err td_dataset_check_fault(td_dataset_check *check, const char *file,
+                              const char *remedy, const char *fmt, ...)
+    TD_PRINTF(4, 5);
+
+// Another episode is looked at. CANCELLED.
+TD_NODISCARD td_err td_dataset_check_step(td_dataset_check *check);
+
+// The parts. What they find is reported; LIMIT, CANCELLED and NOMEM end them.
+TD_NODISCARD td_err td_dataset_verify_meta(td_dataset_check *check);
+TD_NODISCARD td_err td_dataset_verify_rows(td_dataset_check *check);
+TD_NODISCARD td_err td_dataset_verify_videos(td_dataset_check *check);
+
+#endif
