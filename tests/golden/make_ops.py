@@ -206,6 +206,31 @@ def convs():
         }
 
 
+def wide():
+    """As wide as full-size policies are: sides may share what small ones do alone."""
+    for batch, rows, inputs, outputs in (
+        (2, 37, 520, 256),
+        (1, 70, 64, 128),
+        (1, 9, 640, 640),
+        (3, 21, 1024, 512),
+    ):
+        size = {"batch": batch, "rows": rows, "inputs": inputs, "outputs": outputs}
+        yield {"op": "linear"} | size | {
+            "act": "none",
+            "add": "residual",
+            "norm": True,
+        }
+    plain = {"op": "conv", "dilation": 1, "pixels": False, "pool": False}
+    for batch, height, width, inputs, outputs, joined in (
+        (1, 12, 13, 128, 128, None),
+        (1, 5, 11, 256, 256, None),
+        (2, 4, 5, 256, 512, [8, 10, 128, 2]),
+    ):
+        size = {"batch": batch, "height": height, "width": width}
+        size |= {"inputs": inputs, "outputs": outputs, "kernel": 3, "stride": 1}
+        yield plain | size | {"joined": joined, "add": not joined, "act": "relu"}
+
+
 def cases():
     yield from linears()
     for batch, rows, cols in ((1, 1, 8), (2, 7, 40), (3, 20, 512), (1, 3, 24)):
@@ -227,6 +252,7 @@ def cases():
             "shared": shared,
         }
     yield from convs()
+    yield from wide()
 
 
 if __name__ == "__main__":

@@ -197,18 +197,21 @@ static td_err embed(const recording *rec, const td_native_model *model,
     const td_native_act_body *act = rec->act;
     const td_native_policy *policy = &model->checkpoint->policy;
     td_ops_view embedded = td_native_body_part(act->embedded, rec->batch);
-    uint32_t row = 1; // after the latent
-    if (act->state_proj)
-        TD_TRY(embed_vector(rec, &act->state, policy->state_dim,
-                            act->state_proj, td_ops_rows(embedded, row++, 1)));
-    if (act->env_proj)
-        TD_TRY(embed_vector(rec, &act->env, policy->env_dim, act->env_proj,
-                            td_ops_rows(embedded, row++, 1)));
+    const uint32_t state_row = 1; // after the latent
+    const uint32_t env_row = state_row + (act->state_proj != NULL);
+    uint32_t row = env_row + (act->env_proj != NULL);
     for (uint32_t i = 0; i < act->camera_groups; i++) {
         const td_native_act_cameras *of = &act->cameras[i];
         TD_TRY(embed_cameras(rec, model, of, row, embedded));
         row += of->count * of->shape.rows * of->shape.cols;
     }
+    if (act->state_proj)
+        TD_TRY(embed_vector(rec, &act->state, policy->state_dim,
+                            act->state_proj,
+                            td_ops_rows(embedded, state_row, 1)));
+    if (act->env_proj)
+        TD_TRY(embed_vector(rec, &act->env, policy->env_dim, act->env_proj,
+                            td_ops_rows(embedded, env_row, 1)));
     *ret_embedded = embedded;
     return TD_OK;
 }

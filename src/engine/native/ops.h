@@ -154,7 +154,8 @@ typedef struct td_ops_norm_source {
 // input, out F32 where it is an output, both of any width; elsewhere they have
 // the side's own type and widths that are multiples of 8. `add` is a residual,
 // or a table that the members share; it may be `out` itself. Views may lie
-// apart in larger buffers.
+// apart in larger buffers. One of inputs (x F32) need not wait for what was
+// recorded before it: nothing there uses its `out`.
 typedef struct td_ops_linear {
     const td_ops_linear_weight *weight;
     td_ops_view x, add, out;

@@ -202,10 +202,11 @@ __device__ __forceinline__ static void collect(uint32_t at, float *sum)
 // that does not come from the product is read before it is needed.
 template <int TILE_M, int TILE_N, int SHARE> struct ending {
     static constexpr int threads = TILE_M * 2;
-    static constexpr int together = threads / (TILE_N / 8); // rows
-    static constexpr int mine = TILE_M / SHARE; // rows of this block
-    static constexpr int passes = (mine + together - 1) / together;
+    static constexpr int together = threads / (TILE_N / 8);   // rows
+    static constexpr int most = (TILE_M + SHARE - 1) / SHARE; // rows of a block
+    static constexpr int passes = (most + together - 1) / together;
     int first, row; // of the tile and of the thread's in it
+    int end;        // of the block's rows in it
     int out, out_in_tile;
     float bias[8];
     uint4 add[passes];
@@ -214,7 +215,8 @@ template <int TILE_M, int TILE_N, int SHARE> struct ending {
                                           int tile_out, int rank)
     {
         first = tile_row;
-        row = rank * mine + (int)threadIdx.x / (TILE_N / 8);
+        row = TILE_M * rank / SHARE + (int)threadIdx.x / (TILE_N / 8);
+        end = TILE_M * (rank + 1) / SHARE;
         out_in_tile = (int)threadIdx.x % (TILE_N / 8) * 8;
         out = tile_out + out_in_tile;
         for (int i = 0; i < 8; i++)
@@ -230,8 +232,8 @@ template <int TILE_M, int TILE_N, int SHARE> struct ending {
 
     __device__ __forceinline__ bool has(const product *p, int pass) const
     {
-        return (mine >= together || (int)threadIdx.x / (TILE_N / 8) < mine) &&
-               first + row + pass * together < p->rows && out < p->outs;
+        int mine = row + pass * together;
+        return mine < end && first + mine < p->rows && out < p->outs;
     }
 
     // Where a pass is in a matrix like the result.
@@ -444,38 +446,49 @@ static cudaError_t run_tiles(const td_native_cuda_conv *conv, product *p,
     return start(multiply_kernel<TILE_M, TILE_N, STAGES, SHARE>, &how, p, turn);
 }
 
-// How many blocks share a tile: enough for one on each multiprocessor and a
-// little more, as long as each has eight steps.
-static int share_of(int tiles, int steps)
+// Few tiles, each in 64 x 64: as many blocks share one as there is room for, as
+// long as each has eight steps.
+static cudaError_t run_few(const td_native_cuda_conv *conv, product *p,
+                           int tiles, td_native_cuda_turn turn)
 {
-    int blocks = 1;
-    while (blocks < 8 && tiles * blocks * 2 <= 160 && steps / (blocks * 2) >= 8)
-        blocks *= 2;
-    return blocks;
+    if (tiles * 6 <= 132 && p->steps / 6 >= 8)
+        return run_tiles<64, 64, 6, 6>(conv, p, turn);
+    if (tiles * 4 <= 160 && p->steps / 4 >= 8)
+        return run_tiles<64, 64, 6, 4>(conv, p, turn);
+    if (tiles * 2 <= 160 && p->steps / 2 >= 8)
+        return run_tiles<64, 64, 6, 2>(conv, p, turn);
+    return run_tiles<64, 64, 6, 1>(conv, p, turn);
 }
 
-// Large tiles read less for what they do, small ones are more: measured on an
-// H200.
+// A long way along K: what is read for a tile counts, so tiles are large, and
+// several blocks share one.
+static cudaError_t run_long(const td_native_cuda_conv *conv, product *p,
+                            int tiles, td_native_cuda_turn turn)
+{
+    const int flat = ceiling(p->rows, 64) * ceiling(p->outs, 128);
+    if (ceiling(p->rows, 192) * ceiling(p->outs, 128) >= 45)
+        return run_tiles<192, 128, 4, 2>(conv, p, turn);
+    if (flat > 80) return run_tiles<128, 128, 6, 2>(conv, p, turn);
+    if (flat > 30) return run_tiles<64, 128, 4, 3>(conv, p, turn);
+    if (flat > 12) return run_tiles<64, 128, 4, 4>(conv, p, turn);
+    return run_few(conv, p, tiles, turn);
+}
+
+// Large tiles read less for what they do, small ones are more and sooner done:
+// the fastest for the shapes of ACT, in batches of 1, 4 and 16, on an H200.
 static cudaError_t run_best(const td_native_cuda_conv *conv, product *p,
                             td_native_cuda_turn turn)
 {
-    int tiles = ceiling(p->rows, 64) * ceiling(p->outs, 64);
-    bool is_large = tiles * p->steps >= 6000;
-    if (is_large && p->outs % 128 == 0)
-        return tiles < 264 ? run_tiles<128, 128, 6, 2>(conv, p, turn)
-                           : run_tiles<128, 128, 6, 1>(conv, p, turn);
-    if (is_large) return run_tiles<128, 64, 4, 1>(conv, p, turn);
+    const int tiles = ceiling(p->rows, 64) * ceiling(p->outs, 64);
+    const bool is_wide = p->outs % 128 == 0;
+    if (is_wide && ceiling(p->rows, 192) * (p->outs / 128) >= 90)
+        return run_tiles<192, 128, 4, 1>(conv, p, turn);
+    if (is_wide && p->steps >= 32) return run_long(conv, p, tiles, turn);
+    if (tiles > 400) return run_tiles<128, 64, 4, 1>(conv, p, turn);
     if (tiles > 264) return run_tiles<64, 64, 4, 1>(conv, p, turn);
-    switch (share_of(tiles, p->steps)) {
-    case 1:
-        return run_tiles<64, 64, 6, 1>(conv, p, turn);
-    case 2:
-        return run_tiles<64, 64, 6, 2>(conv, p, turn);
-    case 4:
-        return run_tiles<64, 64, 6, 4>(conv, p, turn);
-    default:
-        return run_tiles<64, 64, 6, 8>(conv, p, turn);
-    }
+    if (tiles > 132 && p->steps >= 16)
+        return run_tiles<128, 64, 4, 1>(conv, p, turn);
+    return run_few(conv, p, tiles, turn);
 }
 
 cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,

@@ -116,6 +116,24 @@ __device__ static inline void wait_for_earlier(void)
     asm volatile("griddepcontrol.wait;\n" ::: "memory");
 }
 
+// A word by which blocks of kernels that run together say that something is
+// written.
+__device__ static inline void say(uint32_t *word)
+{
+    asm volatile("st.release.gpu.global.u32 [%0], 1;\n" ::"l"(word) : "memory");
+}
+
+__device__ static inline void wait_until_said(const uint32_t *word)
+{
+    uint32_t said;
+    do
+        asm volatile("ld.acquire.gpu.global.u32 %0, [%1];\n"
+                     : "=r"(said)
+                     : "l"(word)
+                     : "memory");
+    while (!said);
+}
+
 __device__ static inline void cluster_sync(void)
 {
     asm volatile("barrier.cluster.arrive.release.aligned;\n"

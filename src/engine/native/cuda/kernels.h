@@ -62,11 +62,36 @@ typedef struct td_native_cuda_conv {
 cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,
                                     td_native_cuda_turn turn);
 
+// Bytes from the host's memory, piece by piece: each says when it is there, so
+// that the next kernel, which starts with this one, need not wait for the rest.
+// A copy of its own would start later and be seen later.
+#define TD_NATIVE_CUDA_PIECE 8192
+typedef struct td_native_cuda_arrival {
+    const void *from; // these two at multiples of 16
+    void *to;
+    int64_t bytes;
+    uint32_t *there; // [pieces], zeros before
+} td_native_cuda_arrival;
+
+cudaError_t td_native_cuda_arrival_run(const td_native_cuda_arrival *arrival,
+                                       td_native_cuda_turn turn);
+
+// A few numbers into the host's memory, likewise.
+typedef struct td_native_cuda_leave {
+    const float *from;
+    float *to;
+    int32_t count;
+} td_native_cuda_leave;
+
+cudaError_t td_native_cuda_leave_run(const td_native_cuda_leave *leave,
+                                     td_native_cuda_turn turn);
+
 // Frames of 8-bit RGB, scaled (x * scale + shift, then zeros around), through
 // 64 filters of 7 x 7 in steps of 2, relu and the largest of 3 x 3 in steps of
 // 2. Dense.
 typedef struct td_native_cuda_stem {
-    const uint8_t *x; // [batches][height][width][3]
+    const uint8_t *x;      // [batches][height][width][3]
+    const uint32_t *there; // (optional) of the arrival that x has just now
     int32_t batches, height, width;
     float scale[3], shift[3];
     const __nv_bfloat16 *weight; // [64][192]: 7 rows of 24, each 7 x RGB

@@ -2,12 +2,7 @@
 // From an operation of the table to its kernels.
 #include "engine/native/cuda/side.h"
 
-static td_native_cuda_turn turn_of(td_ops_side *side)
-{
-    const td_native_cuda_turn turn = {side->stream, side->after_copy};
-    side->after_copy = false;
-    return turn;
-}
+#define FEW_BYTES ((size_t)128 << 10) // that leave by a kernel
 
 static td_native_cuda_rows rows_of(const td_ops_view *view)
 {
@@ -39,6 +34,23 @@ static td_err check_view(const td_ops_view *view, const char *what,
                    what);
 }
 
+td_err td_native_cuda_record_give(td_ops_side *side, const td_ops_io *io,
+                                  size_t bytes, td_errinfo *info)
+{
+    const td_native_cuda_turn turn = td_native_cuda_side_turn(side);
+    if (bytes <= FEW_BYTES && bytes % sizeof(float) == 0) {
+        const td_native_cuda_leave leave = {(const float *)io->device,
+                                            (float *)io->host,
+                                            (int32_t)(bytes / sizeof(float))};
+        return recorded(td_native_cuda_leave_run(&leave, turn),
+                        "recording a copy", info);
+    }
+    side->is_alone = true;
+    return recorded(cudaMemcpyAsync(io->host, io->device, bytes,
+                                    cudaMemcpyDeviceToHost, turn.stream),
+                    "recording a copy", info);
+}
+
 td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
                                   const td_ops_view *x, const td_ops_view *out,
                                   td_errinfo *info)
@@ -57,11 +69,13 @@ td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
     op.rows = (int32_t)x->rows;
     op.width = norm->width;
     op.epsilon = norm->epsilon;
-    return recorded(td_native_cuda_norm_run(&op, turn_of(side)),
-                    "recording a norm", info);
+    return recorded(
+        td_native_cuda_norm_run(&op, td_native_cuda_side_turn(side)),
+        "recording a norm", info);
 }
 
-// Inputs are dense floats of any width.
+// Inputs are dense floats of any width. They go aside, while the stream is busy
+// with frames: nothing before them uses what they give.
 static td_err record_token(td_ops_side *side, const td_ops_linear *op,
                            const td_ops_view *out, td_errinfo *info)
 {
@@ -81,7 +95,10 @@ static td_err record_token(td_ops_side *side, const td_ops_linear *op,
     token.batches = (int32_t)op->x.batch;
     token.rows = (int32_t)op->x.rows;
     token.relu = op->act == TD_OPS_RELU;
-    return recorded(td_native_cuda_token_run(&token, turn_of(side)),
+    const td_native_cuda_turn turn = op->add.data
+                                         ? td_native_cuda_side_turn(side)
+                                         : td_native_cuda_side_turn_aside(side);
+    return recorded(td_native_cuda_token_run(&token, turn),
                     "recording a linear", info);
 }
 
@@ -107,8 +124,9 @@ static td_err record_product(td_ops_side *side, const td_ops_linear *op,
     conv.out_height = 1;
     conv.out_width = (int32_t)op->x.rows;
     conv.relu = op->act == TD_OPS_RELU;
-    return recorded(td_native_cuda_conv_run(&conv, turn_of(side)),
-                    "recording a linear", info);
+    return recorded(
+        td_native_cuda_conv_run(&conv, td_native_cuda_side_turn(side)),
+        "recording a linear", info);
 }
 
 static td_err check_linear(const td_ops_linear *op, const td_ops_view *out,
@@ -137,8 +155,9 @@ static td_err record_gelu(td_ops_side *side, const td_ops_view *x,
     gelu.batches = (int32_t)x->batch;
     gelu.rows = (int32_t)x->rows;
     gelu.width = (int32_t)x->cols;
-    return recorded(td_native_cuda_gelu_run(&gelu, turn_of(side)),
-                    "recording GELU", info);
+    return recorded(
+        td_native_cuda_gelu_run(&gelu, td_native_cuda_side_turn(side)),
+        "recording GELU", info);
 }
 
 // A norm alone wants no memory of its own: the sum stands where it goes.
@@ -156,16 +175,49 @@ td_err td_native_cuda_record_linear(td_ops_side *side, const td_ops_linear *op,
     return td_native_cuda_record_norm(side, op->norm, out, &op->normed, info);
 }
 
+static size_t pieces_of(int64_t bytes)
+{
+    return (size_t)((bytes + TD_NATIVE_CUDA_PIECE - 1) / TD_NATIVE_CUDA_PIECE);
+}
+
+// A frame that is still with the host, and words for its pieces: its first
+// layers begin while it arrives.
+static td_err record_arriving(td_ops_side *side, td_native_cuda_stem stem,
+                              const void *from, uint32_t *there,
+                              td_errinfo *info)
+{
+    td_native_cuda_arrival arrival = {};
+    arrival.from = from;
+    arrival.to = (void *)(uintptr_t)stem.x;
+    arrival.bytes = (int64_t)stem.height * stem.width * 3;
+    arrival.there = there;
+    stem.there = there;
+    TD_TRY(recorded(
+        td_native_cuda_arrival_run(&arrival, td_native_cuda_side_turn(side)),
+        "recording a copy", info));
+    TD_TRY(
+        recorded(td_native_cuda_stem_run(&stem, td_native_cuda_side_turn(side)),
+                 "recording the first layers", info));
+    return td_native_cuda_side_clear(side, there, pieces_of(arrival.bytes),
+                                     info);
+}
+
 // A frame after the other: while one is worked on the next is on its way.
 static td_err record_frames(td_ops_side *side, td_native_cuda_stem stem,
                             uint32_t batch, size_t out_values, td_errinfo *info)
 {
     const size_t bytes = (size_t)stem.height * stem.width * 3;
+    const void *from = td_native_cuda_side_waits(side, stem.x, bytes);
+    uint32_t *there = NULL;
+    if (batch == 1 && from)
+        there = td_native_cuda_side_take_words(side, pieces_of((int64_t)bytes));
     stem.batches = 1;
+    if (there) return record_arriving(side, stem, from, there, info);
     for (uint32_t i = 0; i < batch; i++) {
         TD_TRY(td_native_cuda_side_fetch_part(side, stem.x, bytes, info));
-        TD_TRY(recorded(td_native_cuda_stem_run(&stem, turn_of(side)),
-                        "recording the first layers", info));
+        TD_TRY(recorded(
+            td_native_cuda_stem_run(&stem, td_native_cuda_side_turn(side)),
+            "recording the first layers", info));
         stem.x += bytes;
         stem.out += out_values;
     }
@@ -239,8 +291,9 @@ td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,
                        "a convolution of %u x %u gives %d x %d, not %u pixels",
                        op->height, op->width, conv.out_height, conv.out_width,
                        op->out.rows);
-    TD_TRY(recorded(td_native_cuda_conv_run(&conv, turn_of(side)),
-                    "recording a convolution", info));
+    TD_TRY(
+        recorded(td_native_cuda_conv_run(&conv, td_native_cuda_side_turn(side)),
+                 "recording a convolution", info));
     return op->act == TD_OPS_GELU ? record_gelu(side, &op->out, info) : TD_OK;
 }
 
@@ -268,6 +321,7 @@ td_err td_native_cuda_record_attention(td_ops_side *side,
     attention.heads = (int32_t)op->heads;
     attention.size = (int32_t)size;
     attention.scale = op->scale;
-    return recorded(td_native_cuda_attention_run(&attention, turn_of(side)),
+    return recorded(td_native_cuda_attention_run(
+                        &attention, td_native_cuda_side_turn(side)),
                     "recording attention", info);
 }

@@ -112,7 +112,7 @@ static void stop_recording(td_ops_side *side)
     cudaGraph_t graph = NULL;
     if (!side->is_recording) return;
     side->is_recording = false;
-    (void)follow(side, side->stream, side->copies);
+    (void)follow(side, side->stream, side->aside);
     if (cudaStreamEndCapture(side->stream, &graph) == cudaSuccess && graph)
         (void)cudaGraphDestroy(graph);
     (void)cudaGetLastError();
@@ -129,7 +129,7 @@ static void close_side(td_ops_side *side)
         free(program);
     }
     if (side->event) (void)cudaEventDestroy(side->event);
-    if (side->copies) (void)cudaStreamDestroy(side->copies);
+    if (side->aside) (void)cudaStreamDestroy(side->aside);
     if (side->stream) (void)cudaStreamDestroy(side->stream);
     while (side->held) {
         td_native_cuda_side_held *held = side->held;
@@ -172,12 +172,16 @@ static td_err prepare(td_ops_side *side, td_errinfo *info)
     if (error == cudaSuccess)
         error = cudaStreamCreateWithFlags(&side->stream, cudaStreamNonBlocking);
     if (error == cudaSuccess)
-        error = cudaStreamCreateWithFlags(&side->copies, cudaStreamNonBlocking);
+        error = cudaStreamCreateWithFlags(&side->aside, cudaStreamNonBlocking);
     if (error == cudaSuccess)
         error = cudaEventCreateWithFlags(&side->event, cudaEventDisableTiming);
-    return error == cudaSuccess
-               ? TD_OK
-               : td_native_cuda_side_fail(info, error, "opening the GPU");
+    if (error != cudaSuccess)
+        return td_native_cuda_side_fail(info, error, "opening the GPU");
+    void *words = NULL;
+    TD_TRY(td_native_cuda_side_alloc(
+        side, TD_NATIVE_CUDA_SIDE_WORDS * sizeof *side->words, &words, info));
+    side->words = (uint32_t *)words;
+    return TD_OK;
 }
 
 static td_err open_side(const td_ops_config *config, td_ops_side **ret_side,
@@ -214,19 +218,40 @@ static td_err begin(td_ops_side *side, td_errinfo *info)
     if (error != cudaSuccess)
         return td_native_cuda_side_fail(info, error, "recording");
     side->is_recording = true;
-    side->after_copy = true;
+    side->is_alone = true;
+    side->is_split = false;
     side->waiting_count = 0;
-    error = follow(side, side->copies, side->stream);
+    side->words_used = 0;
+    error = follow(side, side->aside, side->stream);
     return error == cudaSuccess
                ? TD_OK
                : td_native_cuda_side_fail(info, error, "recording");
 }
 
-static td_err move(td_ops_side *side, void *to, const void *from, size_t bytes,
-                   cudaMemcpyKind kind, td_errinfo *info)
+td_native_cuda_turn td_native_cuda_side_turn(td_ops_side *side)
 {
-    side->after_copy = true;
-    cudaError_t error = cudaMemcpyAsync(to, from, bytes, kind, side->stream);
+    // What fails here fails the program, when it ends.
+    if (side->is_split) (void)follow(side, side->stream, side->aside);
+    const td_native_cuda_turn turn = {side->stream,
+                                      side->is_split || side->is_alone};
+    side->is_split = side->is_alone = false;
+    return turn;
+}
+
+td_native_cuda_turn td_native_cuda_side_turn_aside(td_ops_side *side)
+{
+    const td_native_cuda_turn turn = {side->aside, true};
+    side->is_split = true;
+    return turn;
+}
+
+static td_err copy_aside(td_ops_side *side, const td_ops_io *io, size_t at,
+                         size_t bytes, td_errinfo *info)
+{
+    side->is_split = true;
+    cudaError_t error =
+        cudaMemcpyAsync((char *)io->device + at, (const char *)io->host + at,
+                        bytes, cudaMemcpyHostToDevice, side->aside);
     return error == cudaSuccess
                ? TD_OK
                : td_native_cuda_side_fail(info, error, "recording a copy");
@@ -237,8 +262,7 @@ static td_err fetch(td_ops_side *side, const td_ops_io *io, size_t bytes,
 {
     if (bytes < LARGE_BYTES ||
         side->waiting_count == TD_NATIVE_CUDA_SIDE_WAITING)
-        return move(side, io->device, io->host, bytes, cudaMemcpyHostToDevice,
-                    info);
+        return copy_aside(side, io, 0, bytes, info);
     const td_native_cuda_side_fetch waits = {*io, bytes};
     side->waiting[side->waiting_count++] = waits;
     return TD_OK;
@@ -252,30 +276,47 @@ td_err td_native_cuda_side_fetch_part(td_ops_side *side, const void *data,
         size_t at = (uintptr_t)data - (uintptr_t)from->io.device;
         if (at >= from->bytes) continue;
         if (bytes > from->bytes - at) bytes = from->bytes - at;
-        cudaError_t error = cudaMemcpyAsync(
-            (char *)from->io.device + at, (const char *)from->io.host + at,
-            bytes, cudaMemcpyHostToDevice, side->copies);
-        if (error == cudaSuccess)
-            error = follow(side, side->stream, side->copies);
-        side->after_copy = true;
-        if (error != cudaSuccess)
-            return td_native_cuda_side_fail(info, error, "recording a copy");
+        TD_TRY(copy_aside(side, &from->io, at, bytes, info));
     }
     return TD_OK;
 }
 
-static td_err give(td_ops_side *side, const td_ops_io *io, size_t bytes,
-                   td_errinfo *info)
+const void *td_native_cuda_side_waits(const td_ops_side *side, const void *data,
+                                      size_t bytes)
 {
-    return move(side, io->host, io->device, bytes, cudaMemcpyDeviceToHost,
-                info);
+    for (uint32_t i = 0; i < side->waiting_count; i++) {
+        const td_native_cuda_side_fetch *from = &side->waiting[i];
+        size_t at = (uintptr_t)data - (uintptr_t)from->io.device;
+        if (at < from->bytes && bytes <= from->bytes - at)
+            return (const char *)from->io.host + at;
+    }
+    return NULL;
+}
+
+uint32_t *td_native_cuda_side_take_words(td_ops_side *side, size_t count)
+{
+    if (count > TD_NATIVE_CUDA_SIDE_WORDS - side->words_used) return NULL;
+    uint32_t *words = side->words + side->words_used;
+    side->words_used += (uint32_t)count;
+    return words;
+}
+
+td_err td_native_cuda_side_clear(td_ops_side *side, uint32_t *words,
+                                 size_t count, td_errinfo *info)
+{
+    cudaError_t error = follow(side, side->aside, side->stream);
+    if (error == cudaSuccess)
+        error = cudaMemsetAsync(words, 0, count * sizeof *words, side->aside);
+    return error == cudaSuccess
+               ? TD_OK
+               : td_native_cuda_side_fail(info, error, "recording");
 }
 
 static cudaError_t instantiate(td_ops_side *side, cudaGraphExec_t *ret_exec)
 {
     cudaGraph_t graph = NULL;
     side->is_recording = false;
-    cudaError_t joined = follow(side, side->stream, side->copies);
+    cudaError_t joined = follow(side, side->stream, side->aside);
     cudaError_t error = cudaStreamEndCapture(side->stream, &graph);
     if (error == cudaSuccess) error = joined;
     if (error != cudaSuccess) return error;
@@ -323,7 +364,7 @@ static const td_ops ops = {
     td_native_cuda_weights_upload,
     begin,
     fetch,
-    give,
+    td_native_cuda_record_give,
     td_native_cuda_record_linear,
     td_native_cuda_record_conv,
     td_native_cuda_record_norm,

@@ -45,6 +45,8 @@ typedef struct td_native_cuda_side_held {
 
 #define TD_NATIVE_CUDA_SIDE_WAITING 16
 
+#define TD_NATIVE_CUDA_SIDE_WORDS 8192
+
 // Frames that a program fetches: their copies are recorded where they are used,
 // so that one frame is on its way while another is worked on.
 typedef struct td_native_cuda_side_fetch {
@@ -55,8 +57,8 @@ typedef struct td_native_cuda_side_fetch {
 struct td_ops_side {
     int device;
     char name[96];
-    cudaStream_t stream, copies;
-    cudaEvent_t event; // for those two to wait for each other
+    cudaStream_t stream, aside; // copies and what needs nothing else go aside
+    cudaEvent_t event;          // for those two to wait for each other
     td_native_cuda_side_fetch waiting[TD_NATIVE_CUDA_SIDE_WAITING];
     uint32_t waiting_count;
     td_native_cuda_side_held *held;
@@ -64,8 +66,11 @@ struct td_ops_side {
     char *block; // what is left of the last one
     size_t block_left;
     size_t bytes;
+    uint32_t *words; // zeros, for kernels that talk to each other
+    uint32_t words_used;
     bool is_recording;
-    bool after_copy; // the last thing recorded was one
+    bool is_split; // something went aside that the stream must still wait for
+    bool is_alone; // so that the next kernel must not start early
 };
 
 // What CUDA said, in words. NOMEM or IO.
@@ -86,6 +91,20 @@ td_err td_native_cuda_side_keep(td_ops_side *side, size_t bytes,
 td_err td_native_cuda_side_fetch_part(td_ops_side *side, const void *data,
                                       size_t bytes, td_errinfo *info);
 
+// Where in the host's memory a fetch that waits has these bytes; NULL: nowhere.
+const void *td_native_cuda_side_waits(const td_ops_side *side, const void *data,
+                                      size_t bytes);
+
+// So many words of this program's own; NULL: there are none left. They are
+// zeros again when what was recorded before clear is over. IO.
+uint32_t *td_native_cuda_side_take_words(td_ops_side *side, size_t count);
+td_err td_native_cuda_side_clear(td_ops_side *side, uint32_t *words,
+                                 size_t count, td_errinfo *info);
+
+// How the next kernel is recorded: after all before it, or aside.
+td_native_cuda_turn td_native_cuda_side_turn(td_ops_side *side);
+td_native_cuda_turn td_native_cuda_side_turn_aside(td_ops_side *side);
+
 // Operations of the table, in weights.cu and record.cu.
 td_err td_native_cuda_weights_linear(td_ops_side *side,
                                      const td_ops_linear_source *source,
@@ -100,6 +119,8 @@ td_err td_native_cuda_weights_norm(td_ops_side *side,
                                    td_ops_norm **ret_norm, td_errinfo *info);
 td_err td_native_cuda_weights_upload(td_ops_side *side, const td_ops_view *to,
                                      const float *from, td_errinfo *info);
+td_err td_native_cuda_record_give(td_ops_side *side, const td_ops_io *io,
+                                  size_t bytes, td_errinfo *info);
 td_err td_native_cuda_record_linear(td_ops_side *side, const td_ops_linear *op,
                                     td_errinfo *info);
 td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,

@@ -37,6 +37,19 @@ __device__ static void copy_filters(const td_native_cuda_stem *stem,
     copy_commit();
 }
 
+// Until the pieces are there that the block's part of the frame is in.
+__device__ static void wait_for_pieces(const td_native_cuda_stem *stem,
+                                       int first_y)
+{
+    const int line = stem->width * 3;
+    const int end = min(first_y + FRAME_Y, stem->height) * line;
+    int piece = max(first_y, 0) * line / TD_NATIVE_CUDA_PIECE;
+    for (piece += (int)threadIdx.x; piece * TD_NATIVE_CUDA_PIECE < end;
+         piece += THREADS)
+        wait_until_said(stem->there + piece);
+    __syncthreads();
+}
+
 // The block's part of the frame, scaled, with zeros around: a thread does a
 // column, so that all its bytes are under way at once.
 __device__ static void scale_frame(const td_native_cuda_stem *stem, int batch,
@@ -167,10 +180,13 @@ __global__ void __launch_bounds__(THREADS, 4)
     const int pooled_y = (int)blockIdx.y * POOLED_Y;
     const int batch = (int)blockIdx.z;
 
+    const int first_y = 2 * (2 * pooled_y - 1) - 3;
     copy_filters(&stem, filters);
-    wait_for_earlier();
-    scale_frame(&stem, batch, 2 * (2 * pooled_y - 1) - 3,
-                2 * (2 * pooled_x - 1) - 3, frame);
+    if (stem.there)
+        wait_for_pieces(&stem, first_y);
+    else
+        wait_for_earlier();
+    scale_frame(&stem, batch, first_y, 2 * (2 * pooled_x - 1) - 3, frame);
     copy_wait<0>();
     shared_for_wgmma();
     __syncthreads();
