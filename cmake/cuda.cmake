@@ -4,6 +4,11 @@
 # Always optimised, in one folder for all presets; sanitizers do not see into it,
 # so theirs do not make it again.
 
+include(GNUInstallDirs)
+# Where the program looks for it.
+set_source_files_properties(${PROJECT_SOURCE_DIR}/src/engine/native/library.c
+  PROPERTIES COMPILE_DEFINITIONS TD_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}")
+
 find_program(TD_NVCC nvcc
   HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin PATHS /usr/local/cuda/bin)
 set(TD_CUDA_OUT ${PROJECT_SOURCE_DIR}/build/cuda-out)
@@ -47,4 +52,5 @@ function(td_cuda_library)
     DEPENDS ${objects} ${errors}
     VERBATIM COMMENT "nvcc libtendon_cuda.so")
   add_custom_target(tendon_cuda ALL DEPENDS ${TD_CUDA_LIBRARY})
+  install(FILES ${TD_CUDA_LIBRARY} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
 endfunction()

@@ -1,10 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A native engine that is to run on a GPU, where there is none."""
+"""A native engine that is to run on a GPU, where there is none: with nothing, and with
+what stands for one (tests/worker/fake_cuda.c)."""
 
 import ctypes
+import json
+import pathlib
+import shutil
 
+import numpy as np
 import pytest
+from outside_client import array
 from scene import manifest
+from sdk import Program
+from tendon_process import BIN, wait_until
+from test_native import GOLDEN, checkpoint, connect, observation
+
+NAME = "no-camera"
+FAKE = pathlib.Path(BIN).parent / "fake-gpu"
+CONFIG = json.loads((GOLDEN / NAME / "config.json").read_text())
+EXPECTED = np.fromfile(GOLDEN / NAME / "expected.f32", "<f4").reshape(3, 33, 5)
 
 
 def has_driver() -> bool:
@@ -21,7 +35,6 @@ def has_driver() -> bool:
     [
         ("cuda:0", {}, "no NVIDIA driver"),
         ("cuda:x", {}, "cuda:x is no GPU, as cuda:0 is"),
-        ("cuda", {"ensemble": {"enabled": True}}, "ensemble: is for device: cpu"),
         ("cuda", {"threads": 2}, "threads: are for device: cpu"),
     ],
 )
@@ -32,3 +45,97 @@ def test_server_says_why_it_does_not_start(house, device, engine, said):
     server = house.start("native", "serve", house.write("native.yaml", made))
     assert server.ended() == 1
     assert said in server.text()
+
+
+class Gpu:
+    """A server whose GPU does what it is told."""
+
+    def __init__(self, house, folder):
+        self.house = house
+        self.checkpoint = checkpoint(NAME, folder)
+        self.told = folder / "told"
+        self.env = {"LD_LIBRARY_PATH": str(FAKE), "TENDON_FAKE_GPU": str(self.told)}
+        self.tell("")
+
+    def tell(self, word):
+        self.told.write_text(word)
+
+    def write(self, **engine):
+        made = manifest(self.house.endpoint)
+        made["server"][0] |= {
+            "device": "cuda:0",
+            "pretrained_path": str(self.checkpoint),
+        }
+        made["server"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
+        return self.house.write("gpu.yaml", made)
+
+    def serve(self, **engine):
+        env = self.env | {"TENDON_CUDA_LIBRARY": str(FAKE / "fake_cuda.so")}
+        return self.house.start("gpu", "serve", self.write(**engine), env=env)
+
+
+@pytest.fixture
+def gpu(house, tmp_path):
+    return Gpu(house, tmp_path)
+
+
+def ask(robot, index, **fields):
+    robot.send(**observation(NAME, index, CONFIG), **fields)
+    return robot.receive()
+
+
+def is_answered(robot, index):
+    answer = ask(robot, index)
+    if "error" in answer:
+        return False
+    np.testing.assert_allclose(array(answer["actions"]), EXPECTED[index], atol=1e-3)
+    return True
+
+
+def test_no_memory_at_load_is_said(gpu):
+    gpu.tell("load")
+    server = gpu.serve()
+    assert server.ended() == 1
+    assert "out of memory, 3 of 9 MiB are free" in server.text()
+
+
+@pytest.mark.parametrize(
+    ("word", "code", "text"),
+    [
+        ("run", "NOMEM", "out of memory, 0 of 9 MiB are free"),
+        ("lost", "IO", "the GPU is lost"),
+    ],
+)
+def test_a_gpu_that_fails_in_service_is_said_and_comes_back(
+    gpu, house, word, code, text
+):
+    server = gpu.serve()
+    server.wait_line("serve: ready")
+    robot = connect(house)
+    assert is_answered(robot, 0)
+    gpu.tell(word)
+    error = ask(robot, 1)["error"]
+    assert error["code"] == code
+    assert text in error["text"]
+    gpu.tell("")
+    wait_until(lambda: is_answered(robot, 1), "an answer again")
+    assert server.process.poll() is None
+
+
+def test_an_ensemble_is_kept_on_a_gpu(gpu, house):
+    server = gpu.serve(ensemble={"enabled": True, "coefficient": 0})
+    server.wait_line("serve: ready")
+    robot = connect(house)
+    ask(robot, 0, cursor=0)
+    got = array(ask(robot, 1, cursor=1)["actions"])
+    mean = (EXPECTED[0][1:] + EXPECTED[1][:-1]) / 2
+    np.testing.assert_allclose(got[:-1], mean, atol=1e-3)
+
+
+def test_an_installed_server_finds_its_library(gpu, house, sdk):
+    shutil.copy(FAKE / "fake_cuda.so", sdk.libs / "libtendon_cuda.so")
+    log = house.folder / "installed.log"
+    program = sdk.prefix / "bin" / "tendon"
+    server = Program(log, program, "serve", gpu.write(), env=gpu.env)
+    house.kept.callback(server.end)
+    server.wait_line("serve: ready")

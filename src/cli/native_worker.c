@@ -6,8 +6,10 @@
 
 int td_cli_native_worker(int argc, char **argv)
 {
-    const char *tokenizer = NULL;
-    const td_cli_option options[] = {{"tokenizer", &tokenizer, NULL}, {0}};
+    td_native_child_options wanted = {NULL, NULL};
+    const td_cli_option options[] = {{"tokenizer", &wanted.tokenizer, NULL},
+                                     {"ensemble", &wanted.ensemble, NULL},
+                                     {0}};
     if (!td_cli_parse(argc, argv, options, NULL)) return 2;
-    return td_native_child_run(tokenizer);
+    return td_native_child_run(&wanted);
 }

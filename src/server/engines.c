@@ -202,22 +202,26 @@ static td_err open_native_child(const td_config_engine *from,
                                 td_engine_config *config,
                                 td_engine **ret_engine, td_errinfo *info)
 {
-    char program[PATH_MAX];
-    const bool text = from->tokenizer[0] != '\0';
-    const char *const command[] = {program, "native-worker",
-                                   text ? "--tokenizer" : NULL, from->tokenizer,
-                                   NULL};
-    if (from->ensemble.enabled)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "model %s: ensemble: is for device: cpu",
-                       config->model_id);
+    char program[PATH_MAX], coefficient[32];
+    const char *command[7] = {program, "native-worker"};
+    size_t words = 2;
     if (from->threads > 0)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "model %s: threads: are for device: cpu",
                        config->model_id);
+    if (from->tokenizer[0] != '\0') {
+        command[words++] = "--tokenizer";
+        command[words++] = from->tokenizer;
+    }
+    if (from->ensemble.enabled) {
+        command[words++] = "--ensemble";
+        command[words++] = coefficient;
+    }
     td_engine_worker_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
     find_tendon(program);
+    (void)snprintf(coefficient, sizeof coefficient, "%.17g",
+                   from->ensemble.coefficient);
     fill_worker_channels(from->actions, from->action_count,
                          settings->spec.actions, &settings->spec.action_count);
     fill_worker_channels(from->states, from->state_count, settings->spec.states,

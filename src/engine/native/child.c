@@ -2,6 +2,7 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
+#include "engine/native/ensemble.h"
 #include "engine/native/library.h"
 #include "engine/native/model.h"
 #include "engine/native/request.h"
@@ -17,16 +18,18 @@
 
 typedef struct child {
     td_worker *worker;
-    const char *tokenizer;
+    const td_native_child_options *options;
     td_native_checkpoint *checkpoint;
     td_native_pipeline *pipeline;
     td_native_model *model;
+    td_native_ensemble *ensemble; // NULL: none
     td_worker_spec spec;
     td_native_taken taken[TD_WORKER_MAX_BATCH];
 } child;
 
 static void child_free(child *self)
 {
+    if (self->ensemble) td_native_ensemble_free(self->ensemble);
     if (self->model) td_native_model_close(self->model);
     if (self->pipeline) td_native_pipeline_free(self->pipeline);
     if (self->checkpoint) td_native_checkpoint_close(self->checkpoint);
@@ -149,7 +152,7 @@ static td_err load(child *self, td_errinfo *info)
     TD_TRY(td_native_checkpoint_open(wanted->pretrained_path, &self->checkpoint,
                                      info));
     TD_TRY(td_native_model_check(self->checkpoint, info));
-    TD_TRY(td_native_pipeline_new(self->checkpoint, self->tokenizer,
+    TD_TRY(td_native_pipeline_new(self->checkpoint, self->options->tokenizer,
                                   &self->pipeline, info));
     TD_TRY(describe(self, info));
     return open_model(self, ops, device, info);
@@ -220,26 +223,56 @@ static td_err take(child *self, const td_worker_item *item, uint32_t slot,
     return TD_OK;
 }
 
-static void answer(child *self, uint32_t member, uint32_t slot)
+// The ensemble asks who it is, and when.
+static td_err join_ensemble(child *self, const td_worker_item *item,
+                            float *actions)
+{
+    const td_wire_obs obs = {
+        .ident = {.boot = item->boot, .episode = item->episode},
+        .client = {td_worker_at(self->worker, item->client.offset,
+                                item->client.size),
+                   item->client.size},
+        .cursor = item->cursor,
+    };
+    return obs.client.data
+               ? td_native_ensemble_join(self->ensemble, &obs, actions)
+               : TD_ERR_FORMAT;
+}
+
+static bool is_finite(const float *values, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!isfinite(values[i])) return false;
+    return true;
+}
+
+static td_err make_answer(child *self, const td_worker_item *item,
+                          uint32_t slot, float *actions, td_errinfo *info)
 {
     const td_native_policy *policy = &self->checkpoint->policy;
     size_t values = (size_t)policy->chunk_rows * policy->action_dim;
-    float *actions = td_worker_actions(self->worker, member);
     memcpy(actions, td_native_model_actions(self->model, slot),
            values * sizeof(float));
+    bool finite = is_finite(actions, values);
+    if (finite && self->ensemble) TD_TRY(join_ensemble(self, item, actions));
     td_native_pipeline_after(self->pipeline, &self->taken[slot],
                              policy->chunk_rows, actions);
-    for (size_t i = 0; i < values; i++)
-        if (!isfinite(actions[i])) {
-            td_worker_answer_member(self->worker, member, TD_ERR_FORMAT, 0,
-                                    "the policy gave what is not finite");
-            return;
-        }
-    td_worker_answer_member(self->worker, member, TD_OK, policy->chunk_rows,
-                            NULL);
+    if (finite && is_finite(actions, values)) return TD_OK;
+    return td_fail(info, TD_ERR_FORMAT, "the policy gave what is not finite");
 }
 
-// IO when the GPU failed.
+static void answer(child *self, const td_worker_batch *batch, uint32_t member,
+                   uint32_t slot)
+{
+    td_errinfo why = {.text = ""};
+    td_err err = make_answer(self, &batch->items[member], slot,
+                             td_worker_actions(self->worker, member), &why);
+    td_worker_answer_member(
+        self->worker, member, err,
+        err == TD_OK ? self->checkpoint->policy.chunk_rows : 0, why.text);
+}
+
+// IO when the GPU failed, NOMEM when it had no room for this one.
 static td_err run_batch(child *self, const td_worker_batch *batch,
                         td_errinfo *info)
 {
@@ -256,7 +289,7 @@ static td_err run_batch(child *self, const td_worker_batch *batch,
     td_err err = td_native_model_run(self->model, count, info);
     for (uint32_t i = 0; i < count; i++)
         if (err == TD_OK)
-            answer(self, members[i], i);
+            answer(self, batch, members[i], i);
         else
             td_worker_answer_member(self->worker, members[i], err, 0,
                                     info->text);
@@ -283,15 +316,27 @@ static td_err serve(child *self, td_errinfo *info)
         err = run_batch(self, batch, info);
         td_worker_done(self->worker,
                        td_clock_now_ns(&td_clock_monotonic) - start);
-        if (err != TD_OK) return err;
+        if (err != TD_OK && err != TD_ERR_NOMEM) return err;
     }
     return err == TD_ERR_CLOSED ? TD_OK : err;
+}
+
+static td_err start_ensemble(child *self, td_errinfo *info)
+{
+    const td_native_policy *policy = &self->checkpoint->policy;
+    const char *coefficient = self->options->ensemble;
+    if (!coefficient) return TD_OK;
+    td_err err =
+        td_native_ensemble_new(strtod(coefficient, NULL), policy->chunk_rows,
+                               policy->action_dim, &self->ensemble);
+    return err == TD_OK ? TD_OK : td_fail(info, err, "%s", td_err_text(err));
 }
 
 static td_err run(child *self, td_errinfo *info)
 {
     TD_TRY(td_worker_open(&self->worker, info));
     td_err err = load(self, info);
+    if (err == TD_OK) err = start_ensemble(self, info);
     if (err != TD_OK) {
         td_worker_cannot(self->worker, info->text);
         return err;
@@ -301,11 +346,11 @@ static td_err run(child *self, td_errinfo *info)
     return serve(self, info);
 }
 
-int td_native_child_run(const char *tokenizer)
+int td_native_child_run(const td_native_child_options *options)
 {
     td_errinfo info = {.text = ""};
     TD_AUTO(child) *self = calloc(1, sizeof *self);
-    if (self) self->tokenizer = tokenizer;
+    if (self) self->options = options;
     td_err err = self ? run(self, &info) : TD_ERR_NOMEM;
     if (err == TD_OK) return 0;
     (void)fprintf(stderr, "native-worker: %s: %s\n", td_err_text(err),

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The CUDA side, where there is a GPU; elsewhere skipped (77).
 #include "base/err.h"
+#include "engine/native/act_cases.h"
 #include "engine/native/library.h"
 #include "engine/native/ops_cases.h"
 
@@ -14,6 +15,7 @@
 #include <cmocka.h>
 
 #define SKIPPED 77
+#define ACT_TOLERANCE 0.03 // of the largest value: bf16
 
 static const td_ops_config config = {.precision = TD_OPS_BF16, .threads = 1};
 static const td_ops *ops;
@@ -107,5 +109,8 @@ int main(void)
             close_side),
     };
     if (!has_gpu()) return SKIPPED;
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const td_native_act_side side = {
+        .ops = ops, .config = config, .tolerance = ACT_TOLERANCE};
+    return cmocka_run_group_tests(tests, NULL, NULL) +
+           td_native_act_cases(&side);
 }

@@ -13,29 +13,29 @@
 #define NAME "libtendon_cuda.so"
 #define DRIVER "libcuda.so.1"
 
-// "FOLDER/libtendon_cuda.so", FOLDER being the program's; false when it cannot
-// be said.
-static bool find_beside(size_t room, char *ret_path)
+// The folder of this program; empty when it cannot be said.
+static void find_program(char ret_folder[PATH_MAX])
 {
-    char program[PATH_MAX];
-    ssize_t size = readlink("/proc/self/exe", program, sizeof program - 1);
-    if (size <= 0) return false;
-    program[size] = '\0';
-    char *slash = strrchr(program, '/');
-    if (!slash) return false;
-    *slash = '\0';
-    return snprintf(ret_path, room, "%s/" NAME, program) < (int)room;
+    ssize_t size = readlink("/proc/self/exe", ret_folder, PATH_MAX - 1);
+    ret_folder[size > 0 ? size : 0] = '\0';
+    char *slash = strrchr(ret_folder, '/');
+    ret_folder[slash ? slash - ret_folder : 0] = '\0';
 }
+
+// Where it is, seen from the program: in a build, and installed.
+static const char *const places[] = {"", "../" TD_LIBRARY_FOLDER "/"};
 
 static void *open_library(void)
 {
-    char beside[PATH_MAX + sizeof NAME];
+    char folder[PATH_MAX], path[PATH_MAX + 128];
     const char *given = getenv("TENDON_CUDA_LIBRARY");
     if (given && given[0]) return dlopen(given, RTLD_NOW | RTLD_LOCAL);
-    void *library = NULL;
-    if (find_beside(sizeof beside, beside) && access(beside, R_OK) == 0)
-        library = dlopen(beside, RTLD_NOW | RTLD_LOCAL);
-    return library ? library : dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
+    find_program(folder);
+    for (size_t i = 0; folder[0] && i < TD_COUNT_OF(places); i++) {
+        (void)snprintf(path, sizeof path, "%s/%s" NAME, folder, places[i]);
+        if (access(path, R_OK) == 0) return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    }
+    return dlopen(NAME, RTLD_NOW | RTLD_LOCAL);
 }
 
 td_err td_native_library_load(const td_ops **ret_ops, td_errinfo *info)

@@ -3,8 +3,9 @@
 #define TD_ENGINE_NATIVE_LIBRARY_H
 
 // The CUDA side of ops.h, which is a library of its own so that this program
-// runs where there is no GPU: libtendon_cuda.so, beside the program or where
-// the system looks for libraries, or what TENDON_CUDA_LIBRARY names.
+// runs where there is no GPU: libtendon_cuda.so, beside the program, where
+// `cmake --install` puts it or where the system looks for libraries, or what
+// TENDON_CUDA_LIBRARY names.
 
 #include "engine/native/ops.h"
 

@@ -1,0 +1,382 @@
+// SPDX-License-Identifier: Apache-2.0
+// The native engine as a worker of its own: on a GPU (tools/gpu-check), and
+// elsewhere with a side that stands for one (tests/worker/fake_cuda.c).
+#include "engine/native/child.h"
+
+#include "base/clock.h"
+#include "base/event.h"
+#include "engine/native/golden.h"
+#include "engine/native/hashed.h"
+#include "engine/native/library.h"
+#include "engine/worker/worker.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define STATES 5
+#define ENVIRONMENT 9
+#define ROWS 33
+#define ACTIONS 5
+#define VALUES (ROWS * ACTIONS)
+#define OBSERVATIONS 3
+#define COEFFICIENT "0" // all chunks weigh alike
+
+#ifdef TD_FAKE_FOLDER
+#define TOLERANCE 1e-4 // of the largest value
+#else
+#define TOLERANCE 0.03 // bf16
+#endif
+
+static td_native_golden golden;
+static float *expected; // [OBSERVATIONS][VALUES]
+static const char *command[] = {TD_NATIVE_CHILD, NULL, NULL};
+static td_engine_worker_settings settings = {
+    .spec = {.max_batch = 2},
+    .command = command,
+    .start_ns = 60 * TD_NS_PER_S,
+    .answer_ns = 60 * TD_NS_PER_S,
+};
+static td_engine_config config = {.model_id = "act",
+                                  .model_version = "v1",
+                                  .pretrained_path = golden.folder,
+                                  .device = "cuda:0",
+                                  .step_period_us = 33333,
+                                  .settings = &settings};
+
+// One observation, and room for its answer.
+typedef struct request {
+    float state[STATES], environment[ENVIRONMENT];
+    float actions[VALUES];
+    td_wire_obs obs;
+    td_errinfo why;
+    td_engine_item item;
+    td_engine_batch batch;
+    td_event event;
+} request;
+
+static td_wire_tensor tensor_of(const float *data, uint32_t count)
+{
+    return (td_wire_tensor){.dtype = TD_WIRE_F32,
+                            .rank = 1,
+                            .shape = {count},
+                            .data = data,
+                            .size = count * sizeof(float)};
+}
+
+static void make(request *r, int observation, const char *client,
+                 uint64_t cursor)
+{
+    char name[64];
+    *r = (request){.obs = {.client = td_wire_text_of(client)}};
+    (void)snprintf(name, sizeof name, "no-camera/%d/observation.state",
+                   observation);
+    td_native_hashed_floats(name, STATES, r->state);
+    (void)snprintf(name, sizeof name,
+                   "no-camera/%d/observation.environment_state", observation);
+    td_native_hashed_floats(name, ENVIRONMENT, r->environment);
+    r->obs.cursor = cursor;
+    r->obs.state = tensor_of(r->state, STATES);
+    r->obs.tensors[0] =
+        (td_wire_named){.name = td_wire_text_of("environment_state"),
+                        .tensor = tensor_of(r->environment, ENVIRONMENT)};
+    r->obs.tensor_count = 1;
+    r->item = (td_engine_item){
+        .obs = &r->obs, .actions = r->actions, .info = &r->why};
+    r->batch = (td_engine_batch){.items = {&r->item}, .count = 1};
+    td_event_init(&r->event);
+}
+
+static void on_done(void *user, td_engine_batch *batch)
+{
+    (void)batch;
+    td_event_signal(user);
+}
+
+static td_err ask(td_engine *engine, request *r)
+{
+    assert_int_equal(engine->ops->submit(engine, &r->batch, on_done, &r->event),
+                     TD_OK);
+    (void)td_event_wait_until(&r->event, INT64_MAX);
+    return r->item.status;
+}
+
+static td_engine *open_engine(void)
+{
+    td_engine *engine = NULL;
+    td_errinfo info = {.text = ""};
+    td_err err = td_engine_open("worker", &config, &engine, &info);
+    if (err != TD_OK) print_error("%s\n", info.text);
+    assert_int_equal(err, TD_OK);
+    return engine;
+}
+
+static void wait_ready(td_engine *engine)
+{
+    while (td_engine_health_of(engine) != TD_ENGINE_READY)
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+}
+
+static double largest(void)
+{
+    double most = 0;
+    for (int i = 0; i < OBSERVATIONS * VALUES; i++)
+        most = fmax(most, fabs((double)expected[i]));
+    return most;
+}
+
+// Rows [first, first + rows) of an answer are these.
+static void assert_rows(const request *r, int first, int rows,
+                        const float *want)
+{
+    const float *got = r->actions + (ptrdiff_t)first * ACTIONS;
+    for (int i = 0; i < rows * ACTIONS; i++)
+        assert_true(fabs((double)got[i] - (double)want[i]) <=
+                    TOLERANCE * largest());
+}
+
+static void assert_answers(td_engine *engine)
+{
+    request r;
+    for (int i = 0; i < OBSERVATIONS; i++) {
+        make(&r, i, "arm", 0);
+        assert_int_equal(ask(engine, &r), TD_OK);
+        assert_int_equal(r.item.rows, ROWS);
+        assert_rows(&r, 0, ROWS, expected + (ptrdiff_t)i * VALUES);
+    }
+}
+
+static void answers_are_those_of_lerobot(void **state)
+{
+    (void)state;
+    td_engine *engine = open_engine();
+    assert_answers(engine);
+    td_engine_close(engine);
+}
+
+static void bad_observation_is_refused_by_name(void **state)
+{
+    (void)state;
+    request r;
+    td_engine *engine = open_engine();
+    make(&r, 0, "arm", 0);
+    r.obs.tensor_count = 0;
+    assert_int_equal(ask(engine, &r), TD_ERR_MISMATCH);
+    assert_non_null(strstr(r.why.text, "tensors.environment_state"));
+    assert_answers(engine);
+    td_engine_close(engine);
+}
+
+// The second chunk speaks of the steps after the first's first.
+static void ask_twice(td_engine *engine, const char *client, request *second)
+{
+    request first;
+    make(&first, 0, client, 0);
+    assert_int_equal(ask(engine, &first), TD_OK);
+    assert_rows(&first, 0, ROWS, expected);
+    make(second, 1, client, 1);
+    assert_int_equal(ask(engine, second), TD_OK);
+}
+
+static void ensemble_is_kept_for_each_client(void **state)
+{
+    (void)state;
+    request r;
+    float mean[VALUES - ACTIONS];
+    const float *one = expected + ACTIONS, *other = expected + VALUES;
+    for (int i = 0; i < VALUES - ACTIONS; i++)
+        mean[i] = (one[i] + other[i]) / 2;
+    command[1] = COEFFICIENT;
+    td_engine *engine = open_engine();
+    ask_twice(engine, "arm", &r);
+    assert_rows(&r, 0, ROWS - 1, mean);
+    assert_rows(&r, ROWS - 1, 1, other + VALUES - ACTIONS);
+    make(&r, 1, "other arm", 1);
+    assert_int_equal(ask(engine, &r), TD_OK);
+    assert_rows(&r, 0, ROWS, other);
+    td_engine_close(engine);
+}
+
+static void child_that_is_killed_comes_back(void **state)
+{
+    (void)state;
+    td_engine *engine = open_engine();
+    int pid = td_engine_worker_pid(engine);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    while (td_engine_worker_pid(engine) == pid ||
+           td_engine_worker_pid(engine) == 0)
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+    wait_ready(engine);
+    assert_answers(engine);
+    td_engine_close(engine);
+}
+
+static void assert_does_not_open(const char *text)
+{
+    td_engine *engine = NULL;
+    td_errinfo info = {.text = ""};
+    assert_int_not_equal(td_engine_open("worker", &config, &engine, &info),
+                         TD_OK);
+    assert_null(engine);
+    print_message("%s\n", info.text);
+    assert_non_null(strstr(info.text, text));
+}
+
+#ifdef TD_FAKE_FOLDER
+
+static char control[300]; // what the fake GPU is told
+
+static void tell(const char *word)
+{
+    FILE *file = fopen(control, "we");
+    if (!file) abort();
+    assert_true(fputs(word, file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static void no_memory_at_load_is_said(void **state)
+{
+    (void)state;
+    tell("load");
+    assert_does_not_open("out of memory, 3 of 9 MiB are free");
+}
+
+static void no_memory_in_service_costs_that_request(void **state)
+{
+    (void)state;
+    request r;
+    td_engine *engine = open_engine();
+    int pid = td_engine_worker_pid(engine);
+    tell("run");
+    make(&r, 0, "arm", 0);
+    assert_int_equal(ask(engine, &r), TD_ERR_NOMEM);
+    assert_non_null(strstr(r.why.text, "out of memory, 0 of 9 MiB are free"));
+    tell("");
+    assert_answers(engine);
+    assert_int_equal(td_engine_worker_pid(engine), pid);
+    td_engine_close(engine);
+}
+
+static void gpu_that_falls_away_costs_the_child(void **state)
+{
+    (void)state;
+    request r;
+    td_engine *engine = open_engine();
+    int pid = td_engine_worker_pid(engine);
+    tell("lost");
+    make(&r, 0, "arm", 0);
+    assert_int_equal(ask(engine, &r), TD_ERR_IO);
+    assert_non_null(strstr(r.why.text, "the GPU is lost"));
+    tell("");
+    while (td_engine_worker_pid(engine) == pid ||
+           td_engine_worker_pid(engine) == 0)
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+    wait_ready(engine);
+    assert_answers(engine);
+    td_engine_close(engine);
+}
+
+static void prepare(void)
+{
+    (void)snprintf(control, sizeof control, "%s/gpu", golden.folder);
+    assert_int_equal(
+        setenv("TENDON_CUDA_LIBRARY", TD_FAKE_FOLDER "/fake_cuda.so", 1), 0);
+    assert_int_equal(setenv("LD_LIBRARY_PATH", TD_FAKE_FOLDER, 1), 0);
+    assert_int_equal(setenv("TENDON_FAKE_GPU", control, 1), 0);
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    command[1] = NULL;
+    tell("");
+    return 0;
+}
+
+#else
+
+// Takes all memory of the GPU that can be had.
+static td_ops_side *fill_gpu(const td_ops **ret_ops)
+{
+    const td_ops_config side_config = {.precision = TD_OPS_BF16, .threads = 1};
+    td_ops_side *side = NULL;
+    td_errinfo info = {.text = ""};
+    void *data;
+    assert_int_equal(td_native_library_load(ret_ops, &info), TD_OK);
+    assert_int_equal((*ret_ops)->open(&side_config, &side, &info), TD_OK);
+    for (size_t bytes = (size_t)64 << 30; bytes >= (size_t)32 << 20; bytes /= 2)
+        while ((*ret_ops)->alloc(side, bytes, &data, &info) == TD_OK)
+            continue;
+    return side;
+}
+
+static void no_memory_at_load_is_said(void **state)
+{
+    (void)state;
+    const td_ops *ops = NULL;
+    td_ops_side *side = fill_gpu(&ops);
+    assert_does_not_open("out of memory");
+    ops->close(side);
+}
+
+static void memory_that_others_take_does_not_matter_in_service(void **state)
+{
+    (void)state;
+    const td_ops *ops = NULL;
+    td_engine *engine = open_engine();
+    int pid = td_engine_worker_pid(engine);
+    td_ops_side *side = fill_gpu(&ops);
+    assert_answers(engine);
+    assert_int_equal(td_engine_worker_pid(engine), pid);
+    ops->close(side);
+    td_engine_close(engine);
+}
+
+static void prepare(void)
+{
+}
+
+static int begin(void **state)
+{
+    (void)state;
+    command[1] = NULL;
+    return 0;
+}
+
+#endif
+
+int main(void)
+{
+    td_native_golden_make("no-camera", &golden);
+    expected =
+        td_native_golden_expected(&golden, (size_t)OBSERVATIONS * VALUES);
+    prepare();
+#define TEST(test) cmocka_unit_test_setup(test, begin)
+    const struct CMUnitTest tests[] = {
+        TEST(answers_are_those_of_lerobot),
+        TEST(bad_observation_is_refused_by_name),
+        TEST(ensemble_is_kept_for_each_client),
+        TEST(child_that_is_killed_comes_back),
+        TEST(no_memory_at_load_is_said),
+#ifdef TD_FAKE_FOLDER
+        TEST(no_memory_in_service_costs_that_request),
+        TEST(gpu_that_falls_away_costs_the_child),
+#else
+        TEST(memory_that_others_take_does_not_matter_in_service),
+#endif
+    };
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    free(expected);
+    td_native_golden_remove(&golden);
+    return failed;
+}
