@@ -62,9 +62,9 @@ TD_NODISCARD td_err td_bench_factory(const td_bench_options *options,
 TD_NODISCARD td_err td_bench_plan(const td_bench_options *options,
                                   td_errinfo *info);
 
-// The rows of a checkpoint on this machine's GPU: part of td_bench_engine.
+// The rows of this machine's GPU, if it has one: part of td_bench_engine.
 TD_NODISCARD td_err td_bench_engine_cuda(const td_bench_options *options,
-                                         const char *folder, td_errinfo *info);
+                                         td_errinfo *info);
 
 // The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
@@ -73,7 +73,6 @@ int td_bench_ping(int argc, char **argv);
 int td_bench_flood(int argc, char **argv);
 int td_bench_relay(int argc, char **argv);
 int td_bench_policy(int argc, char **argv);
-int td_bench_cuda(int argc, char **argv);
 
 // One figure.
 typedef struct td_bench_row {
@@ -156,6 +155,9 @@ TD_NODISCARD td_err td_bench_file(const char *ending,
                                   char ret_path[TD_BENCH_PATH_BYTES],
                                   td_errinfo *info);
 void td_bench_folder_remove(void);
+
+// Removes a folder and the files in it, if it is there.
+void td_bench_folder_clear(const char *path);
 
 // Another process of this program, which dies with this one.
 typedef struct td_bench_child {

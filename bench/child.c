@@ -4,9 +4,11 @@
 #include "base/clock.h"
 #include "bench/bench.h"
 
+#include <dirent.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define PATIENCE_NS (3 * TD_NS_PER_S)
 #define LOOK_NS (20 * TD_NS_PER_MS)
@@ -27,6 +29,17 @@ void td_bench_folder_remove(void)
 {
     if (folder[0]) td_cli_folder_remove(folder);
     folder[0] = 0;
+}
+
+void td_bench_folder_clear(const char *path)
+{
+    DIR *listed = opendir(path);
+    int fd = listed ? dirfd(listed) : -1;
+    if (fd < 0) return;
+    for (const struct dirent *at; (at = readdir(listed));)
+        if (at->d_name[0] != '.') (void)unlinkat(fd, at->d_name, 0);
+    (void)closedir(listed);
+    (void)rmdir(path);
 }
 
 td_err td_bench_child_start(const char *const *args, td_bench_child *ret_child,

@@ -2,7 +2,6 @@
 // Our own engine beside LeRobot's torch, on two threads of the processor: ACT
 // of full size, from a frame in memory to a chunk in memory. LeRobot makes the
 // checkpoint, and says what the answer is.
-#include "engine/native/library.h"
 #include "engine/native/native.h"
 
 #include "base/clock.h"
@@ -10,7 +9,6 @@
 #include "base/thread.h"
 #include "bench/bench.h"
 
-#include <dirent.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -55,22 +53,11 @@ typedef struct world {
     double start_s, memory_bytes;
 } world;
 
-static void remove_folder(const char *path)
-{
-    DIR *folder = opendir(path);
-    int fd = folder ? dirfd(folder) : -1;
-    if (fd < 0) return;
-    for (const struct dirent *at; (at = readdir(folder));)
-        if (at->d_name[0] != '.') (void)unlinkat(fd, at->d_name, 0);
-    (void)closedir(folder);
-    (void)rmdir(path);
-}
-
 static void world_free(world *w)
 {
     if (w->engine) td_engine_close(w->engine);
     td_bench_child_end(&w->peer.child);
-    remove_folder(w->folder);
+    td_bench_folder_clear(w->folder);
     free(w->frame);
     free(w);
 }
@@ -279,17 +266,6 @@ static td_err compare(world *w, td_errinfo *info)
     return TD_OK;
 }
 
-// The same checkpoint on a GPU, where there is one.
-static td_err run_gpu(const world *w, td_errinfo *info)
-{
-    const td_ops *ops = NULL;
-    td_errinfo why = {.text = ""};
-    if (td_native_library_load(&ops, &why) == TD_OK)
-        return td_bench_engine_cuda(w->options, w->folder, info);
-    td_bench_say(w->options, "engine: nothing of a GPU: %s", why.text);
-    return TD_OK;
-}
-
 static td_err run_size(const td_bench_options *options, const size *of,
                        td_errinfo *info)
 {
@@ -313,14 +289,20 @@ static td_err run_size(const td_bench_options *options, const size *of,
                          .limited = TD_BENCH_RATIO,
                          .limit = MOST_MEMORY});
     TD_TRY(print_off(w, info));
-    TD_TRY(compare(w, info));
-    return of == sizes ? run_gpu(w, info) : TD_OK;
+    return compare(w, info);
+}
+
+static bool is_wanted(const td_bench_options *options, const char *name)
+{
+    return !options->only || strstr(name, options->only);
 }
 
 td_err td_bench_engine(const td_bench_options *options, td_errinfo *info)
 {
     if (!td_bench_peer_can(options, "LeRobot", "lerobot_act.py")) return TD_OK;
     for (size_t i = 0; i < TD_COUNT_OF(sizes); i++)
-        TD_TRY(run_size(options, &sizes[i], info));
-    return TD_OK;
+        if (is_wanted(options, sizes[i].name))
+            TD_TRY(run_size(options, &sizes[i], info));
+    return is_wanted(options, "cuda") ? td_bench_engine_cuda(options, info)
+                                      : TD_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A checkpoint on a GPU: from frames in host memory to chunks in it, all of it
-// timed, by batch size.
+// ACT on a GPU: from frames in host memory to chunks in it, all of it timed, by
+// batch size, beside LeRobot on the same GPU with the same weights.
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "engine/native/library.h"
@@ -10,10 +10,24 @@
 
 #define MAX_BATCH 16
 #define ROOFLINE_US 44 // one camera of 480 x 640, an H200's own limits
+#define GRAPH_US 760   // the products alone, by cuBLAS, in one graph there
 #define MOST_TAIL 1.15 // p99 of p50
+
+static const struct {
+    uint32_t batch;
+    double most_us; // a chunk; 0: only printed
+    bool compiled;  // LeRobot has it so, too
+} sizes[] = {
+    {1, 500, true},
+    {4, 250, true},
+    {16, 0, false},
+};
 
 typedef struct world {
     const td_bench_options *options;
+    char folder[TD_BENCH_PATH_BYTES];
+    td_bench_peer peer;
+    double p50_us[TD_COUNT_OF(sizes)];
     td_native_checkpoint *checkpoint;
     td_native_pipeline *pipeline;
     td_native_model *model;
@@ -24,16 +38,9 @@ static void world_done(world *w)
     if (w->model) td_native_model_close(w->model);
     if (w->pipeline) td_native_pipeline_free(w->pipeline);
     if (w->checkpoint) td_native_checkpoint_close(w->checkpoint);
+    td_bench_child_end(&w->peer.child);
+    td_bench_folder_clear(w->folder);
 }
-
-static const struct {
-    uint32_t batch;
-    double most_us; // a chunk; 0: only printed
-} sizes[] = {
-    {1, 500},
-    {4, 250},
-    {16, 0},
-};
 
 static void print(const world *w, uint32_t batch, const char *what,
                   td_bench_row row)
@@ -59,35 +66,64 @@ static void fill_frames(const world *w)
         }
 }
 
-static td_err open_model(world *w, const char *folder, td_errinfo *info)
+static td_err open_model(world *w, const td_ops *ops, td_errinfo *info)
 {
-    TD_TRY(td_native_checkpoint_open(folder, &w->checkpoint, info));
+    TD_TRY(td_native_checkpoint_open(w->folder, &w->checkpoint, info));
     TD_TRY(td_native_pipeline_new(w->checkpoint, NULL, &w->pipeline, info));
-    td_native_model_config config = {
+    const td_native_model_config config = {
         .checkpoint = w->checkpoint,
         .pipeline = w->pipeline,
+        .ops = ops,
         .side = {.precision = TD_OPS_BF16, .threads = 1},
         .max_batch = MAX_BATCH,
     };
-    TD_TRY(td_native_library_load(&config.ops, info));
     return td_native_model_open(&config, &w->model, info);
 }
 
-static td_err run_batch(const world *w, size_t i, td_errinfo *info)
+// LeRobot makes the checkpoint, and is silent until it is asked.
+static td_err start_peer(world *w, td_errinfo *info)
+{
+    const bool quick = w->options->quick;
+    TD_TRY(td_bench_file("act", w->folder, info));
+    const char *args[] = {"lerobot_act_cuda.py", w->folder, quick ? "5" : "100",
+                          quick ? "0" : "1", NULL};
+    return td_bench_peer_start(args, &w->peer, info);
+}
+
+static void print_beside(const world *w, size_t i, const char *what,
+                         const char *whose, double theirs_us)
 {
     const uint32_t batch = sizes[i].batch;
-    const int rounds = w->options->quick ? 100 : 2000;
-    td_hist took_ns;
-    td_hist_init(&took_ns);
-    for (int k = -10; k < rounds; k++) {
-        int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
-        TD_TRY(td_native_model_run(w->model, batch, info));
-        if (k >= 0)
-            td_hist_record(&took_ns,
-                           td_clock_now_ns(&td_clock_monotonic) - start_ns);
-    }
-    double p50 = td_bench_quantile_us(&took_ns, 0.5);
-    double p99 = td_bench_quantile_us(&took_ns, 0.99);
+    print(w, batch, what,
+          (td_bench_row){.value = w->p50_us[i] / batch,
+                         .unit = "us",
+                         .against = whose,
+                         .ratio = w->p50_us[i] / theirs_us});
+}
+
+// Its block: all sizes as it is, then those that it has compiled.
+static td_err compare(world *w, td_errinfo *info)
+{
+    double theirs_us[2 * TD_COUNT_OF(sizes)];
+    const size_t all = TD_COUNT_OF(sizes);
+    size_t numbers = all;
+    for (size_t i = 0; i < all; i++)
+        numbers += !w->options->quick && sizes[i].compiled;
+    TD_TRY(td_bench_peer_block(&w->peer, theirs_us, numbers, info));
+    for (size_t i = 0; i < all; i++)
+        print_beside(w, i, "eager/p50", "LeRobot eager", theirs_us[i]);
+    for (size_t i = 0, at = all; i < all && at < numbers; i++)
+        if (sizes[i].compiled)
+            print_beside(w, i, "compiled/p50", "LeRobot compiled",
+                         theirs_us[at++]);
+    print_beside(w, 0, "products/p50", "cuBLAS in a graph", GRAPH_US);
+    return TD_OK;
+}
+
+static void print_size(const world *w, size_t i, double p99)
+{
+    const uint32_t batch = sizes[i].batch;
+    const double p50 = w->p50_us[i];
     print(w, batch, "chunk/p50",
           (td_bench_row){.value = p50 / batch,
                          .unit = "us",
@@ -103,19 +139,37 @@ static td_err run_batch(const world *w, size_t i, td_errinfo *info)
                          .ratio = p99 / p50,
                          .limited = TD_BENCH_RATIO,
                          .limit = MOST_TAIL});
+}
+
+static td_err run_batch(world *w, size_t i, td_errinfo *info)
+{
+    const int rounds = w->options->quick ? 100 : 2000;
+    td_hist took_ns;
+    td_hist_init(&took_ns);
+    for (int k = -10; k < rounds; k++) {
+        int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+        TD_TRY(td_native_model_run(w->model, sizes[i].batch, info));
+        if (k >= 0)
+            td_hist_record(&took_ns,
+                           td_clock_now_ns(&td_clock_monotonic) - start_ns);
+    }
+    w->p50_us[i] = td_bench_quantile_us(&took_ns, 0.5);
+    print_size(w, i, td_bench_quantile_us(&took_ns, 0.99));
     return TD_OK;
 }
 
-static td_err run(world *w, const char *folder, td_errinfo *info)
+static td_err run(world *w, const td_ops *ops, td_errinfo *info)
 {
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
     td_ops_info side;
-    TD_TRY(open_model(w, folder, info));
+    TD_TRY(start_peer(w, info));
+    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    TD_TRY(open_model(w, ops, info));
     fill_frames(w);
     TD_TRY(td_native_model_run(w->model, 1, info));
     double start_s =
         (double)(td_clock_now_ns(&td_clock_monotonic) - start_ns) / TD_NS_PER_S;
     td_native_model_info(w->model, &side);
+    td_bench_say(w->options, "engine: on %s", side.device);
     print(w, MAX_BATCH, "start",
           (td_bench_row){.value = start_s,
                          .unit = "s",
@@ -127,26 +181,19 @@ static td_err run(world *w, const char *folder, td_errinfo *info)
         TD_TRY(run_batch(w, i, info));
         TD_TRY(td_bench_sleep(0));
     }
-    return TD_OK;
+    return compare(w, info);
 }
 
-td_err td_bench_engine_cuda(const td_bench_options *options, const char *folder,
-                            td_errinfo *info)
+td_err td_bench_engine_cuda(const td_bench_options *options, td_errinfo *info)
 {
+    const td_ops *ops = NULL;
+    td_errinfo why = {.text = ""};
+    if (td_native_library_load(&ops, &why) != TD_OK) {
+        td_bench_say(options, "engine: nothing of a GPU: %s", why.text);
+        return TD_OK;
+    }
     world w = {.options = options};
-    td_err err = run(&w, folder, info);
+    td_err err = run(&w, ops, info);
     world_done(&w);
     return err;
-}
-
-int td_bench_cuda(int argc, char **argv)
-{
-    const td_bench_options options = {.json = false};
-    td_errinfo info = {.text = ""};
-    if (argc != 2) return 2;
-    td_err err = td_bench_engine_cuda(&options, argv[1], &info);
-    if (err == TD_OK) return 0;
-    (void)fprintf(stderr, "tendon bench cuda: %s: %s\n", td_err_text(err),
-                  info.text);
-    return 1;
 }

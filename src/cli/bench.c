@@ -52,7 +52,7 @@ static const struct {
 static const td_cli_command partners[] = {
     {"echo", NULL, td_bench_echo},     {"ping", NULL, td_bench_ping},
     {"flood", NULL, td_bench_flood},   {"relay", NULL, td_bench_relay},
-    {"policy", NULL, td_bench_policy}, {"cuda", NULL, td_bench_cuda},
+    {"policy", NULL, td_bench_policy},
 };
 
 static void print_help(FILE *out)
@@ -68,25 +68,26 @@ static void print_help(FILE *out)
         (void)fprintf(out, "  %-7s %s\n", benches[i].name, benches[i].summary);
     (void)fprintf(out, "  %-7s %s\n", "all", "all but net and soak");
     (void)fprintf(
-        out, "\n"
-             "  --json       one object a line\n"
-             "  --quick      few and short blocks: to try it, not to quote\n"
-             "  --only WORD  tick, rt, python: only the cases (rt: sizes) with "
-             "this in\n"
-             "               their name\n"
-             "  --plot DIR   async, rosa: also draw what it saw (SVG)\n"
-             "  --minutes N  soak: how long (default 10)\n"
-             "  --robots N   soak: how many (default 32)\n"
-             "  --fps N      soak: observations of a robot a second (default "
-             "30)\n"
-             "  --kill-s N   soak: the model has a process of its own, and it "
-             "is killed\n               every N seconds\n"
-             "\n"
-             "examples:\n"
-             "  tendon bench wire\n"
-             "  tendon bench rt --json > rt.jsonl\n"
-             "  tendon bench async --plot plots\n"
-             "  tendon bench soak --minutes 2 --robots 8\n");
+        out,
+        "\n"
+        "  --json       one object a line\n"
+        "  --quick      few and short blocks: to try it, not to quote\n"
+        "  --only WORD  tick, rt, python, engine: only the cases (rt: sizes) "
+        "with this\n"
+        "               in their name\n"
+        "  --plot DIR   async, rosa: also draw what it saw (SVG)\n"
+        "  --minutes N  soak: how long (default 10)\n"
+        "  --robots N   soak: how many (default 32)\n"
+        "  --fps N      soak: observations of a robot a second (default "
+        "30)\n"
+        "  --kill-s N   soak: the model has a process of its own, and it "
+        "is killed\n               every N seconds\n"
+        "\n"
+        "examples:\n"
+        "  tendon bench wire\n"
+        "  tendon bench rt --json > rt.jsonl\n"
+        "  tendon bench async --plot plots\n"
+        "  tendon bench soak --minutes 2 --robots 8\n");
 }
 
 static bool read_number(const char *option, const char *text, int64_t least,
@@ -119,11 +120,11 @@ static bool may_plot(const char *name)
 static bool may_choose(const char *name)
 {
     bool chooses = strcmp(name, "tick") == 0 || strcmp(name, "rt") == 0 ||
-                   strcmp(name, "python") == 0;
+                   strcmp(name, "python") == 0 || strcmp(name, "engine") == 0;
     if (!chooses)
         (void)fprintf(stderr,
-                      "tendon bench: --only is for tick, rt and python, not "
-                      "for %s\n",
+                      "tendon bench: --only is for tick, rt, python and "
+                      "engine, not for %s\n",
                       name);
     return chooses;
 }
