@@ -26,7 +26,7 @@ from lerobot_act import FRAME, STATE, STATES, make, stats
 
 HEIGHT, WIDTH = 480, 640
 BATCHES = (1, 4, 16)
-COMPILED_BATCHES = (1, 4)
+SIZES = (BATCHES, (1, 4))  # as it is, compiled
 
 
 class Asked:
@@ -52,7 +52,7 @@ class Asked:
         return self.after(self.policy.predict_action_chunk(self.before(obs))).cpu()
 
     def cases(self):
-        for model, batches in zip(self.models, (BATCHES, COMPILED_BATCHES)):
+        for model, batches in zip(self.models, SIZES, strict=False):
             for batch in batches:
                 yield model, batch
 

@@ -215,11 +215,15 @@ def wide():
         (3, 21, 1024, 512),
     ):
         size = {"batch": batch, "rows": rows, "inputs": inputs, "outputs": outputs}
-        yield {"op": "linear"} | size | {
-            "act": "none",
-            "add": "residual",
-            "norm": True,
-        }
+        yield (
+            {"op": "linear"}
+            | size
+            | {
+                "act": "none",
+                "add": "residual",
+                "norm": True,
+            }
+        )
     plain = {"op": "conv", "dilation": 1, "pixels": False, "pool": False}
     for batch, height, width, inputs, outputs, joined in (
         (1, 12, 13, 128, 128, None),

@@ -95,7 +95,7 @@ def in_bf16(policy: ACTPolicy) -> ACTPolicy:
 
 def answers(policy, before, frames, states, dtype=torch.float32) -> torch.Tensor:
     chunks = []
-    for frame, state in zip(frames, states):
+    for frame, state in zip(frames, states, strict=True):
         obs = before({STATE: state, FRAME: frame.permute(2, 0, 1).float() / 255})
         seen = {key: obs[key].to(dtype) for key in (STATE, FRAME)}
         chunks.append(policy.predict_action_chunk(seen))
@@ -138,7 +138,9 @@ def check(policy, before, folder: pathlib.Path) -> int:
         mixed = answers(policy, before, frames, states)
     print(f"error/lerobot-bf16 {error(half):.3e}")
     print(f"error/lerobot-autocast {error(mixed):.3e}")
-    print(f"error/ours {error(alone):.3e}, of autocast's {error(alone) / error(mixed):.3g}")
+    print(
+        f"error/ours {error(alone):.3e}, of autocast's {error(alone) / error(mixed):.3g}"
+    )
     limits.hold("error/ratio", error(alone) / error(half), MOST)
     again = run_ours("cuda", folder, 1, COUNT)
     limits.hold("same-bits/off", (again - alone).abs().max().item(), 0)

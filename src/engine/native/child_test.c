@@ -25,9 +25,10 @@
 #define ENVIRONMENT 9
 #define ROWS 33
 #define ACTIONS 5
-#define VALUES (ROWS * ACTIONS)
 #define OBSERVATIONS 3
 #define COEFFICIENT "0" // all chunks weigh alike
+
+enum { VALUES = ROWS * ACTIONS }; // of a chunk
 
 #ifdef TD_FAKE_FOLDER
 #define TOLERANCE 1e-4 // of the largest value
