@@ -115,18 +115,18 @@ typedef enum td_worker_hello_phase {
 } td_worker_hello_phase;
 
 typedef struct td_worker_hello {
-    uint64_t magic;      //   0
-    uint32_t version;    //   8
-    uint32_t phase;      //  12: td_worker_hello_phase
-    int64_t warm_ns;     //  16: what an answer takes, warm; 0: not known
-    uint64_t beat;       //  24: grows with all progress in a batch
-    uint64_t running;    //  32: the generation that runs; 0: none
-    uint32_t member;     //  40: of it, or TD_WORKER_ALL
-    uint32_t unused;     //  44
-    uint64_t dropped;    //  48: drops that are done
-    char error[504];     //  56
-    td_worker_spec spec; // 560
-} td_worker_hello;       // 36568
+    uint64_t magic;             //   0
+    uint32_t version;           //   8
+    uint32_t phase;             //  12: td_worker_hello_phase
+    int64_t warm_ns;            //  16: what an answer takes, warm; 0: not known
+    uint64_t beat;              //  24: grows with all progress in a batch
+    uint64_t running;           //  32: the generation that runs; 0: none
+    uint32_t member;            //  40: of it, or TD_WORKER_ALL
+    uint32_t environment_count; // 44: numbers of "environment_state"; 0: none
+    uint64_t dropped;           //  48: drops that are done
+    char error[504];            //  56
+    td_worker_spec spec;        // 560
+} td_worker_hello;              // 36568
 
 // Offsets count from the beginning of the slot's requests, and everything
 // begins at a multiple of 64.
@@ -228,6 +228,10 @@ void td_worker_close(td_worker *worker);
 
 // What the server wants. Borrowed; spec is the agreed one after hello.
 const td_worker_offer *td_worker_wanted(const td_worker *worker);
+
+// Before td_worker_say(): the model wants a tensor "environment_state" of so
+// many float32.
+void td_worker_want_environment(td_worker *worker, uint32_t count);
 
 // Says what the model is (NULL: whatever is wanted) and waits for the ring.
 // Blocks. CLOSED when the server does not want it.

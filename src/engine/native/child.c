@@ -341,6 +341,7 @@ static td_err run(child *self, td_errinfo *info)
         td_worker_cannot(self->worker, info->text);
         return err;
     }
+    td_worker_want_environment(self->worker, self->checkpoint->policy.env_dim);
     TD_TRY(td_worker_say(self->worker, &self->spec, info));
     TD_TRY(warm_up(self, info));
     return serve(self, info);

@@ -8,6 +8,7 @@
 #include "engine/native/golden.h"
 #include "engine/native/hashed.h"
 #include "engine/native/library.h"
+#include "engine/warmup.h"
 #include "engine/worker/worker.h"
 
 #include <math.h>
@@ -160,6 +161,16 @@ static void answers_are_those_of_lerobot(void **state)
     (void)state;
     td_engine *engine = open_engine();
     assert_answers(engine);
+    td_engine_close(engine);
+}
+
+static void what_it_wants_is_enough_to_warm_it_up(void **state)
+{
+    (void)state;
+    td_errinfo info = {.text = ""};
+    td_engine *engine = open_engine();
+    assert_int_equal(engine->ops->spec(engine)->environment_count, ENVIRONMENT);
+    assert_int_equal(td_engine_warmup(engine, &info), TD_OK);
     td_engine_close(engine);
 }
 
@@ -365,6 +376,7 @@ int main(void)
 #define TEST(test) cmocka_unit_test_setup(test, begin)
     const struct CMUnitTest tests[] = {
         TEST(answers_are_those_of_lerobot),
+        TEST(what_it_wants_is_enough_to_warm_it_up),
         TEST(bad_observation_is_refused_by_name),
         TEST(ensemble_is_kept_for_each_client),
         TEST(child_that_is_killed_comes_back),

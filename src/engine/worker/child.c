@@ -154,6 +154,11 @@ static td_err check_ring(const td_worker *worker, td_errinfo *info)
     return td_fail(info, TD_ERR_FORMAT, "the server's ring is out of bounds");
 }
 
+void td_worker_want_environment(td_worker *worker, uint32_t count)
+{
+    worker->hello->environment_count = count;
+}
+
 td_err td_worker_say(td_worker *worker, const td_worker_spec *spec,
                      td_errinfo *info)
 {

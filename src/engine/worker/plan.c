@@ -22,6 +22,7 @@ STANDS(offer, pretrained_path, 304);
 STANDS(offer, spec, 4408);
 STANDS(offer, dropped, 40424);
 HAS(offer, 56816);
+STANDS(hello, environment_count, 44);
 STANDS(hello, dropped, 48);
 STANDS(hello, error, 56);
 STANDS(hello, spec, 560);

@@ -15,6 +15,7 @@ static td_err make_ring(td_engine_worker_self *self,
         TD_TRY(td_engine_worker_plan_make(&agreed, &self->plan, info));
         self->agreed = agreed;
         td_engine_worker_spec_of(&self->agreed, &self->spec);
+        self->spec.environment_count = self->hello.environment_count;
     }
     pthread_mutex_lock(&self->lock);
     td_err err = td_engine_worker_process_grow(&self->process, &self->agreed,

@@ -113,6 +113,10 @@ td_err td_engine_worker_spec_hear(const td_worker_hello *shared,
     if (hello.phase > TD_WORKER_CANNOT)
         return td_fail(info, TD_ERR_FORMAT, "the worker is in phase %u",
                        hello.phase);
+    if (hello.environment_count > TD_WIRE_MAX_CHANNELS)
+        return td_fail(info, TD_ERR_FORMAT,
+                       "the worker's environment_count is %u, at most %d",
+                       hello.environment_count, TD_WIRE_MAX_CHANNELS);
     TD_TRY(check_spec(&hello.spec, info));
     char error[TD_ENGINE_WORKER_TEXT_BYTES];
     td_engine_worker_spec_text(hello.error, sizeof hello.error, error);

@@ -81,6 +81,10 @@ static void large_values(void)
 {
     hello.spec.values_bytes = (32u << 20) + 1;
 }
+static void large_environment(void)
+{
+    hello.environment_count = 257;
+}
 static void half_a_prefix(void)
 {
     hello.spec.prefix = 2;
@@ -133,6 +137,8 @@ static void what_no_hello_can_be_is_refused(void **state)
          "the worker's chunk_rows is 4294967295, at most 4096"},
         {large_values, TD_ERR_FORMAT,
          "the worker's values_bytes is 33554433, at most 33554432"},
+        {large_environment, TD_ERR_FORMAT,
+         "the worker's environment_count is 257, at most 256"},
         {half_a_prefix, TD_ERR_FORMAT, "the worker's prefix is 2, at most 1"},
         {no_number, TD_ERR_FORMAT,
          "the worker's tolerance is no number from 0 on"},
