@@ -21,7 +21,10 @@ td_err td_native_cuda_side_fail(td_errinfo *info, cudaError_t error,
         return td_fail(info, TD_ERR_IO, "CUDA, %s: %s", doing,
                        cudaGetErrorString(error));
     (void)cudaGetLastError(); // it is no reason for the next call to fail
-    (void)cudaMemGetInfo(&left, &all);
+    if (cudaMemGetInfo(&left, &all) != cudaSuccess) { // not even to be asked
+        (void)cudaGetLastError();
+        return td_fail(info, TD_ERR_NOMEM, "CUDA, %s: out of memory", doing);
+    }
     return td_fail(info, TD_ERR_NOMEM,
                    "CUDA, %s: out of memory, %zu of %zu MiB are free", doing,
                    left >> 20, all >> 20);
