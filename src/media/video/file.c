@@ -131,8 +131,10 @@ td_err td_media_video_file_read(td_media_video_file *file, AVPacket *packet,
         if (code < 0)
             return td_media_video_av_fail(info, code, "reading a packet");
         // libav hands out what is left of a packet that is cut short.
-        if (packet->flags & AV_PKT_FLAG_CORRUPT)
+        if (packet->flags & AV_PKT_FLAG_CORRUPT) {
+            av_packet_unref(packet);
             return td_fail(info, TD_ERR_FORMAT, "a packet is cut short");
+        }
         if (packet->stream_index == file->stream->index) return TD_OK;
         av_packet_unref(packet);
     }
