@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tendon doctor` with a manifest: each model is loaded, named and timed."""
 
+import os
+import pathlib
 import re
+import sys
 
 import pytest
 from scene import manifest
 from tendon_process import run
 from test_native import checkpoint
+from test_profile import POLICY, worker
 
 LATENCY = {"kind": "fixed", "ms": 20}
 PROFILE = """
@@ -87,6 +91,16 @@ def test_a_model_without_a_profile_is_told(house, tmp_path):
     done = run("doctor", house.write("m.yaml", made), "--profiles", profiles)
     said = line(done, "other")
     assert said.startswith("warn") and "no profile to expect from: " in said
+
+
+def test_a_worker_is_asked_too(house, monkeypatch):
+    own = pathlib.Path(sys.executable).parent  # its python3 has numpy
+    monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
+    house.write("policy.py", POLICY.read_text())
+    made = manifest(house.endpoint, worker("infer"))
+    done = run("doctor", house.write("m.yaml", made))
+    assert done.returncode == 0, done.stdout
+    assert "worker on cpu, in a precision of its own: " in line(done)
 
 
 def test_what_does_not_load_is_broken(native):
