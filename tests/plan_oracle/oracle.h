@@ -6,7 +6,8 @@
 
 #include <stdint.h>
 
-// Prints each packing problem with our answer as a line of JSON. Exit codes.
+// Prints a packing problem for each of `count` seeds from this one on, with our
+// answer, as a line of JSON. Exit codes.
 int oracle_packings(uint64_t seed, uint64_t count);
 
 // Holds the search to an exhaustive grid of rates, and every rate vector that a

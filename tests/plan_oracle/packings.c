@@ -95,8 +95,6 @@ static void print_instance(const instance *it, double cost)
 
 int oracle_packings(uint64_t seed, uint64_t count)
 {
-    td_rand all;
-    td_rand_init(&all, seed);
     for (uint64_t i = 0; i < count; i++) {
         TD_AUTO(td_plan_packer) *packer = NULL;
         const td_plan_pack_server *servers;
@@ -104,7 +102,7 @@ int oracle_packings(uint64_t seed, uint64_t count)
         double cost = INFINITY;
         instance it;
         td_rand rand;
-        td_rand_fork(&all, i, &rand);
+        td_rand_init(&rand, seed + i);
         draw_instance(&rand, &it);
         if (td_plan_packer_new(it.gpus, it.types, &packer) != TD_OK) return 1;
         td_err err = td_plan_pack(packer, it.row, it.rows, &servers,
