@@ -113,7 +113,65 @@ def test_a_corrupt_profile_is_named(tmp_path):
     assert "bad.yaml" in done.stderr
 
 
-@pytest.mark.parametrize("option", [("--planner", "magic"), ("--what-if", "cats=3")])
+def routes(path):
+    """Who asks whom."""
+    return {
+        (robot["name"], stream["component"]): stream["server"]
+        for robot in json.loads(path.read_text())["robots"]
+        for stream in robot["streams"]
+    }
+
+
+def renewed(tmp_path, before, after, *more):
+    """Plans for so many robots, and from that plan for so many others."""
+    old, new = tmp_path / "old.json", tmp_path / "new.json"
+    cluster = CLUSTER % "NVIDIA H200"
+    made = plan_of(cluster + REST % (before, GR00T, 200), tmp_path, "--out", old)
+    assert made.returncode == 0, made.stderr
+    text = cluster + REST % (after, GR00T, 200)
+    done = plan_of(text, tmp_path, "--from", old, "--out", new, *more)
+    assert done.returncode == 0, done.stderr
+    return done.stdout, routes(old), routes(new)
+
+
+def test_newcomers_are_admitted_and_nobody_moves(tmp_path):
+    text, old, new = renewed(tmp_path, 4, 6)
+    assert text.startswith("admitted: 2; nobody moves")
+    assert len(new) == 6
+    assert old.items() <= new.items()
+
+
+def test_who_finds_no_room_gets_a_new_plan_that_says_why(tmp_path):
+    text, old, new = renewed(tmp_path, 2, 32)
+    assert text.startswith("a new plan: the old one is worth ")
+    assert "GPUs load another model" in text
+    assert len(new) == 32
+    assert old.keys() <= new.keys()
+
+
+def test_a_search_without_time_still_has_a_plan(tmp_path):
+    text, _, _ = renewed(tmp_path, 8, 8, "--time-ms", 1, "--tolerance", 0.2)
+    assert "every robot meets its deadlines" in text
+
+
+def test_a_plan_file_that_is_none_is_named(tmp_path):
+    path = tmp_path / "old.json"
+    path.write_text('{"plan": 1, "planner": "magic"}')
+    done = run("plan", EXAMPLE, "--from", path)
+    assert done.returncode == 1
+    assert "old.json: planner: must be" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--planner", "magic"),
+        ("--what-if", "cats=3"),
+        ("--from", "/nowhere/plan.json"),
+        ("--tolerance", "2"),
+        ("--time-ms", "soon"),
+    ],
+)
 def test_wrong_options_are_refused(option):
     done = run("plan", EXAMPLE, *option)
     assert done.returncode != 0

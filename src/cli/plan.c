@@ -1,27 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
 #include "cli/cli.h"
+#include "cli/planning.h"
 #include "config/page.h"
 #include "config/schema.h"
-#include "plan/admit.h"
 #include "plan/change.h"
 #include "plan/show.h"
-#include "sim/factory.h"
-
-#include "base/clock.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define VERIFY_RUNS 3
-#define VERIFY_S 60
-#define MOST_TRIES 4
-#define LESS_EACH 0.1 // of the deadlines, for another try
-
 static const char help[] =
     "usage: tendon plan FACTORY.yaml [--out PLAN.json] [--picture PLAN.svg]\n"
-    "                   [--planner NAME] [--explain] [--what-if CHANGE]\n"
-    "                   [--compare NAME,...]\n"
+    "                   [--from OLD.json] [--planner NAME] [--explain]\n"
+    "                   [--what-if CHANGE] [--compare NAME,...]\n"
+    "                   [--tolerance PART] [--time-ms N]\n"
     "       tendon plan --schema | --example | --fields\n"
     "\n"
     "Works out which model runs on which GPU, who asks whom, how often and in\n"
@@ -31,11 +25,18 @@ static const char help[] =
     "\n"
     "  --out FILE       the plan for machines (JSON; - is the output)\n"
     "  --picture FILE   GPUs, what runs on each, who uses it (SVG)\n"
+    "  --from FILE      the plan that runs now: newcomers are admitted where\n"
+    "                   that is nearly as good as a new plan; a new one moves\n"
+    "                   as few models and robots as it can\n"
     "  --planner NAME   tendon (default), paper, equal, weighted, dedicated,\n"
     "                   dedicated-robot\n"
     "  --explain        what binds, and what one more GPU or robot would do\n"
     "  --what-if C      robots=48 or gpus=10: what would change\n"
     "  --compare NAMES  the same factory planned by others, side by side\n"
+    "  --tolerance PART the search ends when less than this is left to gain,\n"
+    "                   from 0 to 0.5 (0.001)\n"
+    "  --time-ms N      it ends after so long with what it has; plans then\n"
+    "                   depend on the machine\n"
     "  --schema         print the JSON Schema of a factory's description\n"
     "  --example        print a description to begin with\n"
     "  --fields         print its fields as a table (Markdown)\n"
@@ -44,54 +45,26 @@ static const char help[] =
     "  tendon plan --example > factory.yaml\n"
     "  tendon plan examples/factory.yaml --explain\n"
     "  tendon plan examples/factory.yaml --what-if robots=48\n"
+    "  tendon plan examples/factory.yaml --from plan.json --out plan.json\n"
     "  tendon plan examples/factory.yaml --compare equal,weighted,dedicated\n";
 
 typedef struct arguments {
-    const char *path, *out, *picture, *planner, *what_if, *compare;
+    const char *path, *out, *picture, *from, *planner, *what_if, *compare;
+    const char *tolerance, *time_ms;
     bool explain, schema, example, fields;
 } arguments;
 
-typedef struct inputs {
-    td_config_factory *factory;
-    td_config_profiles *profiles;
-    td_plan_options options;
-} inputs;
+// How long a search may take.
+typedef struct budget {
+    int64_t most_ns, until_ns;
+} budget;
 
-static td_err simulate(const td_config_factory *factory,
-                       const td_config_profiles *profiles, const td_plan *plan,
-                       td_sim_factory_result *ret_result, td_errinfo *info)
+static bool is_over(void *context, uint32_t points)
 {
-    td_sim_factory_options options = td_sim_factory_defaults;
-    options.runs = VERIFY_RUNS;
-    options.duration_ns = options.warmup_ns + VERIFY_S * TD_NS_PER_S;
-    return td_sim_factory_run(factory, profiles, plan, &options, ret_result,
-                              info);
-}
-
-// Plans, and plans more carefully while the simulation finds a robot that
-// misses its deadlines.
-static td_err make_verified(const inputs *in, const td_config_factory *factory,
-                            td_plan **ret_plan, double *ret_qualified_hz,
-                            td_errinfo *info)
-{
-    td_plan_options options = in->options;
-    for (int tries = 1;; tries++) {
-        TD_AUTO(td_plan) *plan = NULL;
-        td_sim_factory_result result;
-        TD_TRY(td_plan_make(factory, in->profiles, &options, &plan, info));
-        TD_TRY(simulate(factory, in->profiles, plan, &result, info));
-        td_err err = td_sim_factory_holds(factory, plan, &result, info);
-        double qualified_hz = result.qualified_hz;
-        td_sim_factory_result_done(&result);
-        if (err == TD_OK) {
-            *ret_qualified_hz = qualified_hz;
-            *ret_plan = TD_TAKE(plan);
-            return TD_OK;
-        }
-        if (tries == MOST_TRIES || !options.capped) return err;
-        options.slack += LESS_EACH;
-        options.margin = 0;
-    }
+    budget *left = context;
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    if (points == 1) left->until_ns = now_ns + left->most_ns;
+    return now_ns >= left->until_ns;
 }
 
 static td_err save(const td_plan *plan, const char *path,
@@ -129,47 +102,32 @@ static bool read_change(const char *text, uint32_t *ret_robots,
     return true;
 }
 
-static bool is_in(const td_plan *plan, const char *name)
-{
-    for (size_t i = 0; i < plan->robot_count; i++)
-        if (strcmp(plan->robots[i].name, name) == 0) return true;
-    return false;
-}
-
-// The newcomers one by one, with every model staying where it is.
-static td_err admit_all(const inputs *in, const td_config_factory *changed,
-                        const td_plan *before, const td_plan *after,
-                        td_errinfo *info)
+// What would become of the newcomers without a new plan.
+static td_err say_admission(const td_cli_planning *in,
+                            const td_config_factory *changed,
+                            const td_plan *before, const td_plan *after,
+                            td_errinfo *info)
 {
     TD_AUTO(td_plan_desk) *desk = NULL;
-    td_plan_admission admission = {.verdict = TD_PLAN_ADMITTED};
-    size_t admitted = 0;
-    TD_TRY(td_plan_desk_new(in->factory, in->profiles, before, &desk, info));
-    for (size_t i = 0; i < changed->robot_count; i++) {
-        const td_config_factory_robot *robot = &changed->robots[i];
-        if (is_in(before, robot->name)) continue;
-        TD_TRY(td_plan_admit(desk, robot->name, robot->key,
-                             (uint32_t)robot->task, 0, &admission));
-        if (admission.verdict == TD_PLAN_REPLAN) break;
-        admitted++;
-    }
+    td_cli_newcomers newcomers;
+    TD_TRY(td_cli_planning_admit(in, changed, before, &desk, &newcomers, info));
     const td_plan *kept = td_plan_desk_plan(desk);
     (void)printf("without moving anything: %zu admitted, %.1f weighted actions "
                  "a second (%.0f %% of the new plan)",
-                 admitted, kept->value_hz,
+                 newcomers.admitted, kept->value_hz,
                  100 * kept->value_hz / after->value_hz);
-    if (admission.reason[0]) (void)printf("; %s", admission.reason);
+    if (newcomers.last.reason[0]) (void)printf("; %s", newcomers.last.reason);
     (void)printf("\n");
     return TD_OK;
 }
 
-static td_err what_if(const inputs *in, const char *change,
+static td_err what_if(const td_cli_planning *in, const char *change,
                       const td_plan *before, td_errinfo *info)
 {
     TD_AUTO(td_config_arena) *arena = NULL;
     TD_AUTO(td_plan) *after = NULL;
     td_config_factory *changed;
-    inputs other = *in;
+    td_cli_planning other = *in;
     uint32_t robots = 0;
     uint32_t gpus = 0;
     double qualified_hz;
@@ -179,14 +137,14 @@ static td_err what_if(const inputs *in, const char *change,
     TD_TRY(td_config_arena_new(&arena));
     TD_TRY(td_plan_change(in->factory, robots, gpus, arena, &changed, info));
     other.options.previous = before;
-    TD_TRY(make_verified(&other, changed, &after, &qualified_hz, info));
+    TD_TRY(td_cli_planning_make(&other, changed, &after, &qualified_hz, info));
     (void)printf("\nwith %s:\n\n", change);
     td_plan_show(after, stdout);
     (void)printf("\n%u GPUs load another model, %u streams change their "
                  "server\n",
                  after->reloaded, after->rerouted);
     if (changed->robot_count > in->factory->robot_count && in->options.capped)
-        return admit_all(in, changed, before, after, info);
+        return say_admission(in, changed, before, after, info);
     return TD_OK;
 }
 
@@ -201,7 +159,8 @@ static void print_row(const char *planner, const td_plan *plan,
                  plan->gpus_used, refused, holds ? "yes" : "no");
 }
 
-static td_err compare_one(const inputs *in, const char *name, td_errinfo *info)
+static td_err compare_one(const td_cli_planning *in, const char *name,
+                          td_errinfo *info)
 {
     TD_AUTO(td_plan) *plan = NULL;
     td_sim_factory_result result;
@@ -216,7 +175,7 @@ static td_err compare_one(const inputs *in, const char *name, td_errinfo *info)
         (void)printf("%-16s  not possible: %s\n", name, why.text);
         return TD_OK;
     }
-    TD_TRY(simulate(in->factory, in->profiles, plan, &result, info));
+    TD_TRY(td_cli_planning_simulate(in, in->factory, plan, &result, info));
     bool holds =
         td_sim_factory_holds(in->factory, plan, &result, &why) == TD_OK;
     print_row(name, plan, &result, holds);
@@ -224,7 +183,8 @@ static td_err compare_one(const inputs *in, const char *name, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err compare(const inputs *in, const char *names, td_errinfo *info)
+static td_err compare(const td_cli_planning *in, const char *names,
+                      td_errinfo *info)
 {
     char name[32];
     (void)printf("\n%-16s  %11s  %9s  %8s  %4s  %7s  %s\n", "simulated",
@@ -240,19 +200,35 @@ static td_err compare(const inputs *in, const char *names, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err run(const arguments *args, const inputs *in, td_errinfo *info)
+// A new one, or beside the old one.
+static td_err make(const arguments *args, const td_cli_planning *in, bool loud,
+                   td_plan **ret_plan, td_errinfo *info)
+{
+    TD_AUTO(td_plan) *before = NULL;
+    double qualified_hz;
+    if (args->from) {
+        TD_TRY(td_plan_load(args->from, &before, info));
+        TD_TRY(td_cli_planning_renew(in, before, loud, ret_plan, &qualified_hz,
+                                     info));
+    } else {
+        TD_TRY(td_cli_planning_make(in, in->factory, ret_plan, &qualified_hz,
+                                    info));
+    }
+    if (!loud) return TD_OK;
+    td_plan_show(*ret_plan, stdout);
+    (void)printf("\nsimulated for %d x %d s: every robot meets its deadlines, "
+                 "%.1f qualified actions a second\n",
+                 TD_CLI_PLANNING_RUNS, TD_CLI_PLANNING_S, qualified_hz);
+    return TD_OK;
+}
+
+static td_err run(const arguments *args, const td_cli_planning *in,
+                  td_errinfo *info)
 {
     TD_AUTO(td_plan) *plan = NULL;
-    double qualified_hz;
-    bool quiet = args->out && strcmp(args->out, "-") == 0;
-    TD_TRY(make_verified(in, in->factory, &plan, &qualified_hz, info));
-    if (!quiet) {
-        td_plan_show(plan, stdout);
-        (void)printf("\nsimulated for %d x %d s: every robot meets its "
-                     "deadlines, %.1f qualified actions a second\n",
-                     VERIFY_RUNS, VERIFY_S, qualified_hz);
-    }
-    if (args->explain && !quiet) {
+    bool loud = !args->out || strcmp(args->out, "-") != 0;
+    TD_TRY(make(args, in, loud, &plan, info));
+    if (args->explain && loud) {
         (void)printf("\n");
         TD_TRY(td_plan_explain(in->factory, in->profiles, &in->options, plan,
                                stdout));
@@ -264,13 +240,43 @@ static td_err run(const arguments *args, const inputs *in, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err load(const arguments *args, inputs *ret_in, td_errinfo *info)
+static td_err read_number(const char *option, const char *text, double least,
+                          double most, double *ret_number, td_errinfo *info)
+{
+    char *end;
+    double number = strtod(text, &end);
+    if (end == text || *end || !(number >= least && number <= most))
+        return td_fail(info, TD_ERR_INVALID,
+                       "--%s is a number from %g to %g, not \"%s\"", option,
+                       least, most, text);
+    *ret_number = number;
+    return TD_OK;
+}
+
+static td_err read_options(const arguments *args, budget *left,
+                           td_plan_options *ret_options, td_errinfo *info)
 {
     td_plan_planner planner = TD_PLAN_TENDON;
+    double time_ms;
     if (args->planner && td_plan_planner_find(args->planner, &planner) != TD_OK)
         return td_fail(info, TD_ERR_INVALID,
                        "--planner: there is no planner \"%s\"", args->planner);
-    ret_in->options = td_plan_options_of(planner);
+    *ret_options = td_plan_options_of(planner);
+    if (args->tolerance)
+        TD_TRY(read_number("tolerance", args->tolerance, 0, 0.5,
+                           &ret_options->tolerance, info));
+    if (!args->time_ms) return TD_OK;
+    TD_TRY(read_number("time-ms", args->time_ms, 1, 3600000, &time_ms, info));
+    left->most_ns = (int64_t)(time_ms * (double)TD_NS_PER_MS);
+    ret_options->is_over = is_over;
+    ret_options->context = left;
+    return TD_OK;
+}
+
+static td_err load(const arguments *args, budget *left, td_cli_planning *ret_in,
+                   td_errinfo *info)
+{
+    TD_TRY(read_options(args, left, &ret_in->options, info));
     TD_TRY(td_config_factory_load(args->path, &ret_in->factory, info));
     return td_config_profiles_load(ret_in->factory->profiles, &ret_in->profiles,
                                    info);
@@ -290,12 +296,19 @@ int td_cli_plan(int argc, char **argv)
 {
     arguments args = {0};
     td_errinfo info = {.text = ""};
-    const td_cli_option options[] = {
-        {"out", &args.out, NULL},         {"picture", &args.picture, NULL},
-        {"planner", &args.planner, NULL}, {"what-if", &args.what_if, NULL},
-        {"compare", &args.compare, NULL}, {"explain", NULL, &args.explain},
-        {"schema", NULL, &args.schema},   {"example", NULL, &args.example},
-        {"fields", NULL, &args.fields},   {0}};
+    const td_cli_option options[] = {{"out", &args.out, NULL},
+                                     {"picture", &args.picture, NULL},
+                                     {"from", &args.from, NULL},
+                                     {"planner", &args.planner, NULL},
+                                     {"what-if", &args.what_if, NULL},
+                                     {"compare", &args.compare, NULL},
+                                     {"tolerance", &args.tolerance, NULL},
+                                     {"time-ms", &args.time_ms, NULL},
+                                     {"explain", NULL, &args.explain},
+                                     {"schema", NULL, &args.schema},
+                                     {"example", NULL, &args.example},
+                                     {"fields", NULL, &args.fields},
+                                     {0}};
     if (td_cli_wants_help(argc, argv)) {
         (void)printf("%s", help);
         return 0;
@@ -306,8 +319,9 @@ int td_cli_plan(int argc, char **argv)
         (void)fprintf(stderr, "tendon plan: which file?\n\n%s", help);
         return 2;
     }
-    inputs in = {0};
-    td_err err = load(&args, &in, &info);
+    td_cli_planning in = {0};
+    budget left = {0};
+    td_err err = load(&args, &left, &in, &info);
     if (err == TD_OK) err = run(&args, &in, &info);
     if (in.profiles) td_config_profiles_free(in.profiles);
     if (in.factory) td_config_factory_free(in.factory);

@@ -3,6 +3,7 @@
 
 #include "plan/own.h"
 #include "plan/rosa.h"
+#include "plan/stay.h"
 
 #include <math.h>
 #include <string.h>
@@ -177,6 +178,7 @@ static void close_ranks(td_plan *plan)
 
 static td_err assemble(td_plan_draft *draft)
 {
+    TD_TRY(td_plan_stay_find(draft));
     TD_TRY(td_plan_place(draft));
     TD_TRY(td_plan_route(draft));
     td_plan_polish(draft);

@@ -18,6 +18,8 @@ typedef struct td_plan_draft {
     uint32_t *streams_of;       // of each server, how many
     double *rates_hz;           // of each robot, actions
     double *loads_hz;           // of each server
+    uint32_t *was; // of each robot, its index in the previous plan; NONE. NULL:
+                   // there is no previous plan
 } td_plan_draft;
 
 // Owned by the caller. NOMEM.

@@ -259,7 +259,8 @@ static void size_row(td_plan_evaluator *evaluator, size_t index,
     uint32_t streams =
         most < pool->streams ? (uint32_t)(most + 1e-9) : pool->streams;
     if (streams == 0) streams = 1;
-    uint32_t unit = (streams + MOST_UNITS - 1) / MOST_UNITS;
+    uint32_t unit =
+        problem->by_columns ? 1 : (streams + MOST_UNITS - 1) / MOST_UNITS;
     bool even = is_even(problem, pool, rates_hz) && pool->streams % unit == 0;
     evaluator->units[index] = unit;
     evaluator->rows[index] = (td_plan_pack_row){

@@ -5,19 +5,22 @@
 // afterwards by which sum is equal, which halves the memory.
 #include "plan/pack.h"
 
+#include "plan/columns.h"
+#include "plan/integer.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define MOST_STATES 20000u
+#define MOST_STATES 2000u             // beyond it an integer program is quicker
 #define MOST_CELLS ((size_t)64 << 20) // doubles
 
 struct td_plan_packer {
     size_t types;
     uint32_t gpus[TD_PLAN_MAX_TYPES];
     uint32_t weight[TD_PLAN_MAX_TYPES];
-    uint32_t states;
-    uint32_t total; // GPUs
+    uint32_t states; // 0: an integer program
+    uint32_t total;  // GPUs
     double *cells;
     size_t cell_count;
     td_plan_pack_server *servers;
@@ -32,21 +35,39 @@ typedef struct work {
     double **sum;  // of the rows before each, and of all: [state]
 } work;
 
+bool td_plan_pack_by_columns(const uint32_t *gpus, size_t types)
+{
+    uint32_t states = 1;
+    for (size_t i = 0; types > 1 && i < types; i++) {
+        if (gpus[i] >= MOST_STATES / states) return true;
+        states *= gpus[i] + 1;
+    }
+    return false;
+}
+
+static void count_states(td_plan_packer *packer)
+{
+    packer->states = 1;
+    for (size_t i = 0; i < packer->types; i++) {
+        packer->weight[i] = packer->states;
+        packer->states *= packer->gpus[i] + 1;
+    }
+}
+
 td_err td_plan_packer_new(const uint32_t *gpus, size_t types,
                           td_plan_packer **ret_packer)
 {
+    bool by_columns = td_plan_pack_by_columns(gpus, types);
     if (types == 0 || types > TD_PLAN_MAX_TYPES) return TD_ERR_LIMIT;
+    if (by_columns && !td_plan_integer_can()) return TD_ERR_UNSUPPORTED;
     TD_AUTO(td_plan_packer) *packer = calloc(1, sizeof *packer);
     if (!packer) return TD_ERR_NOMEM;
     packer->types = types;
-    packer->states = 1;
     for (size_t i = 0; i < types; i++) {
         packer->gpus[i] = gpus[i];
-        packer->weight[i] = packer->states;
         packer->total += gpus[i];
-        if (gpus[i] >= MOST_STATES / packer->states) return TD_ERR_LIMIT;
-        packer->states *= gpus[i] + 1;
     }
+    if (!by_columns) count_states(packer);
     packer->servers = calloc(packer->total + 1, sizeof *packer->servers);
     if (!packer->servers) return TD_ERR_NOMEM;
     *ret_packer = TD_TAKE(packer);
@@ -268,10 +289,26 @@ static double solve(const work *tables, size_t count)
     return tables->sum[count][states - 1];
 }
 
+static td_err pack_columns(td_plan_packer *packer, const td_plan_pack_row *rows,
+                           size_t count,
+                           const td_plan_pack_server **ret_servers,
+                           size_t *ret_count, double *ret_cost)
+{
+    TD_TRY(td_plan_columns_pack(packer->gpus, packer->types, rows, count,
+                                packer->servers, &packer->server_count,
+                                ret_cost));
+    *ret_servers = packer->servers;
+    *ret_count = packer->server_count;
+    return TD_OK;
+}
+
 td_err td_plan_pack(td_plan_packer *packer, const td_plan_pack_row *rows,
                     size_t count, const td_plan_pack_server **ret_servers,
                     size_t *ret_count, double *ret_cost)
 {
+    if (packer->states == 0)
+        return pack_columns(packer, rows, count, ret_servers, ret_count,
+                            ret_cost);
     TD_TRY(reserve(packer, rows, count));
     double **pointers = malloc((2 * count + 1) * sizeof *pointers);
     if (!pointers) return TD_ERR_NOMEM;

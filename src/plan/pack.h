@@ -10,7 +10,8 @@
 // each type, so dynamic programming is exact: over the line for one row, then
 // over the GPUs for all rows. Time and memory grow with units x GPUs x units of
 // a server, and with the product of the numbers of GPUs where there are several
-// types.
+// types: where that is too much an integer program takes over, for rows whose
+// places all cost the same.
 
 #include "base/err.h"
 
@@ -37,8 +38,11 @@ typedef struct td_plan_pack_server {
 // Scratch memory, used again and again. One thread at a time.
 typedef struct td_plan_packer td_plan_packer;
 
-// GPUs of each type. Owned by the caller. LIMIT when there are so many that the
-// tables would not fit; NOMEM.
+// Whether so many GPUs of so many types are packed by an integer program.
+bool td_plan_pack_by_columns(const uint32_t *gpus, size_t types);
+
+// GPUs of each type. Owned by the caller. LIMIT for too many types; UNSUPPORTED
+// when it takes an integer program and there is no solver; NOMEM.
 TD_NODISCARD td_err td_plan_packer_new(const uint32_t *gpus, size_t types,
                                        td_plan_packer **ret_packer);
 void td_plan_packer_free(td_plan_packer *packer);

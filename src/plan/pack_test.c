@@ -179,12 +179,13 @@ static void agrees_with_trying_everything(void **state)
     }
 }
 
-static void too_many_states_are_refused(void **state)
+static void too_many_types_are_refused(void **state)
 {
     (void)state;
-    const uint32_t gpus[] = {500, 500, 500};
+    const uint32_t gpus[TD_PLAN_MAX_TYPES + 1] = {1, 1, 1, 1, 1};
     td_plan_packer *packer;
-    assert_int_equal(td_plan_packer_new(gpus, 3, &packer), TD_ERR_LIMIT);
+    assert_int_equal(td_plan_packer_new(gpus, TD_PLAN_MAX_TYPES + 1, &packer),
+                     TD_ERR_LIMIT);
 }
 
 int main(void)
@@ -197,7 +198,7 @@ int main(void)
         cmocka_unit_test(each_model_gets_the_gpus_that_suit_it),
         cmocka_unit_test(costs_may_depend_on_the_place),
         cmocka_unit_test(agrees_with_trying_everything),
-        cmocka_unit_test(too_many_states_are_refused),
+        cmocka_unit_test(too_many_types_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which GPU each server gets: one that had its model before, where there is a
-// previous plan; then any of its type.
+// previous plan, and of these the one with the most of its robots; then one of
+// a node that has a standby elsewhere, and of these of the one with the fewest
+// servers of its model, so that no machine that fails takes a whole model
+// along.
 #include "plan/assemble.h"
+
+#include "plan/stay.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +16,7 @@ typedef struct slot {
     uint32_t index;
     size_t type;
     bool standby, taken;
+    const char *model; // that it got; NULL: none yet
 } slot;
 
 static slot *list_gpus(const td_plan_draft *draft, size_t *ret_count)
@@ -33,32 +39,84 @@ static slot *list_gpus(const td_plan_draft *draft, size_t *ret_count)
     return gpus;
 }
 
-// Whether this model was at work on this GPU before.
-static bool was_here(const td_plan_draft *draft, const slot *gpu,
-                     const char *model)
+static const char *node_name(const td_plan_draft *draft, const slot *gpu)
 {
-    const td_plan *previous = draft->problem->options.previous;
-    const char *node =
-        draft->problem->factory->server_cluster.nodes[gpu->node].name;
-    for (size_t i = 0; previous && i < previous->server_count; i++) {
-        const td_plan_server *server = &previous->servers[i];
-        if (!server->standby && server->gpu == gpu->index &&
-            strcmp(server->node, node) == 0 &&
-            strcmp(server->model, model) == 0)
-            return true;
-    }
-    return false;
+    return draft->problem->factory->server_cluster.nodes[gpu->node].name;
 }
 
-static slot *find_gpu(const td_plan_draft *draft, slot *gpus, size_t count,
-                      const td_plan_share *share, bool same)
+static bool is_free(const slot *gpu, const td_plan_share *share)
+{
+    return !gpu->taken && !gpu->standby && gpu->type == share->type;
+}
+
+// A GPU that had the model, with the most streams that stay; NULL: none.
+static slot *find_kept(const td_plan_draft *draft, slot *gpus, size_t count,
+                       const td_plan_share *share)
 {
     const char *model = draft->problem->pools[share->pool].model;
-    for (size_t i = 0; i < count; i++)
-        if (!gpus[i].taken && !gpus[i].standby && gpus[i].type == share->type &&
-            (!same || was_here(draft, &gpus[i], model)))
-            return &gpus[i];
-    return NULL;
+    slot *best = NULL;
+    uint32_t most = 0;
+    for (size_t i = 0; i < count; i++) {
+        const char *node = node_name(draft, &gpus[i]);
+        if (!is_free(&gpus[i], share) ||
+            !td_plan_stay_was_here(draft, node, gpus[i].index, model))
+            continue;
+        uint32_t stay = td_plan_stay_streams(draft, share, node, gpus[i].index);
+        if (best && stay <= most) continue;
+        best = &gpus[i];
+        most = stay;
+    }
+    return best;
+}
+
+// What there is to know of a node before it gets a server of a model.
+typedef struct prospect {
+    bool unguarded;  // every standby is on this very node
+    uint32_t gpus;   // without standbys
+    uint32_t unused; // of them
+    uint32_t crowd;  // servers of the model on them
+} prospect;
+
+static prospect look_at(const td_plan_draft *draft, const slot *gpus,
+                        size_t count, size_t node, const char *model)
+{
+    const td_plan_problem *problem = draft->problem;
+    prospect seen = {
+        .unguarded =
+            problem->standbys > 0 && problem->kept[node] == problem->standbys,
+    };
+    for (size_t i = 0; i < count; i++) {
+        if (gpus[i].node != node || gpus[i].standby) continue;
+        seen.gpus++;
+        seen.unused += !gpus[i].taken;
+        seen.crowd += gpus[i].model && strcmp(gpus[i].model, model) == 0;
+    }
+    return seen;
+}
+
+static bool is_better(const prospect *a, const prospect *b)
+{
+    if (a->unguarded != b->unguarded) return b->unguarded;
+    if (a->crowd * b->gpus != b->crowd * a->gpus)
+        return a->crowd * b->gpus < b->crowd * a->gpus;
+    return a->unused > b->unused;
+}
+
+static slot *find_fresh(const td_plan_draft *draft, slot *gpus, size_t count,
+                        const td_plan_share *share)
+{
+    const char *model = draft->problem->pools[share->pool].model;
+    slot *best = NULL;
+    prospect most = {0};
+    for (size_t i = 0; i < count; i++) {
+        if (!is_free(&gpus[i], share)) continue;
+        if (best && gpus[i].node == best->node) continue;
+        prospect seen = look_at(draft, gpus, count, gpus[i].node, model);
+        if (best && !is_better(&seen, &most)) continue;
+        best = &gpus[i];
+        most = seen;
+    }
+    return best;
 }
 
 static td_err add_server(td_plan_draft *draft, const slot *gpu,
@@ -114,10 +172,12 @@ static td_err place_hosts(td_plan_draft *draft, slot *gpus, size_t count,
     for (size_t i = 0; i < found->share_count; i++) {
         const td_plan_share *share = &found->shares[i];
         if (gpu_of[i] || share->joined != TD_PLAN_NONE) continue;
-        slot *gpu = find_gpu(draft, gpus, count, share, same);
+        slot *gpu = same ? find_kept(draft, gpus, count, share)
+                         : find_fresh(draft, gpus, count, share);
         if (!gpu && same) continue;
         if (!gpu) return TD_ERR_INTERNAL; // the packing was within the budget
         gpu->taken = true;
+        gpu->model = draft->problem->pools[share->pool].model;
         gpu_of[i] = gpu;
     }
     return TD_OK;

@@ -3,10 +3,12 @@
 
 #include "plan/assemble.h"
 #include "plan/baseline.h"
+#include "plan/stay.h"
 
 #include <string.h>
 
-#define AS_GOOD 0.99 // of the best: then what is there already stays
+#define AS_GOOD 0.99    // of the best: then what is there already stays
+#define MOST_RELOADS 12 // tried one by one before the best is taken as it is
 
 static const char *const names[] = {
 #define TD_PLAN_PLANNER_NAME(name, text) text,
@@ -109,58 +111,54 @@ static uint32_t servers_before(const td_plan *previous,
     return count;
 }
 
-// The best with as many servers of each kind as before, if it is nearly as
-// good: then no GPU loads another model.
-static void prefer_previous(td_plan_problem *problem, td_plan_found *found)
+static uint32_t servers_found(const td_plan_found *found, uint32_t pool)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < found->share_count; i++)
+        count += found->shares[i].pool == pool &&
+                 found->shares[i].joined == TD_PLAN_NONE;
+    return count;
+}
+
+// The pool that lacks most of what it has in the best plan gets one server
+// more. False when none lacks any.
+static bool allow_more(td_plan_problem *problem, const td_plan_found *best)
+{
+    td_plan_pool *next = NULL;
+    uint32_t most = 0;
+    for (uint32_t i = 0; i < problem->pool_count; i++) {
+        td_plan_pool *pool = &problem->pools[i];
+        uint32_t count = servers_found(best, i);
+        if (count <= pool->servers || count - pool->servers <= most) continue;
+        most = count - pool->servers;
+        next = pool;
+    }
+    if (next) next->servers++;
+    return next;
+}
+
+// With as many servers of each kind as before no GPU loads another model. Where
+// that is too little, one after the other does, until it is nearly as good as
+// the best.
+static td_err prefer_previous(td_plan_problem *problem, td_plan_found *found)
 {
     const td_plan *previous = problem->options.previous;
-    td_plan_found stable;
-    for (size_t i = 0; i < problem->pool_count; i++) {
+    for (uint32_t i = 0; i < problem->pool_count; i++) {
         td_plan_pool *pool = &problem->pools[i];
         pool->servers = servers_before(previous, problem, pool);
-        if (pool->servers == 0) return;
+        if (pool->servers == 0) pool->servers = servers_found(found, i);
     }
-    if (td_plan_search(problem, &stable, NULL) == TD_OK &&
-        stable.value_hz >= AS_GOOD * found->value_hz)
-        *found = stable;
-}
-
-static const td_plan_server *server_on(const td_plan *plan, const char *node,
-                                       uint32_t gpu)
-{
-    for (size_t i = 0; i < plan->server_count; i++)
-        if (plan->servers[i].gpu == gpu &&
-            strcmp(plan->servers[i].node, node) == 0)
-            return &plan->servers[i];
-    return NULL;
-}
-
-static const td_plan_stream *stream_of(const td_plan *plan, const char *robot,
-                                       uint32_t component)
-{
-    for (size_t i = 0; i < plan->robot_count; i++)
-        if (strcmp(plan->robots[i].name, robot) == 0 &&
-            component < plan->robots[i].stream_count)
-            return &plan->streams[plan->robots[i].first_stream + component];
-    return NULL;
-}
-
-static void count_changes(td_plan *plan, const td_plan *previous)
-{
-    for (size_t i = 0; i < plan->server_count; i++) {
-        const td_plan_server *now = &plan->servers[i];
-        const td_plan_server *was = server_on(previous, now->node, now->gpu);
-        if (!now->standby && (!was || strcmp(was->model, now->model) != 0))
-            plan->reloaded++;
+    for (int i = 0; i < MOST_RELOADS; i++) {
+        td_plan_found stable = {.value_hz = 0};
+        td_err err = td_plan_search(problem, &stable, NULL);
+        if (err != TD_OK && err != TD_ERR_LIMIT) return err;
+        if (err == TD_OK && stable.value_hz >= AS_GOOD * found->value_hz) {
+            *found = stable;
+            return TD_OK;
+        }
+        if (!allow_more(problem, found)) return TD_OK;
     }
-    for (size_t i = 0; i < plan->stream_count; i++) {
-        const td_plan_stream *now = &plan->streams[i];
-        const td_plan_stream *was =
-            stream_of(previous, plan->robots[now->robot].name, now->component);
-        if (was && strcmp(previous->servers[was->server].id,
-                          plan->servers[now->server].id) != 0)
-            plan->rerouted++;
-    }
+    return TD_OK;
 }
 
 static td_err find(td_plan_problem *problem, td_plan_found *ret_found,
@@ -172,8 +170,7 @@ static td_err find(td_plan_problem *problem, td_plan_found *ret_found,
         TD_TRY(td_plan_baseline_split(problem, info));
     if (!options->capped) return td_plan_baseline_share(problem, ret_found);
     TD_TRY(td_plan_search(problem, ret_found, info));
-    if (options->previous) prefer_previous(problem, ret_found);
-    return TD_OK;
+    return options->previous ? prefer_previous(problem, ret_found) : TD_OK;
 }
 
 td_err td_plan_make(const td_config_factory *factory,
@@ -187,7 +184,7 @@ td_err td_plan_make(const td_config_factory *factory,
     TD_TRY(td_plan_problem_new(factory, profiles, options, &problem, info));
     TD_TRY(find(problem, &found, info));
     TD_TRY(td_plan_assemble(problem, &found, &plan));
-    if (options->previous) count_changes(plan, options->previous);
+    if (options->previous) td_plan_stay_count(plan, options->previous);
     *ret_plan = TD_TAKE(plan);
     return TD_OK;
 }

@@ -6,8 +6,8 @@
 // often, when in the period and in which batches, so that the most valuable
 // actions come out and every deadline holds.
 //
-// Pure: no clock, no thread, no file. The same inputs make the same plan, so
-// the search is bounded by a number of steps and not by time.
+// Pure: no clock, no thread. The same inputs make the same plan, so the search
+// is bounded by a number of steps, and by time only where the caller says so.
 //
 // A plan borrows nothing: it has copies of every name that it uses.
 
@@ -67,7 +67,11 @@ typedef struct td_plan_options {
     uint32_t rate_steps;  // the finest rate is 1 / t_act over this
     uint32_t most_points; // rate vectors tried at most
     double tolerance;     // the search ends when less than this part is left
-    double slack;         // deadlines are planned shorter by this part
+    // (optional) Whether a search is to end with what it has, of which so many
+    // rate vectors were tried; 1 begins one. Plans then depend on it.
+    bool (*is_over)(void *context, uint32_t points);
+    void *context; // of is_over; borrowed
+    double slack;  // deadlines are planned shorter by this part
     double margin; // a rate that the loop bounds is granted with this more
     double action_jitter; // of t_act, one deviation, that plans allow for
     double network_jitter_ms;
@@ -178,5 +182,16 @@ TD_AUTO_FREE(td_plan, td_plan_free)
 
 // Writes the plan as JSON, for machines: docs/plan.md. Blocks. IO.
 TD_NODISCARD td_err td_plan_write(const td_plan *plan, FILE *out);
+
+// Reads a file that td_plan_write() wrote. Owned by the caller. Blocks.
+// NOTFOUND, IO; FORMAT with the member that is wrong, LIMIT, MISMATCH for
+// another version of the format, NOMEM.
+TD_NODISCARD td_err td_plan_load(const char *path, td_plan **ret_plan,
+                                 td_errinfo *info);
+
+// The same from memory; `file` is what errors call it.
+TD_NODISCARD td_err td_plan_parse(const char *file, const void *data,
+                                  size_t size, td_plan **ret_plan,
+                                  td_errinfo *info);
 
 #endif

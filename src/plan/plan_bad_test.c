@@ -28,6 +28,12 @@ static const struct {
     {"a minimum that the robots' loops do not allow",
      CLUSTER(8) FLEET(4) TASK("job") "  min_throughput: 19\n" PARTS SYSTEM1,
      TD_ERR_LIMIT, "job: min_throughput: 19", "add robots"},
+    {"minimums that hold alone and not together",
+     CLUSTER(1) "robot_fleet: [{task: job, num_robots: 16}, {task: other, "
+                "num_robots: 16}]\n" TASK(
+                    "job") "  min_throughput: 30\n" PARTS SYSTEM1
+                    TASK("other") "  min_throughput: 30\n" PARTS SYSTEM1,
+     TD_ERR_LIMIT, "job: min_throughput: 30", "beside what the others need"},
 };
 
 static void what_cannot_be_planned_is_named_with_the_way_out(void **state)

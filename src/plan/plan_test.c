@@ -229,6 +229,51 @@ static void asynchronous_robots_act_faster(void **state)
     plant_close(&async);
 }
 
+// How many servers of a model a node has.
+static uint32_t count_on(const td_plan *plan, const char *node,
+                         const char *model)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < plan->server_count; i++)
+        count += !plan->servers[i].standby &&
+                 strcmp(plan->servers[i].node, node) == 0 &&
+                 strcmp(plan->servers[i].model, model) == 0;
+    return count;
+}
+
+static void no_node_has_all_servers_of_a_model(void **state)
+{
+    (void)state;
+    static const char *const models[] = {"nvidia/GR00T-N1.6-3B",
+                                         "Qwen2.5-VL-3B-Instruct"};
+    plant it;
+    plant_made(&it,
+               "server_cluster:\n  nodes:\n"
+               "    a: {gpu_type: NVIDIA H200, gpus: 6}\n"
+               "    b: {gpu_type: NVIDIA H200, gpus: 2}\n" FLEET(64) P4("job"),
+               TD_PLAN_TENDON);
+    for (size_t i = 0; i < TD_COUNT_OF(models); i++) {
+        assert_true(count_on(it.plan, "a", models[i]) > 0);
+        assert_true(count_on(it.plan, "b", models[i]) > 0);
+    }
+    plant_close(&it);
+}
+
+static void servers_stand_first_where_a_standby_is_elsewhere(void **state)
+{
+    (void)state;
+    plant it;
+    plant_made(&it,
+               "server_cluster:\n  standby: 1\n  nodes:\n"
+               "    a: {gpu_type: NVIDIA H200, gpus: 2}\n"
+               "    b: {gpu_type: NVIDIA H200, gpus: 4}\n" FLEET(2) TASK("job")
+                   PARTS SYSTEM1,
+               TD_PLAN_TENDON);
+    assert_int_equal(it.plan->gpus_used, 1);
+    assert_string_equal(it.plan->servers[0].node, "a");
+    plant_close(&it);
+}
+
 static void standbys_hold_every_model_on_another_node(void **state)
 {
     (void)state;
@@ -303,27 +348,6 @@ static void the_same_inputs_make_the_same_plan(void **state)
     free(texts[1]);
 }
 
-static void a_new_plan_moves_nothing_without_need(void **state)
-{
-    (void)state;
-    plant before;
-    plant after;
-    plant_made(&before, CLUSTER(8) FLEET(32) P4("job"), TD_PLAN_TENDON);
-    plant_open(&after, CLUSTER(8) FLEET(32) P4("job"), TD_PLAN_TENDON);
-    after.options.previous = before.plan;
-    assert_int_equal(plant_plan(&after), TD_OK);
-    assert_int_equal(after.plan->reloaded, 0);
-    assert_int_equal(after.plan->rerouted, 0);
-    plant_close(&after);
-    plant_open(&after, CLUSTER(8) FLEET(34) P4("job"), TD_PLAN_TENDON);
-    after.options.previous = before.plan;
-    assert_int_equal(plant_plan(&after), TD_OK);
-    assert_int_equal(after.plan->reloaded, 0);
-    assert_true(after.plan->rerouted < 32 * 4 / 2);
-    plant_close(&after);
-    plant_close(&before);
-}
-
 static void a_split_may_be_planned_with_rates(void **state)
 {
     (void)state;
@@ -352,10 +376,11 @@ int main(void)
         cmocka_unit_test(classes_share_servers_where_model_and_deadline_agree),
         cmocka_unit_test(compaction_merges_what_isolated_packing_cannot),
         cmocka_unit_test(asynchronous_robots_act_faster),
+        cmocka_unit_test(no_node_has_all_servers_of_a_model),
+        cmocka_unit_test(servers_stand_first_where_a_standby_is_elsewhere),
         cmocka_unit_test(standbys_hold_every_model_on_another_node),
         cmocka_unit_test(robots_go_to_the_type_of_gpu_that_can_serve_them),
         cmocka_unit_test(the_same_inputs_make_the_same_plan),
-        cmocka_unit_test(a_new_plan_moves_nothing_without_need),
         cmocka_unit_test(a_split_may_be_planned_with_rates),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

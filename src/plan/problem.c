@@ -17,7 +17,8 @@ static bool is_shared(const td_plan_problem *problem, const td_plan_pool *pool,
         return false;
     if (problem->options.split != TD_PLAN_SPLIT_BEST)
         return strcmp(pool->name, part->name) == 0;
-    return problem->options.shared && pool->deadline_ms == part->slo_ms &&
+    return problem->options.shared && !problem->by_columns &&
+           pool->deadline_ms == part->slo_ms &&
            pool->percentile == part->slo_percentile;
 }
 
@@ -136,8 +137,13 @@ static td_err add_types(td_plan_problem *problem, td_errinfo *info)
     for (size_t i = 0; i < cluster->node_count; i++)
         TD_TRY(add_type(problem, &cluster->nodes[i], info));
     TD_TRY(keep_standbys(problem, info));
-    for (size_t i = 0; i < problem->type_count; i++)
+    uint32_t gpus[TD_PLAN_MAX_TYPES];
+    for (size_t i = 0; i < problem->type_count; i++) {
         problem->gpus += problem->types[i].gpus;
+        gpus[i] = problem->types[i].gpus;
+        if (problem->options.compact) gpus[i] += (uint32_t)problem->most_needs;
+    }
+    problem->by_columns = td_plan_pack_by_columns(gpus, problem->type_count);
     return TD_OK;
 }
 

@@ -45,7 +45,8 @@ typedef struct td_plan_problem {
     td_config_arena *arena; // owns what is below
     td_plan_type types[TD_PLAN_MAX_TYPES];
     size_t type_count;
-    uint32_t gpus; // for streams, of all types
+    uint32_t gpus;   // for streams, of all types
+    bool by_columns; // packed by an integer program: pools are of one need
     uint32_t standbys;
     uint32_t *kept;    // of each node, GPUs that are standbys
     size_t most_needs; // components of all tasks

@@ -1,50 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which robot stands where in the lines of the pools, and so who asks whom.
-// Robots that had a server before stand in its order, so that a plan with the
-// same servers moves nobody.
+// Whoever can stay at a server of the previous plan does; the others take the
+// places that are left, in their order.
 #include "plan/assemble.h"
+
+#include "plan/stay.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+// A place in a line.
 typedef struct place {
-    uint32_t robot;
-    uint32_t before; // its server in the previous plan; NONE
+    uint32_t server; // NONE: no share has it
+    uint32_t robot;  // NONE: free
 } place;
-
-static uint32_t server_before(const td_plan *previous, const char *robot,
-                              uint32_t component)
-{
-    for (size_t i = 0; previous && i < previous->robot_count; i++) {
-        const td_plan_robot *at = &previous->robots[i];
-        if (strcmp(at->name, robot) != 0 || component >= at->stream_count)
-            continue;
-        return previous->streams[at->first_stream + component].server;
-    }
-    return TD_PLAN_NONE;
-}
-
-static int by_server(const void *left, const void *right)
-{
-    const place *a = left;
-    const place *b = right;
-    if (a->before != b->before) return a->before < b->before ? -1 : 1;
-    return a->robot < b->robot ? -1 : a->robot > b->robot;
-}
-
-static void line_up(const td_plan_draft *draft, const td_plan_need *need,
-                    place *places)
-{
-    const td_config_factory *factory = draft->problem->factory;
-    const td_plan *previous = draft->problem->options.previous;
-    size_t count = 0;
-    for (uint32_t i = 0; i < factory->robot_count; i++)
-        if (factory->robots[i].task == need->task)
-            places[count++] =
-                (place){i, server_before(previous, factory->robots[i].name,
-                                         need->component)};
-    if (previous) qsort(places, count, sizeof *places, by_server);
-}
 
 // The server of a place in a pool's line; NONE when no share has it.
 static uint32_t server_at(const td_plan_draft *draft, size_t pool, uint32_t at)
@@ -58,34 +27,79 @@ static uint32_t server_at(const td_plan_draft *draft, size_t pool, uint32_t at)
     return TD_PLAN_NONE;
 }
 
-static void route_need(td_plan_draft *draft, size_t pool_index,
-                       const td_plan_need *need, uint32_t start, place *places)
+static bool take_place(place *places, uint32_t count, uint32_t server,
+                       uint32_t robot)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (places[i].robot != TD_PLAN_NONE || places[i].server != server)
+            continue;
+        places[i].robot = robot;
+        return true;
+    }
+    return false;
+}
+
+// `seated` is of each robot of the factory.
+static void line_up(const td_plan_draft *draft, const td_plan_need *need,
+                    place *places, bool *seated)
+{
+    const td_config_factory *factory = draft->problem->factory;
+    uint32_t next = 0;
+    for (uint32_t i = 0; i < factory->robot_count; i++) {
+        seated[i] = factory->robots[i].task != need->task;
+        if (seated[i] || !draft->was) continue;
+        uint32_t server = td_plan_stay_server(draft, i, need->component);
+        if (server != TD_PLAN_NONE)
+            seated[i] = take_place(places, need->streams, server, i);
+    }
+    for (uint32_t i = 0; i < factory->robot_count; i++) {
+        if (seated[i]) continue;
+        while (places[next].robot != TD_PLAN_NONE)
+            next++;
+        places[next].robot = i;
+    }
+}
+
+static void connect(td_plan_draft *draft, const td_plan_need *need,
+                    const place *at)
 {
     td_plan *plan = draft->plan;
     const td_config_factory_component *part =
         &draft->problem->factory->tasks[need->task].components[need->component];
-    line_up(draft, need, places);
-    for (uint32_t i = 0; i < need->streams; i++) {
-        td_plan_robot *robot = &plan->robots[places[i].robot];
-        td_plan_stream *stream =
-            &plan->streams[robot->first_stream + need->component];
-        *stream = (td_plan_stream){
-            .robot = places[i].robot,
-            .component = need->component,
-            .name = part->name,
-            .server = server_at(draft, pool_index, start + i),
-            .standby = TD_PLAN_NONE,
-            .rate_hz = need->rate_hz,
-            .every = need->per_action > 0 && need->component > 0
-                         ? (uint32_t)(1 / need->per_action + 0.5)
-                         : 0,
-            .deadline_ms = part->slo_ms,
-        };
-        if (stream->server == TD_PLAN_NONE)
-            robot->stream_count = 0;
-        else
-            draft->streams_of[stream->server]++;
-    }
+    td_plan_robot *robot = &plan->robots[at->robot];
+    plan->streams[robot->first_stream + need->component] = (td_plan_stream){
+        .robot = at->robot,
+        .component = need->component,
+        .name = part->name,
+        .server = at->server,
+        .standby = TD_PLAN_NONE,
+        .rate_hz = need->rate_hz,
+        .every = need->per_action > 0 && need->component > 0
+                     ? (uint32_t)(1 / need->per_action + 0.5)
+                     : 0,
+        .deadline_ms = part->slo_ms,
+    };
+    if (at->server == TD_PLAN_NONE)
+        robot->stream_count = 0;
+    else
+        draft->streams_of[at->server]++;
+}
+
+static td_err route_need(td_plan_draft *draft, size_t pool,
+                         const td_plan_need *need, uint32_t start)
+{
+    size_t robots = draft->problem->factory->robot_count;
+    place *places = calloc(need->streams + 1, sizeof *places);
+    bool *seated = calloc(robots + 1, sizeof *seated);
+    for (uint32_t i = 0; places && i < need->streams; i++)
+        places[i] = (place){server_at(draft, pool, start + i), TD_PLAN_NONE};
+    if (places && seated) line_up(draft, need, places, seated);
+    for (uint32_t i = 0; places && seated && i < need->streams; i++)
+        connect(draft, need, &places[i]);
+    td_err err = places && seated ? TD_OK : TD_ERR_NOMEM;
+    free(places);
+    free(seated);
+    return err;
 }
 
 // A standby with the server's model, on another node if there is one.
@@ -133,17 +147,14 @@ td_err td_plan_route(td_plan_draft *draft)
 {
     const td_plan_problem *problem = draft->problem;
     TD_TRY(list_robots(draft));
-    place *places = calloc(problem->factory->robot_count + 1, sizeof *places);
-    if (!places) return TD_ERR_NOMEM;
     for (size_t i = 0; i < problem->pool_count; i++) {
         const td_plan_pool *pool = &problem->pools[i];
         uint32_t start = 0;
         for (size_t j = 0; j < pool->need_count; j++) {
-            route_need(draft, i, &pool->needs[j], start, places);
+            TD_TRY(route_need(draft, i, &pool->needs[j], start));
             start += pool->needs[j].streams;
         }
     }
-    free(places);
     for (size_t i = 0; i < draft->plan->stream_count; i++) {
         td_plan_stream *stream = &draft->plan->streams[i];
         if (stream->server != TD_PLAN_NONE)

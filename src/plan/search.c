@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/search.h"
 
+#include "plan/refuse.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,7 +102,10 @@ static td_err attempt(climber *search, const double *rates_hz,
 
 static bool is_spent(const climber *search)
 {
-    return search->evaluator.points >= search->problem->options.most_points;
+    const td_plan_options *options = &search->problem->options;
+    uint32_t points = search->evaluator.points;
+    return points >= options->most_points ||
+           (options->is_over && options->is_over(options->context, points));
 }
 
 static double gain(const climber *search, size_t task)
@@ -292,51 +297,14 @@ static td_err set_start(climber *search, td_errinfo *info)
     return TD_OK;
 }
 
-// The class without whose minimum the others' would hold, or the pool that
-// takes most.
-static td_err cannot_start(climber *search, td_plan_answer answer,
-                           td_errinfo *info)
-{
-    const td_plan_problem *problem = search->problem;
-    const td_plan_pool *worst = NULL;
-    uint32_t most = 0;
-    uint64_t sum = 0;
-    if (answer == TD_PLAN_NO_LOOP) {
-        uint32_t task = search->evaluator.short_task;
-        const td_config_factory_task *at = &problem->factory->tasks[task];
-        return td_fail(
-            info, TD_ERR_LIMIT,
-            "%s: min_throughput: %.4g actions a second cannot be met: with "
-            "these models the loops of %zu robots give %.4g at most; lower it, "
-            "add robots or use a faster model",
-            at->name, at->min_throughput, at->robot_count,
-            search->evaluator.loops_hz[task] * (double)at->robot_count);
-    }
-    for (size_t i = 0; i < problem->pool_count; i++) {
-        uint32_t need = td_plan_evaluate_least(problem, &problem->pools[i],
-                                               search->least_hz);
-        sum += need;
-        if (need <= most) continue;
-        most = need;
-        worst = &problem->pools[i];
-    }
-    if (!worst) return TD_ERR_LIMIT;
-    return td_fail(
-        info, TD_ERR_LIMIT,
-        "%s: components: %s: too few GPUs: at its least this factory needs "
-        "%llu or more and has %u for streams; %s alone takes %u of them for "
-        "%u streams. Add GPUs, take robots away, or ask less often",
-        problem->factory->tasks[worst->needs[0].task].name, worst->name,
-        (unsigned long long)(sum > problem->gpus ? sum : problem->gpus + 1),
-        problem->gpus, worst->model, most, worst->streams);
-}
-
 static td_err run(climber *search, td_errinfo *info)
 {
     td_plan_answer answer;
     TD_TRY(set_start(search, info));
     TD_TRY(attempt(search, search->least_hz, &answer));
-    if (answer != TD_PLAN_HOLDS) return cannot_start(search, answer, info);
+    if (answer != TD_PLAN_HOLDS)
+        return td_plan_refuse(&search->evaluator, answer, search->least_hz,
+                              search->trial_hz, info);
     TD_TRY(climb_from(search, search->least_hz, BY_GAIN));
     if (search->tasks == 1 || search->problem->options.compact) return TD_OK;
     TD_TRY(climb_from(search, search->least_hz, BY_RETURN));
@@ -349,11 +317,16 @@ td_err td_plan_search(const td_plan_problem *problem, td_plan_found *ret_found,
 {
     climber search = {.problem = problem};
     td_err err = init(&search);
-    if (err == TD_ERR_LIMIT)
+    if (err == TD_ERR_UNSUPPORTED)
         (void)td_fail(info, err,
-                      "server_cluster: too many GPUs of too many "
-                      "types for one plan; divide the factory");
+                      "server_cluster: so many GPUs of several types are "
+                      "packed with CBC, which is not here; install "
+                      "coinor-libcbc3, or divide the factory");
     if (err == TD_OK) err = run(&search, info);
+    if (err == TD_ERR_LIMIT && info && !info->text[0])
+        (void)td_fail(info, err,
+                      "server_cluster: too many GPUs or robots for one plan; "
+                      "divide the factory");
     search.best.points = search.evaluator.points;
     td_plan_evaluator_done(&search.evaluator);
     if (err == TD_OK) *ret_found = search.best;

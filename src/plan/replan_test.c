@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: Apache-2.0
+// A plan beside the one before it: what it leaves as it is.
+#include "plan/plan_fixture.h"
+
+static void replan(plant *it, const char *text, const td_plan *previous)
+{
+    plant_open(it, text, TD_PLAN_TENDON);
+    it->options.previous = previous;
+    if (plant_plan(it) != TD_OK) fail_msg("%s", it->info.text);
+}
+
+static void the_same_factory_changes_nothing(void **state)
+{
+    (void)state;
+    plant before;
+    plant after;
+    plant_made(&before, CLUSTER(8) FLEET(32) P4("job"), TD_PLAN_TENDON);
+    replan(&after, CLUSTER(8) FLEET(32) P4("job"), before.plan);
+    assert_int_equal(after.plan->reloaded, 0);
+    assert_int_equal(after.plan->rerouted, 0);
+    plant_close(&after);
+    plant_close(&before);
+}
+
+// Of two robots more, whom only the newcomers' servers need to know.
+static void robots_more_move_few_others(void **state)
+{
+    (void)state;
+    plant before;
+    plant after;
+    plant_made(&before, CLUSTER(8) FLEET(32) P4("job"), TD_PLAN_TENDON);
+    replan(&after, CLUSTER(8) FLEET(34) P4("job"), before.plan);
+    assert_int_equal(after.plan->reloaded, 0);
+    assert_in_range(after.plan->rerouted, 0, 4);
+    plant_close(&after);
+    plant_close(&before);
+}
+
+static void a_gpu_more_loads_one_model(void **state)
+{
+    (void)state;
+    plant before;
+    plant after;
+    plant_made(&before, CLUSTER(8) FLEET(64) P4("job"), TD_PLAN_TENDON);
+    replan(&after, CLUSTER(9) FLEET(64) P4("job"), before.plan);
+    assert_true(after.plan->actions_hz > 1.01 * before.plan->actions_hz);
+    assert_int_equal(after.plan->reloaded, 1);
+    plant_close(&after);
+    plant_close(&before);
+}
+
+// Only as many GPUs change their model as the best plan is worth.
+static void a_plan_that_is_worth_it_reloads(void **state)
+{
+    (void)state;
+    plant before;
+    plant after;
+    plant_made(&before, CLUSTER(8) FLEET(8) P4("job"), TD_PLAN_TENDON);
+    replan(&after, CLUSTER(8) FLEET(64) P4("job"), before.plan);
+    plant fresh;
+    plant_made(&fresh, CLUSTER(8) FLEET(64) P4("job"), TD_PLAN_TENDON);
+    assert_true(after.plan->value_hz >= 0.98 * fresh.plan->value_hz);
+    assert_in_range(after.plan->reloaded, 1, 4);
+    plant_close(&fresh);
+    plant_close(&after);
+    plant_close(&before);
+}
+
+static bool is_over(void *context, uint32_t points)
+{
+    (void)context;
+    return points >= 3;
+}
+
+static void a_search_that_is_ended_has_what_it_has(void **state)
+{
+    (void)state;
+    plant it;
+    plant_open(&it, CLUSTER(8) FLEET(32) P4("job"), TD_PLAN_TENDON);
+    it.options.is_over = is_over;
+    assert_int_equal(plant_plan(&it), TD_OK);
+    assert_in_range(it.plan->points, 1, 3);
+    assert_true(it.plan->actions_hz > 0);
+    plant_close(&it);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_same_factory_changes_nothing),
+        cmocka_unit_test(robots_more_move_few_others),
+        cmocka_unit_test(a_gpu_more_loads_one_model),
+        cmocka_unit_test(a_plan_that_is_worth_it_reloads),
+        cmocka_unit_test(a_search_that_is_ended_has_what_it_has),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
