@@ -34,6 +34,9 @@ typedef enum td_bench_rosa_system {
 
 const char *td_bench_rosa_name(td_bench_rosa_system system);
 
+// As the paper's replays: misses are only counted.
+td_bench_workload_size td_bench_rosa_size(uint32_t robots);
+
 typedef struct td_bench_rosa_point {
     bool feasible;                 // there is a plan
     uint32_t gpus[TD_BENCH_ROLES]; // of each component
@@ -55,10 +58,23 @@ TD_NODISCARD td_err td_bench_rosa_run(const td_bench_options *options,
                                       td_errinfo *info);
 
 // How many times as many GPUs a split needs for the rate that rosa plans with
-// 8, by rosa's own reckoning with batches of one; 0: more than was tried.
+// 8, with batches of one; 0: more than was tried.
+typedef enum td_bench_rosa_split {
+    TD_BENCH_ROSA_MATCH_EQUAL,
+    TD_BENCH_ROSA_MATCH_WEIGHTED,
+    TD_BENCH_ROSA_MATCH_COUNT
+} td_bench_rosa_split;
+
+typedef double td_bench_rosa_times[TD_BENCH_WORKLOAD_COUNT]
+                                  [TD_BENCH_ROSA_FLEETS];
+
 typedef struct td_bench_rosa_needs {
-    double equal[TD_BENCH_WORKLOAD_COUNT][TD_BENCH_ROSA_FLEETS];
-    double weighted[TD_BENCH_WORKLOAD_COUNT][TD_BENCH_ROSA_FLEETS];
+    // By the planner, as it reckons everywhere else.
+    td_bench_rosa_times planned[TD_BENCH_ROSA_MATCH_COUNT];
+    // With as few robots on a server as meet their deadlines when requests come
+    // at random.
+    td_bench_rosa_times random[TD_BENCH_ROSA_MATCH_COUNT];
+    double random_hz; // what one server takes then
 } td_bench_rosa_needs;
 TD_NODISCARD td_err td_bench_rosa_match(const td_config_profiles *profiles,
                                         const td_bench_rosa_sweep *sweep,

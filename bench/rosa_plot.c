@@ -137,8 +137,8 @@ static td_err plot_needs(const td_bench_options *options,
                        .y_label = "times as many",
                        .x_log = true,
                        .y_from_zero = true});
-        for (int split = 0; split < 2; split++) {
-            const double *times = split ? needs->weighted[w] : needs->equal[w];
+        for (int split = 0; split < TD_BENCH_ROSA_MATCH_COUNT; split++) {
+            const double *times = needs->planned[split][w];
             const char *label = split ? "weighted" : "equal";
             td_chart_add_series(
                 chart, &(td_chart_series){.label = w == 0 ? label : NULL,

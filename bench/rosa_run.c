@@ -3,7 +3,6 @@
 
 #include "base/clock.h"
 
-#define MOST_TIMES 16 // as many GPUs, when looking for a match
 #define NO_DEADLINE_MS 600000
 #define LARGEST_BATCH 16
 
@@ -42,7 +41,7 @@ static td_plan_options plan_options(td_bench_rosa_system system)
     return options;
 }
 
-static td_bench_workload_size size_of(uint32_t robots)
+td_bench_workload_size td_bench_rosa_size(uint32_t robots)
 {
     td_bench_workload_size size = td_bench_workload_of(robots);
     size.policy = "  on_miss: count\n";
@@ -100,7 +99,7 @@ static td_err run_point(const td_bench_options *options,
                         td_bench_rosa_point *ret_point, td_errinfo *info)
 {
     td_plan_options plans = plan_options(system);
-    td_bench_workload_size size = size_of(robots);
+    td_bench_workload_size size = td_bench_rosa_size(robots);
     td_bench_planned planned;
     *ret_point = (td_bench_rosa_point){.feasible = false};
     td_bench_progress("rosa: %s, %u robots, %s",
@@ -144,65 +143,6 @@ td_err td_bench_rosa_run(const td_bench_options *options,
     return TD_OK;
 }
 
-// The rate of a split with so many GPUs and batches of one; 0: no plan.
-static td_err planned_hz(const td_config_profiles *profiles,
-                         td_bench_workload workload, uint32_t robots,
-                         td_plan_split split, uint32_t gpus, double *ret_hz,
-                         td_errinfo *info)
-{
-    td_plan_options plans = td_plan_options_of(TD_PLAN_PAPER);
-    td_bench_workload_size size = size_of(robots);
-    td_bench_planned planned;
-    plans.split = split;
-    plans.batch_most = 1;
-    size.gpus = gpus;
-    *ret_hz = 0;
-    td_err err = td_bench_workload_plan(workload, &size, profiles, &plans,
-                                        &planned, info);
-    if (err == TD_ERR_LIMIT) return TD_OK;
-    TD_TRY(err);
-    *ret_hz = planned.plan->actions_hz;
-    td_bench_planned_done(&planned);
-    return TD_OK;
-}
-
-static td_err match(const td_config_profiles *profiles,
-                    td_bench_workload workload, uint32_t robots,
-                    td_plan_split split, double wanted_hz, double *ret_times,
-                    td_errinfo *info)
-{
-    *ret_times = 0;
-    for (uint32_t gpus = 8; gpus <= 8 * MOST_TIMES; gpus++) {
-        double hz;
-        TD_TRY(planned_hz(profiles, workload, robots, split, gpus, &hz, info));
-        if (hz < wanted_hz * (1 - 1e-9)) continue;
-        *ret_times = gpus / 8.0;
-        return TD_OK;
-    }
-    return TD_OK;
-}
-
-td_err td_bench_rosa_match(const td_config_profiles *profiles,
-                           const td_bench_rosa_sweep *sweep,
-                           td_bench_rosa_needs *ret_needs, td_errinfo *info)
-{
-    *ret_needs = (td_bench_rosa_needs){0};
-    for (int w = 0; w <= TD_BENCH_P4; w++)
-        for (int f = 0; f < TD_BENCH_ROSA_FLEETS; f++) {
-            td_bench_workload workload = (td_bench_workload)w;
-            uint32_t robots = td_bench_rosa_fleets[f];
-            double hz = sweep->points[w][f][TD_BENCH_ROSA_ROSA].planned_hz;
-            td_bench_progress("rosa: GPUs for %s, %u robots",
-                              td_bench_workload_name(workload), robots);
-            TD_TRY(match(profiles, workload, robots, TD_PLAN_SPLIT_EQUAL, hz,
-                         &ret_needs->equal[w][f], info));
-            TD_TRY(match(profiles, workload, robots, TD_PLAN_SPLIT_BY_SIZE, hz,
-                         &ret_needs->weighted[w][f], info));
-            TD_TRY(td_bench_sleep(0));
-        }
-    return TD_OK;
-}
-
 // The throughput of one GPU with full batches of this size.
 static td_err batch_hz(const td_bench_options *options,
                        const td_config_profiles *profiles, double period_ms,
@@ -210,7 +150,7 @@ static td_err batch_hz(const td_bench_options *options,
                        td_errinfo *info)
 {
     td_plan_options plans = td_plan_options_of(TD_PLAN_EQUAL);
-    td_bench_workload_size size = size_of(robots);
+    td_bench_workload_size size = td_bench_rosa_size(robots);
     td_bench_planned planned;
     td_bench_rosa_point point;
     size.gpus = 1;

@@ -23,6 +23,8 @@ def rows():
 def test_each_size_has_its_figures(rows, size):
     packing = rows[f"packing/{size}/p50"]["value"]
     assert 0 < packing < rows[f"{size}/p50"]["value"]
+    assert rows[f"{size}/cpu/p50"]["value"] > 0
+    assert rows[f"verification/{size}/p50"]["value"] > 0
 
 
 def test_admission_is_quicker_than_a_plan(rows):
