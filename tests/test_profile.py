@@ -125,6 +125,7 @@ def test_a_checkpoint_is_measured(profile, tmp_path):
     folder = checkpoint("two-cameras", tmp_path)
     made = profile(engine, device="cpu", pretrained_path=str(folder))
     assert (made["engine"], made["gpu"]) == ("native", "CPU")
+    assert made["memory_gb"] > 0
     assert made["model_hash"].startswith("sha256:")
     assert list(sizes(made)) == [1, 2]
 

@@ -118,21 +118,6 @@ static td_err look_at_gpu(const td_config_server *server, const char *gpu,
     return TD_OK;
 }
 
-td_err td_cli_profile_identity_look(const td_config_server *server,
-                                    const char *gpu,
-                                    td_cli_profile_identity *ret_identity,
-                                    td_errinfo *info)
-{
-    td_cli_profile_identity identity = {.model_hash = ""};
-    char program[4096];
-    program_of(&server->engine, program);
-    TD_TRY(hash_of(program, identity.engine_hash, info));
-    TD_TRY(hash_of(server->pretrained_path, identity.model_hash, info));
-    TD_TRY(look_at_gpu(server, gpu, &identity, info));
-    *ret_identity = identity;
-    return TD_OK;
-}
-
 static double resident_gb(int pid)
 {
     char path[64];
@@ -145,14 +130,40 @@ static double resident_gb(int pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / BYTES_PER_GB;
 }
 
+td_err td_cli_profile_identity_look(const td_config_server *server,
+                                    const char *gpu,
+                                    td_cli_profile_identity *ret_identity,
+                                    td_errinfo *info)
+{
+    td_cli_profile_identity identity = {.model_hash = ""};
+    char program[4096];
+    program_of(&server->engine, program);
+    TD_TRY(hash_of(program, identity.engine_hash, info));
+    TD_TRY(hash_of(server->pretrained_path, identity.model_hash, info));
+    TD_TRY(look_at_gpu(server, gpu, &identity, info));
+    identity.resident_gb = resident_gb(getpid());
+    *ret_identity = identity;
+    return TD_OK;
+}
+
+static double used_gb(const td_config_server *server,
+                      const td_cli_profile_identity *identity, int pid)
+{
+    td_cli_gpu now;
+    if (identity->on_gpu)
+        return td_cli_gpu_look(server->device, &now, NULL) == TD_OK
+                   ? now.used_gb - identity->gpu.used_gb
+                   : 0;
+    if (server->engine.kind == TD_CONFIG_SYNTHETIC) return 0;
+    return pid ? resident_gb(pid)
+               : resident_gb(getpid()) - identity->resident_gb;
+}
+
 double
 td_cli_profile_identity_memory_gb(const td_config_server *server,
                                   const td_cli_profile_identity *identity,
                                   int pid)
 {
-    td_cli_gpu now;
-    if (!identity->on_gpu) return pid ? resident_gb(pid) : 0;
-    if (td_cli_gpu_look(server->device, &now, NULL) != TD_OK) return 0;
-    double more_gb = now.used_gb - identity->gpu.used_gb;
-    return more_gb > 0 ? more_gb : 0;
+    double gb = used_gb(server, identity, pid);
+    return gb > 0 ? gb : 0;
 }

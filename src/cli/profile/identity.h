@@ -14,6 +14,7 @@ typedef struct td_cli_profile_identity {
     char engine_hash[TD_CLI_PROFILE_HASH];
     td_cli_gpu gpu; // as it was before the model was loaded
     bool on_gpu;
+    double resident_gb; // of this process, likewise
 } td_cli_profile_identity;
 
 // Reads the model's files and the engine's program. `gpu` is what the user
@@ -23,8 +24,8 @@ TD_NODISCARD td_err td_cli_profile_identity_look(
     const td_config_server *server, const char *gpu,
     td_cli_profile_identity *ret_identity, td_errinfo *info);
 
-// What the loaded model takes: of the GPU, or of memory where `pid` runs it. 0:
-// not known.
+// What the loaded model takes: of the GPU; else of memory, of the process `pid`
+// or, without one, of this one since it was looked at. 0: not known.
 double
 td_cli_profile_identity_memory_gb(const td_config_server *server,
                                   const td_cli_profile_identity *identity,
