@@ -130,7 +130,7 @@ static td_err what_if(const td_cli_planning *in, const char *change,
     td_cli_planning other = *in;
     uint32_t robots = 0;
     uint32_t gpus = 0;
-    double qualified_hz;
+    double qualified_hz = 0;
     if (!read_change(change, &robots, &gpus))
         return td_fail(info, TD_ERR_INVALID,
                        "--what-if is robots=N or gpus=N, not \"%s\"", change);
@@ -205,7 +205,7 @@ static td_err make(const arguments *args, const td_cli_planning *in, bool loud,
                    td_plan **ret_plan, td_errinfo *info)
 {
     TD_AUTO(td_plan) *before = NULL;
-    double qualified_hz;
+    double qualified_hz = 0;
     if (args->from) {
         TD_TRY(td_plan_load(args->from, &before, info));
         TD_TRY(td_cli_planning_renew(in, before, loud, ret_plan, &qualified_hz,

@@ -157,7 +157,7 @@ td_err td_cli_planning_renew(const td_cli_planning *in, const td_plan *before,
     TD_AUTO(td_plan) *kept = NULL;
     td_cli_planning again = *in;
     char reason[sizeof info->text + 64];
-    double kept_hz;
+    double kept_hz = 0;
     again.options.previous = before;
     TD_TRY(td_cli_planning_make(&again, in->factory, &fresh, ret_qualified_hz,
                                 info));

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <string.h>
 
+#define AT_LOOP 0.995 // of what a loop allows: then it is what binds
+
 // Servers with the batch limit for what they are asked.
 static void set_servers(td_plan_draft *draft)
 {
@@ -111,7 +113,8 @@ static void set_binds(td_plan_draft *draft, uint32_t task)
     if (!draft->problem->options.capped) {
         class->binds = TD_PLAN_BINDS_NOTHING;
         class->bound = TD_PLAN_NONE;
-    } else if (draft->found->by_loop[task]) {
+    } else if (draft->found->by_loop[task] ||
+               class->rate_hz >= AT_LOOP * class->loop_hz) {
         class->binds = TD_PLAN_BINDS_LOOP;
         class->bound = 0;
     } else if (load > 0.8 && is_by_deadline(draft, task, class->bound)) {

@@ -12,12 +12,13 @@ typedef struct td_plan_draft {
     const td_plan_found *found;     // borrowed
     td_config_arena *arena;         // the plan's
     td_plan *plan;
-    uint32_t *share_server;     // of each share
-    const td_plan_pool **pools; // of each server; NULL: a standby
-    size_t *types;              // of each server
-    uint32_t *streams_of;       // of each server, how many
-    double *rates_hz;           // of each robot, actions
-    double *loads_hz;           // of each server
+    uint32_t *share_server;      // of each share
+    const td_plan_pool **pools;  // of each server; NULL: a standby
+    size_t *types;               // of each server
+    uint32_t *streams_of;        // of each server, how many
+    double *rates_hz, *saved_hz; // of each robot, actions
+    double *loads_hz;            // of each server
+    bool *unlike;  // of each server: its robots have rates of their own
     uint32_t *was; // of each robot, its index in the previous plan; NONE. NULL:
                    // there is no previous plan
 } td_plan_draft;

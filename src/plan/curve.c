@@ -6,6 +6,7 @@
 #include <math.h>
 
 #define ARRIVALS 480
+#define RANDOM_ARRIVALS 3600 // whose tail takes more of them to see
 #define FULL_LOAD 0.97 // of the top throughput: beyond it no queue settles
 #define TAIL_Z 2.33    // deviations of a count that hold 99 %
 #define AS_QUICK 1.005 // a mean up to this is as good
@@ -70,8 +71,8 @@ static bool catches_up(const td_plan_service *service, uint32_t n,
 // ones the largest, which makes up soonest for what the plan did not expect.
 static bool reckon_batches(const td_plan_curve *curve,
                            const td_plan_service *service,
-                           const double *arrivals_ms, double rate_hz,
-                           td_plan_point *ret_point)
+                           const double *arrivals_ms, size_t count,
+                           double rate_hz, td_plan_point *ret_point)
 {
     const td_plan_curve_settings *settings = &curve->settings;
     double limit_ms = settings->deadline_ms - settings->overhead_ms;
@@ -82,7 +83,7 @@ static bool reckon_batches(const td_plan_curve *curve,
         if (rate_hz > FULL_LOAD * top_hz(curve, n)) continue;
         if (n > 1 && !catches_up(service, n, limit_ms)) break;
         td_plan_latency latency =
-            td_plan_queue_run(service, arrivals_ms, ARRIVALS, n, false,
+            td_plan_queue_run(service, arrivals_ms, count, n, false,
                               settings->percentile, 2 * limit_ms);
         if (latency.tail_ms > limit_ms) continue;
         double mean_ms = latency.mean_ms + settings->overhead_ms;
@@ -115,12 +116,17 @@ static void rise(td_plan_point *point, const td_plan_point *before)
 static bool reckon(const td_plan_curve *curve, const td_plan_service *service,
                    double rate_hz, td_plan_point *ret_point)
 {
-    double arrivals_ms[ARRIVALS];
+    double arrivals_ms[RANDOM_ARRIVALS];
+    size_t count = curve->settings.random ? RANDOM_ARRIVALS : ARRIVALS;
     if (td_config_profile_continuous(curve->profile))
         return reckon_continuous(curve, rate_hz, ret_point);
-    td_plan_queue_even(rate_hz, curve->settings.jitter_ms, arrivals_ms,
-                       ARRIVALS);
-    return reckon_batches(curve, service, arrivals_ms, rate_hz, ret_point);
+    if (curve->settings.random)
+        td_plan_queue_random(rate_hz, arrivals_ms, count);
+    else
+        td_plan_queue_even(rate_hz, curve->settings.jitter_ms, arrivals_ms,
+                           count);
+    return reckon_batches(curve, service, arrivals_ms, count, rate_hz,
+                          ret_point);
 }
 
 void td_plan_curve_init(td_plan_curve *curve, const td_config_profile *profile,

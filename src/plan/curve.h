@@ -5,8 +5,9 @@
 // What a server can take: latency by the rate of all that it is asked, with the
 // best batch limit at each rate.
 //
-// Made from service times alone, for streams whose phases are spread evenly: so
-// the rate matters and not how many streams it comes from. Latencies never fall
+// Made from service times alone, for streams whose phases are spread evenly, or
+// for such as have none: so the rate matters and not how many streams it comes
+// from. Latencies never fall
 // as the rate grows (a dip is filled up), so whatever holds at a rate holds
 // below it, which the search over rates relies on.
 
@@ -24,6 +25,7 @@ typedef struct td_plan_curve_settings {
     double overhead_ms;
     double jitter_ms; // of arrivals, one deviation
     uint32_t most;    // batch or concurrency; what memory and options leave
+    bool random;      // arrivals know nothing of each other
 } td_plan_curve_settings;
 
 typedef struct td_plan_curve {

@@ -2,6 +2,7 @@
 #include "plan/evaluate.h"
 
 #include "plan/merge.h"
+#include "plan/shares.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -53,11 +54,12 @@ td_err td_plan_evaluator_init(td_plan_evaluator *evaluator,
     evaluator->allowed_ms = many(problem->most_needs, sizeof(double));
     evaluator->shares = many(evaluator->most_shares, sizeof *evaluator->shares);
     evaluator->loops_hz = many(problem->factory->task_count, sizeof(double));
+    evaluator->best_hz = many(problem->factory->task_count, sizeof(double));
     td_err err = add_packers(evaluator);
     if (err == TD_OK &&
         (!evaluator->rows || !evaluator->units || !evaluator->loads ||
          !evaluator->worths || !evaluator->need_at || !evaluator->allowed_ms ||
-         !evaluator->shares || !evaluator->loops_hz))
+         !evaluator->shares || !evaluator->loops_hz || !evaluator->best_hz))
         err = TD_ERR_NOMEM;
     return err;
 }
@@ -75,6 +77,7 @@ void td_plan_evaluator_done(td_plan_evaluator *evaluator)
     free(evaluator->allowed_ms);
     free(evaluator->shares);
     free(evaluator->loops_hz);
+    free(evaluator->best_hz);
 }
 
 static double pool_load_hz(const td_plan_pool *pool, const double *rates_hz)
@@ -205,18 +208,36 @@ static bool is_allowed(const td_plan_evaluator *evaluator, uint32_t from,
     return true;
 }
 
+// What a server gives a stretch of the line.
+static bool reckon(const td_plan_evaluator *evaluator, const td_plan_pool *pool,
+                   size_t type, uint32_t from, uint32_t to,
+                   const double *rates_hz, double slowest_hz,
+                   td_plan_point *ret_point)
+{
+    const td_plan_share stretch = {
+        .pool = (uint32_t)(pool - evaluator->problem->pools),
+        .type = (uint32_t)type,
+        .from = from,
+        .streams = to - from};
+    if (pool->unlike[type] &&
+        evaluator->need_at[from] != evaluator->need_at[to - 1])
+        return td_plan_shares_unlike(evaluator, &stretch, rates_hz, ret_point);
+    return td_plan_problem_reckon(evaluator->problem, pool, type, to - from,
+                                  evaluator->loads[to] - evaluator->loads[from],
+                                  slowest_hz, ret_point);
+}
+
 // Of a server that takes the units from a place on.
 static double cost(const td_plan_evaluator *evaluator, const td_plan_pool *pool,
                    uint32_t unit, size_t type, uint32_t place, uint32_t units,
-                   double slowest_hz)
+                   const double *rates_hz, double slowest_hz)
 {
     td_plan_point point;
     uint32_t from = place * unit;
     uint32_t to = (place + units) * unit;
     if (to > pool->streams) to = pool->streams;
-    double load_hz = evaluator->loads[to] - evaluator->loads[from];
-    if (!td_plan_problem_reckon(evaluator->problem, pool, type, to - from,
-                                load_hz, slowest_hz, &point) ||
+    if (!reckon(evaluator, pool, type, from, to, rates_hz, slowest_hz,
+                &point) ||
         !is_allowed(evaluator, from, to,
                     td_plan_problem_loop_ms(evaluator->problem, &point)))
         return INFINITY;
@@ -239,7 +260,7 @@ static void fill_costs(const td_plan_evaluator *evaluator, size_t index,
                 place + units > row->demand
                     ? INFINITY
                     : cost(evaluator, pool, evaluator->units[index], type,
-                           place, units, slowest_hz);
+                           place, units, rates_hz, slowest_hz);
 }
 
 // How many costs a row has for each type.
@@ -346,86 +367,6 @@ static td_err compact(td_plan_evaluator *evaluator, const double *rates_hz,
     return TD_OK;
 }
 
-double td_plan_evaluate_share_hz(const td_plan_evaluator *evaluator,
-                                 const td_plan_share *share,
-                                 const double *rates_hz)
-{
-    const td_plan_pool *pool = &evaluator->problem->pools[share->pool];
-    double sum = 0;
-    uint32_t start = 0;
-    for (size_t i = 0; i < pool->need_count; i++) {
-        uint32_t end = start + pool->needs[i].streams;
-        uint32_t from = share->from > start ? share->from : start;
-        uint32_t to = share->from + share->streams;
-        if (to > end) to = end;
-        if (to > from)
-            sum += (to - from) * td_plan_need_hz(&pool->needs[i], rates_hz);
-        start = end;
-    }
-    return sum;
-}
-
-bool td_plan_evaluate_share(const td_plan_evaluator *evaluator, size_t index,
-                            const double *rates_hz, td_plan_point *ret_point)
-{
-    const td_plan_problem *problem = evaluator->problem;
-    const td_plan_share *share = &evaluator->shares[index];
-    const td_plan_pool *pool = &problem->pools[share->pool];
-    size_t host = share->joined == TD_PLAN_NONE ? index : share->joined;
-    double sum_hz = 0;
-    uint32_t streams = 0;
-    for (size_t i = 0; i < evaluator->share_count; i++) {
-        if (i != host && evaluator->shares[i].joined != host) continue;
-        sum_hz += td_plan_evaluate_share_hz(evaluator, &evaluator->shares[i],
-                                            rates_hz);
-        streams += evaluator->shares[i].streams;
-    }
-    return td_plan_problem_reckon(problem, pool, share->type, streams, sum_hz,
-                                  td_plan_evaluate_slowest_hz(pool, rates_hz),
-                                  ret_point);
-}
-
-// Adds the slowest server of each goal-coupled need to its task's latency.
-static void add_latencies(const td_plan_evaluator *evaluator, uint32_t index,
-                          const double *rates_hz, double *latencies_ms)
-{
-    const td_plan_problem *problem = evaluator->problem;
-    const td_plan_pool *pool = &problem->pools[index];
-    uint32_t start = 0;
-    for (size_t i = 0; i < pool->need_count; i++) {
-        uint32_t end = start + pool->needs[i].streams;
-        double worst_ms = 0;
-        for (size_t j = 0; j < evaluator->share_count; j++) {
-            const td_plan_share *share = &evaluator->shares[j];
-            td_plan_point point;
-            if (share->pool != index || share->from >= end ||
-                share->from + share->streams <= start)
-                continue;
-            if (td_plan_evaluate_share(evaluator, j, rates_hz, &point))
-                worst_ms =
-                    fmax(worst_ms, td_plan_problem_loop_ms(problem, &point));
-            else
-                worst_ms = INFINITY;
-        }
-        latencies_ms[pool->needs[i].task] +=
-            pool->needs[i].per_action > 0 ? pool->needs[i].per_action * worst_ms
-                                          : 0;
-        start = end;
-    }
-}
-
-static void reckon_loops(td_plan_evaluator *evaluator, const double *rates_hz)
-{
-    const td_plan_problem *problem = evaluator->problem;
-    size_t tasks = problem->factory->task_count;
-    double *loops = evaluator->loops_hz;
-    memset(loops, 0, tasks * sizeof *loops);
-    for (uint32_t i = 0; i < problem->pool_count; i++)
-        add_latencies(evaluator, i, rates_hz, loops);
-    for (size_t i = 0; i < tasks; i++)
-        loops[i] = td_plan_problem_loop_hz(problem, i, loops[i]);
-}
-
 // Whether a robot's loop is too slow however many GPUs there are.
 static bool is_too_fast(td_plan_evaluator *evaluator, const double *rates_hz)
 {
@@ -437,10 +378,10 @@ static bool is_too_fast(td_plan_evaluator *evaluator, const double *rates_hz)
             if (task->components[j].per_action > 0)
                 latency_ms +=
                     task->components[j].per_action * alone_ms(problem, i, j);
-        evaluator->loops_hz[i] =
+        evaluator->loops_hz[i] = evaluator->best_hz[i] =
             td_plan_problem_loop_hz(problem, i, latency_ms);
         evaluator->short_task = i;
-        if (rates_hz[i] > evaluator->loops_hz[i] * (1 + 1e-9)) return true;
+        if (rates_hz[i] > evaluator->best_hz[i] * (1 + 1e-9)) return true;
     }
     return false;
 }
@@ -460,7 +401,7 @@ td_err td_plan_evaluate(td_plan_evaluator *evaluator, const double *rates_hz,
     if (!packed && problem->options.compact)
         TD_TRY(compact(evaluator, rates_hz, &packed));
     if (!packed) return TD_OK;
-    reckon_loops(evaluator, rates_hz);
+    td_plan_shares_loops(evaluator, rates_hz);
     *ret_answer = TD_PLAN_HOLDS;
     for (uint32_t i = 0; i < problem->factory->task_count; i++)
         if (rates_hz[i] > evaluator->loops_hz[i] * (1 + 1e-9)) {

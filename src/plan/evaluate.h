@@ -35,6 +35,7 @@ typedef struct td_plan_evaluator {
     td_plan_share *shares;  // of the last one that held
     size_t share_count, most_shares;
     double *loops_hz;    // what they leave to each task
+    double *best_hz;     // what a task's loop allows at the very best
     uint32_t short_task; // whose loop was too slow
     uint32_t points;     // how many were asked for
 } td_plan_evaluator;
@@ -48,14 +49,6 @@ void td_plan_evaluator_done(td_plan_evaluator *evaluator);
 TD_NODISCARD td_err td_plan_evaluate(td_plan_evaluator *evaluator,
                                      const double *rates_hz,
                                      td_plan_answer *ret_answer);
-
-// What a server is asked, and what it gives, all that was merged into it
-// counted. False when it cannot.
-double td_plan_evaluate_share_hz(const td_plan_evaluator *evaluator,
-                                 const td_plan_share *share,
-                                 const double *rates_hz);
-bool td_plan_evaluate_share(const td_plan_evaluator *evaluator, size_t index,
-                            const double *rates_hz, td_plan_point *ret_point);
 
 double td_plan_evaluate_slowest_hz(const td_plan_pool *pool,
                                    const double *rates_hz);

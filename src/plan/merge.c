@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/merge.h"
 
+#include "plan/shares.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -13,7 +15,7 @@ static double joined_hz(const td_plan_evaluator *evaluator, size_t index,
     for (size_t i = 0; i < evaluator->share_count; i++) {
         const td_plan_share *share = &evaluator->shares[i];
         if (i != index && share->joined != index) continue;
-        sum += td_plan_evaluate_share_hz(evaluator, share, rates_hz);
+        sum += td_plan_shares_hz(evaluator, share, rates_hz);
         *ret_streams += share->streams;
     }
     return sum;

@@ -271,9 +271,10 @@ td_err td_plan_place(td_plan_draft *draft)
     draft->streams_of =
         td_config_arena_alloc(draft->arena, most, sizeof(uint32_t));
     draft->loads_hz = td_config_arena_alloc(draft->arena, most, sizeof(double));
+    draft->unlike = td_config_arena_alloc(draft->arena, most, sizeof(bool));
     if (!gpus || !draft->plan->servers || !draft->share_server ||
         !draft->pools || !draft->types || !draft->streams_of ||
-        !draft->loads_hz)
+        !draft->loads_hz || !draft->unlike)
         return TD_ERR_NOMEM;
     TD_TRY(place_shares(draft, gpus, count));
     for (size_t i = 0; i < count; i++)

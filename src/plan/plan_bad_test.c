@@ -31,9 +31,9 @@ static const struct {
     {"minimums that hold alone and not together",
      CLUSTER(1) "robot_fleet: [{task: job, num_robots: 16}, {task: other, "
                 "num_robots: 16}]\n" TASK(
-                    "job") "  min_throughput: 30\n" PARTS SYSTEM1
-                    TASK("other") "  min_throughput: 30\n" PARTS SYSTEM1,
-     TD_ERR_LIMIT, "job: min_throughput: 30", "beside what the others need"},
+                    "job") "  min_throughput: 27\n" PARTS SYSTEM1
+                    TASK("other") "  min_throughput: 27\n" PARTS SYSTEM1,
+     TD_ERR_LIMIT, "job: min_throughput: 27", "beside what the others need"},
 };
 
 static void what_cannot_be_planned_is_named_with_the_way_out(void **state)

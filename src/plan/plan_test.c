@@ -203,6 +203,32 @@ static void classes_share_servers_where_model_and_deadline_agree(void **state)
     plant_close(&it);
 }
 
+// A robot that is slow by itself is not put beside quick ones: they would all
+// be as slow.
+static void slow_robots_do_not_hold_quick_ones_back(void **state)
+{
+    (void)state;
+    plant it;
+    plant_made(&it,
+               CLUSTER(6) "robot_fleet:\n  - {task: quick, num_robots: 16}\n"
+                          "  - {task: slow, num_robots: 12}\n" TASK("quick")
+                              PARTS SYSTEM1
+               "slow:\n  pipeline: {action_period_ms: 500}\n" PARTS SYSTEM1,
+               TD_PLAN_TENDON);
+    assert_between(it.plan->classes[0].rate_hz, 3.6, 4);
+    assert_between(it.plan->classes[1].rate_hz, 1.6, 1.9);
+    plant_close(&it);
+    plant_made(
+        &it,
+        CLUSTER(1) "robot_fleet:\n  - {task: quick, num_robots: 2}\n"
+                   "  - {task: slow, num_robots: 2}\n" TASK("quick")
+                       PARTS SYSTEM1
+        "slow:\n  pipeline: {action_period_ms: 500}\n" PARTS SYSTEM1,
+        TD_PLAN_TENDON); // on one GPU each has its own rate, without phases
+    assert_between(it.plan->classes[0].rate_hz, 3.5, 4);
+    plant_close(&it);
+}
+
 static void compaction_merges_what_isolated_packing_cannot(void **state)
 {
     (void)state;
@@ -374,6 +400,7 @@ int main(void)
         cmocka_unit_test(the_more_valuable_class_goes_first),
         cmocka_unit_test(minimums_are_kept),
         cmocka_unit_test(classes_share_servers_where_model_and_deadline_agree),
+        cmocka_unit_test(slow_robots_do_not_hold_quick_ones_back),
         cmocka_unit_test(compaction_merges_what_isolated_packing_cannot),
         cmocka_unit_test(asynchronous_robots_act_faster),
         cmocka_unit_test(no_node_has_all_servers_of_a_model),

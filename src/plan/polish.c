@@ -35,6 +35,10 @@ bool td_plan_draft_point(const td_plan_draft *draft, uint32_t server,
                          double rate_hz, td_plan_point *ret_point)
 {
     uint32_t streams = draft->streams_of[server];
+    if (draft->unlike[server])
+        return td_plan_curve_at(
+            draft->pools[server]->unlike[draft->types[server]], rate_hz,
+            ret_point);
     return td_plan_problem_reckon(draft->problem, draft->pools[server],
                                   draft->types[server], streams, rate_hz,
                                   streams ? rate_hz / streams : 1, ret_point);
@@ -118,23 +122,56 @@ static void find_range(const td_plan_draft *draft, uint32_t server,
     }
 }
 
-// Robots of several classes on one server get the rate of the slowest: phases
-// stay apart only where periods are the same. A class with a minimum keeps its
-// rate.
-static void level(td_plan_draft *draft, uint32_t server)
+// Gives the robots of a server one rate. A class with a minimum keeps its own
+// where that is more.
+static void set_all(td_plan_draft *draft, uint32_t server, double rate_hz)
 {
     const td_plan *plan = draft->plan;
+    for (uint32_t i = 0; i < plan->robot_count; i++) {
+        const td_plan_robot *robot = &plan->robots[i];
+        if (robot->stream_count == 0 ||
+            plan->streams[robot->first_stream].server != server)
+            continue;
+        if (rate_hz < draft->rates_hz[i] &&
+            draft->problem->factory->tasks[robot->task].min_throughput > 0)
+            continue;
+        draft->rates_hz[i] = rate_hz;
+    }
+    count_loads(draft);
+}
+
+// Whether they hold with rates of their own, without phases.
+static bool holds_unlike(td_plan_draft *draft, uint32_t server)
+{
+    const td_plan_curve *curve =
+        draft->pools[server]->unlike[draft->types[server]];
+    if (!curve) return false;
+    draft->unlike[server] = true;
+    if (holds(draft, server, true)) {
+        draft->plan->servers[server].capacity_hz = curve->capacity_hz;
+        return true;
+    }
+    draft->unlike[server] = false;
+    return false;
+}
+
+// Robots of several classes on one server get one rate where they can, because
+// phases stay apart only where periods are the same: that of the fastest. Or
+// they keep their own, or else get that of the slowest.
+static void level(td_plan_draft *draft, uint32_t server)
+{
     double least;
     double most;
     find_range(draft, server, &least, &most);
-    for (uint32_t i = 0; least < most && i < plan->robot_count; i++) {
-        const td_plan_robot *robot = &plan->robots[i];
-        if (robot->stream_count == 0 ||
-            plan->streams[robot->first_stream].server != server ||
-            draft->problem->factory->tasks[robot->task].min_throughput > 0)
-            continue;
-        draft->rates_hz[i] = least;
-    }
+    if (least >= most) return;
+    memcpy(draft->saved_hz, draft->rates_hz,
+           draft->plan->robot_count * sizeof *draft->saved_hz);
+    set_all(draft, server, most);
+    if (holds(draft, server, true)) return;
+    memcpy(draft->rates_hz, draft->saved_hz,
+           draft->plan->robot_count * sizeof *draft->saved_hz);
+    count_loads(draft);
+    if (!holds_unlike(draft, server)) set_all(draft, server, least);
 }
 
 static void speed_up(td_plan_draft *draft, uint32_t server)
@@ -203,7 +240,6 @@ void td_plan_polish(td_plan_draft *draft)
     if (!draft->problem->options.capped) return;
     for (uint32_t i = 0; i < plan->server_count; i++)
         if (draft->problem->options.staggered) level(draft, i);
-    count_loads(draft);
     for (uint32_t i = 0; i < plan->server_count; i++)
         if (draft->problem->options.staggered && !plan->servers[i].standby)
             speed_up(draft, i);

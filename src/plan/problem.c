@@ -188,12 +188,18 @@ static td_err add_curve(td_plan_problem *problem, td_plan_pool *pool,
         .most = most_that_fit(problem, profile, type),
     };
     if (settings.most == 0) return TD_OK;
-    td_plan_curve *curve =
-        td_config_arena_alloc(problem->arena, 1, sizeof *curve);
-    if (!curve) return TD_ERR_NOMEM;
-    td_plan_curve_init(curve, profile, &settings);
-    pool->curves[type] = curve;
+    td_plan_curve *curves =
+        td_config_arena_alloc(problem->arena, 2, sizeof *curves);
+    if (!curves) return TD_ERR_NOMEM;
+    td_plan_curve_init(&curves[0], profile, &settings);
+    pool->curves[type] = &curves[0];
     pool->size_gb = profile->memory_gb;
+    if (pool->need_count == 1 || !problem->options.staggered ||
+        td_config_profile_continuous(profile))
+        return TD_OK;
+    settings.random = true;
+    td_plan_curve_init(&curves[1], profile, &settings);
+    pool->unlike[type] = &curves[1];
     return TD_OK;
 }
 
@@ -255,6 +261,23 @@ static td_err add_curves(td_plan_problem *problem, td_plan_pool *pool,
     return TD_OK;
 }
 
+// Classes with like periods next to each other, since neighbours share servers.
+static void sort_needs(const td_plan_problem *problem, td_plan_pool *pool)
+{
+    const td_config_factory_task *tasks = problem->factory->tasks;
+    for (size_t i = 1; i < pool->need_count; i++) {
+        td_plan_need need = pool->needs[i];
+        double period_ms = tasks[need.task].pipeline.action_period_ms;
+        size_t at = i;
+        for (; at > 0 &&
+               tasks[pool->needs[at - 1].task].pipeline.action_period_ms >
+                   period_ms;
+             at--)
+            pool->needs[at] = pool->needs[at - 1];
+        pool->needs[at] = need;
+    }
+}
+
 static td_err build(td_plan_problem *problem, td_errinfo *info)
 {
     const td_config_factory *factory = problem->factory;
@@ -266,8 +289,10 @@ static td_err build(td_plan_problem *problem, td_errinfo *info)
     if (!problem->pools) return TD_ERR_NOMEM;
     for (uint32_t i = 0; i < factory->task_count; i++)
         TD_TRY(add_task(problem, i));
-    for (size_t i = 0; i < problem->pool_count; i++)
+    for (size_t i = 0; i < problem->pool_count; i++) {
+        sort_needs(problem, &problem->pools[i]);
         TD_TRY(add_curves(problem, &problem->pools[i], info));
+    }
     return TD_OK;
 }
 

@@ -36,6 +36,8 @@ typedef struct td_plan_pool {
     uint32_t servers;                               // at most; 0: as there are
     double size_gb;                                 // of the model
     const td_plan_curve *curves[TD_PLAN_MAX_TYPES]; // NULL: not on this type
+    // For streams of unlike rates, which keep no phases; NULL: they are alike.
+    const td_plan_curve *unlike[TD_PLAN_MAX_TYPES];
 } td_plan_pool;
 
 typedef struct td_plan_problem {

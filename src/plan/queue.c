@@ -107,6 +107,17 @@ void td_plan_queue_even(double rate_hz, double jitter_ms, double *ret_ms,
     sort(ret_ms, count);
 }
 
+void td_plan_queue_random(double rate_hz, double *ret_ms, size_t count)
+{
+    double at_ms = 0;
+    td_rand rand;
+    td_rand_init(&rand, 1);
+    for (size_t i = 0; i < count; i++) {
+        at_ms -= log(1 - td_rand_unit(&rand)) * 1000 / rate_hz;
+        ret_ms[i] = at_ms;
+    }
+}
+
 void td_plan_queue_phases(uint32_t streams, double rate_hz, uint64_t seed,
                           double *ret_ms, size_t count)
 {

@@ -36,6 +36,9 @@ td_plan_latency td_plan_queue_run(const td_plan_service *service,
 void td_plan_queue_even(double rate_hz, double jitter_ms, double *ret_ms,
                         size_t count);
 
+// `count` arrivals of one rate that know nothing of each other.
+void td_plan_queue_random(double rate_hz, double *ret_ms, size_t count);
+
 // `count` arrivals of `streams` periodic streams, each with a phase of its own
 // from `seed`.
 void td_plan_queue_phases(uint32_t streams, double rate_hz, uint64_t seed,

@@ -124,7 +124,10 @@ static td_err list_robots(td_plan_draft *draft)
                                          sizeof *plan->robots);
     draft->rates_hz = td_config_arena_alloc(
         draft->arena, factory->robot_count + 1, sizeof(double));
-    if (!plan->robots || !draft->rates_hz) return TD_ERR_NOMEM;
+    draft->saved_hz = td_config_arena_alloc(
+        draft->arena, factory->robot_count + 1, sizeof(double));
+    if (!plan->robots || !draft->rates_hz || !draft->saved_hz)
+        return TD_ERR_NOMEM;
     plan->robot_count = factory->robot_count;
     for (size_t i = 0; i < factory->robot_count; i++) {
         size_t task = factory->robots[i].task;

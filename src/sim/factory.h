@@ -28,6 +28,7 @@ typedef struct td_sim_factory_options {
     int64_t duration_ns;  // of each, warm-up with it
     int64_t warmup_ns;    // left out of every figure
     double action_jitter; // an action takes up to this part longer, or less
+    bool deviates;        // that part is a deviation instead
     int64_t network_jitter_ns; // either way takes up to this longer, or less
     bool in_turn;              // servers take who comes first; else by deadline
     bool unphased; // streams begin anywhere in their period, by the seed; else

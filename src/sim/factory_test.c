@@ -44,6 +44,23 @@ static void another_seed_gives_another_trace(void **state)
     td_sim_factory_result_done(&second);
 }
 
+static void actions_vary_within_a_range_or_by_a_deviation(void **state)
+{
+    (void)state;
+    td_sim_factory_options options = shop_replay();
+    const shop_hand alone = {
+        .components = P1, .robots = 1, .servers = {1}, .batch = 1};
+    options.trace = true;
+    options.action_jitter = 0.05;
+    td_sim_factory_result range = shop_try(&alone, &options);
+    options.deviates = true;
+    td_sim_factory_result deviation = shop_try(&alone, &options);
+    assert_int_not_equal(range.trace_hash, deviation.trace_hash);
+    assert_true(near(range.actions_hz, deviation.actions_hz, 0.01));
+    td_sim_factory_result_done(&range);
+    td_sim_factory_result_done(&deviation);
+}
+
 static void a_robot_alone_waits_for_its_model_and_the_network_only(void **state)
 {
     (void)state;
@@ -407,6 +424,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_seed_gives_the_same_trace_to_the_byte),
         cmocka_unit_test(another_seed_gives_another_trace),
+        cmocka_unit_test(actions_vary_within_a_range_or_by_a_deviation),
         cmocka_unit_test(
             a_robot_alone_waits_for_its_model_and_the_network_only),
         cmocka_unit_test(published_plans_give_the_published_figures),

@@ -102,9 +102,12 @@ void td_sim_factory_robot_check(td_sim_factory_robot *robot, int64_t now_ns)
 
 static int64_t action_ns(td_sim_factory_robot *robot)
 {
-    double off = robot->world->options->action_jitter *
-                 (2 * td_rand_unit(&robot->rand) - 1);
+    const td_sim_factory_options *options = robot->world->options;
+    double off = options->action_jitter *
+                 (options->deviates ? td_rand_normal(&robot->rand)
+                                    : 2 * td_rand_unit(&robot->rand) - 1);
     double ms = robot->task->pipeline.action_period_ms;
+    if (off < -1) off = -1;
     return (int64_t)(ms * (1 + off) * (double)TD_NS_PER_MS);
 }
 
