@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. CMake builds (CMakePresets.json), tools/ does the rest.
-.PHONY: help demo test check bench fmt lint abi
+.PHONY: help demo test check oracle bench fmt lint abi
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -20,6 +20,12 @@ check: ## the inner loop: unit tests of the dev build
 	@cmake --preset dev >/dev/null
 	@cmake --build --preset dev
 	@ctest --test-dir build/dev -L unit -j "$$(nproc)" --output-on-failure --no-tests=error
+
+oracle: ## the planner against glpsol, cbc and an exhaustive grid, at length
+	@tools/setup --test
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target plan_oracle
+	@tools/plan-oracle
 
 lint: ## formatting, clang-tidy, layers and the like
 	@tools/lint

@@ -9,8 +9,18 @@
 
 #include <stdio.h>
 
-#define SYNC ""
-#define ASYNC "  execution: async\n"
+// How robots act, and how their actions vary: up to 5 %, or by a deviation of
+// 5 %.
+typedef struct manner {
+    const char *name, *policy;
+    bool deviates, limited;
+} manner;
+
+static const manner manners[] = {
+    {"sync", "", false, true},
+    {"sync/deviation", "", true, true},
+    {"async", "  execution: async\n", false, false},
+};
 
 static const struct {
     td_bench_workload workload;
@@ -26,9 +36,11 @@ static const struct {
 
 static const uint32_t fleets[] = {8, 16, 32, 64};
 
-static td_sim_factory_options long_run(const td_bench_options *options)
+static td_sim_factory_options long_run(const td_bench_options *options,
+                                       const manner *how)
 {
     td_sim_factory_options sim = td_sim_factory_defaults;
+    sim.deviates = how->deviates;
     sim.runs = options->quick ? 1 : 20;
     sim.duration_ns = (options->quick ? 30 : 620) * TD_NS_PER_S;
     return sim;
@@ -78,13 +90,13 @@ static double least_met(const td_sim_factory_result *result)
 }
 
 static void print(const td_bench_options *options, size_t i, uint32_t robots,
-                  bool async, const td_bench_planned *planned,
+                  const manner *how, const td_bench_planned *planned,
                   const td_sim_factory_result *result)
 {
     char name[64];
-    int used = snprintf(name, sizeof name, "%s/%u/%s/",
-                        td_bench_workload_name(cases[i].workload), robots,
-                        async ? "async" : "sync");
+    int used =
+        snprintf(name, sizeof name, "%s/%u/%s/",
+                 td_bench_workload_name(cases[i].workload), robots, how->name);
     char *metric = name + used;
     size_t room = sizeof name - (size_t)used;
     (void)snprintf(metric, room, "qualified");
@@ -95,7 +107,7 @@ static void print(const td_bench_options *options, size_t i, uint32_t robots,
                         .more = true,
                         .against = "paper",
                         .ratio = result->qualified_hz / cases[i].paper_hz};
-    if (!async) {
+    if (how->limited) {
         row.limited = TD_BENCH_RATIO;
         row.limit = cases[i].limit;
     }
@@ -115,25 +127,24 @@ static void print(const td_bench_options *options, size_t i, uint32_t robots,
                  planned->plan->actions_hz, gpus[0], gpus[1], gpus[2], gpus[3]);
 }
 
-static td_err run_case(const td_bench_options *options, size_t i, bool async,
-                       const td_config_profiles *profiles, td_errinfo *info)
+static td_err run_case(const td_bench_options *options, size_t i,
+                       const manner *how, const td_config_profiles *profiles,
+                       td_errinfo *info)
 {
-    td_sim_factory_options sim = long_run(options);
+    td_sim_factory_options sim = long_run(options, how);
     td_sim_factory_result result;
     td_bench_planned planned;
-    const char *policy = async ? ASYNC : SYNC;
     uint32_t robots = cases[i].robots;
     td_bench_workload workload = cases[i].workload;
     if (robots == 0)
-        TD_TRY(find_peak(workload, policy, profiles, &robots, info));
-    td_bench_progress("factory: %s, %u robots%s",
-                      td_bench_workload_name(workload), robots,
-                      async ? ", async" : "");
-    TD_TRY(plan(workload, robots, policy, profiles, &planned, info));
+        TD_TRY(find_peak(workload, how->policy, profiles, &robots, info));
+    td_bench_progress("factory: %s, %u robots, %s",
+                      td_bench_workload_name(workload), robots, how->name);
+    TD_TRY(plan(workload, robots, how->policy, profiles, &planned, info));
     td_err err = td_sim_factory_run(planned.factory, profiles, planned.plan,
                                     &sim, &result, info);
     if (err == TD_OK) {
-        print(options, i, robots, async, &planned, &result);
+        print(options, i, robots, how, &planned, &result);
         td_sim_factory_result_done(&result);
     }
     td_bench_planned_done(&planned);
@@ -144,9 +155,9 @@ td_err td_bench_factory(const td_bench_options *options, td_errinfo *info)
 {
     TD_AUTO(td_config_profiles) *profiles = NULL;
     TD_TRY(td_bench_workload_profiles(&profiles, info));
-    for (int async = 0; async < 2; async++)
+    for (size_t m = 0; m < TD_COUNT_OF(manners); m++)
         for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-            TD_TRY(run_case(options, i, async, profiles, info));
+            TD_TRY(run_case(options, i, &manners[m], profiles, info));
             TD_TRY(td_bench_sleep(0));
         }
     return TD_OK;
