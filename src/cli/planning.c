@@ -96,15 +96,15 @@ static const td_config_factory_robot *robot_of(const td_config_factory *factory,
 }
 
 // One who left, or does something else now; NULL: none.
-static const char *who_left(const td_config_factory *factory,
-                            const td_plan *before)
+static const td_plan_robot *who_left(const td_config_factory *factory,
+                                     const td_plan *before)
 {
     for (size_t i = 0; i < before->robot_count; i++) {
         const td_plan_robot *was = &before->robots[i];
         const td_config_factory_robot *now = robot_of(factory, was->name);
         if (!now || strcmp(factory->tasks[now->task].name,
                            before->classes[was->task].task) != 0)
-            return was->name;
+            return was;
     }
     return NULL;
 }
@@ -120,10 +120,11 @@ static td_err try_admission(const td_cli_planning *in, const td_plan *before,
     td_cli_newcomers newcomers;
     td_config_arena *arena;
     td_errinfo why = {.text = ""};
-    const char *left = who_left(in->factory, before);
+    const td_plan_robot *left = who_left(in->factory, before);
     *ret_plan = NULL;
     if (left) {
-        (void)snprintf(reason, room, "robot %s has left or changed", left);
+        (void)snprintf(reason, room, "robot %s has left or changed",
+                       left->name);
         return TD_OK;
     }
     td_err err =
