@@ -6,8 +6,8 @@
 
 #include <stdio.h>
 
-#define SUBTITLE                                                               \
-    "8 simulated H200, times fitted to the paper (arXiv 2607.01088)."
+#define FITTED " simulated H200, times fitted to the paper (arXiv 2607.01088)."
+#define SUBTITLE "8" FITTED
 
 typedef double value_of(const td_bench_rosa_point *point);
 
@@ -173,8 +173,8 @@ static td_err plot_profiles(const td_bench_options *options,
     static const char *const models[] = {"nvidia/GR00T-N1.6-3B",
                                          "physical-intelligence/pi0.5"};
     TD_AUTO(td_chart) *chart = NULL;
-    TD_TRY(
-        td_chart_new("System 1 by the size of its batches", SUBTITLE, &chart));
+    TD_TRY(td_chart_new("System 1 by the size of its batches", "One" FITTED,
+                        &chart));
     for (int throughput = 0; throughput < 2; throughput++) {
         td_chart_add_panel(
             chart, &(td_chart_panel){.x_label = "batch",
@@ -197,7 +197,8 @@ static td_err plot_best(const td_bench_options *options,
 {
     TD_AUTO(td_chart) *chart = NULL;
     TD_TRY(td_chart_new("Which batch is best for one GPU without a deadline",
-                        SUBTITLE " Batches wait until they are full.", &chart));
+                        "One" FITTED " Batches wait until they are full.",
+                        &chart));
     for (int speedup = 0; speedup < 2; speedup++) {
         td_chart_add_panel(
             chart,
