@@ -257,7 +257,7 @@ static td_err read_options(const arguments *args, budget *left,
                            td_plan_options *ret_options, td_errinfo *info)
 {
     td_plan_planner planner = TD_PLAN_TENDON;
-    double time_ms;
+    double time_ms = 0;
     if (args->planner && td_plan_planner_find(args->planner, &planner) != TD_OK)
         return td_fail(info, TD_ERR_INVALID,
                        "--planner: there is no planner \"%s\"", args->planner);

@@ -28,7 +28,7 @@ static void draw_instance(td_rand *rand, instance *it)
     for (size_t row = 0; row < ROWS; row++) {
         for (size_t at = 0; at < 2 * MOST; at++)
             it->cost[row][at / MOST][at % MOST] =
-                draw(rand, 0, 4) == 0 ? INFINITY : draw(rand, 1, 50);
+                draw(rand, 0, 4) == 0 ? INFINITY : (double)draw(rand, 1, 50);
         it->rows[row] = (td_plan_pack_row){
             .demand = draw(rand, 1, 14),
             .most = MOST,

@@ -187,7 +187,7 @@ static td_err read_list(const place *top, const char *name,
                         const td_plan_file_field *fields, size_t bytes,
                         void **ret_array, size_t *ret_count)
 {
-    const json_t *list;
+    const json_t *list = NULL;
     TD_TRY(find_list(top, name, MOST_MEMBERS, &list));
     size_t count = json_array_size(list);
     char *array = td_config_arena_alloc(top->in->arena, count + 1, bytes);
@@ -212,7 +212,7 @@ static int by_id(const void *left, const void *right)
 static td_err read_servers(reader *in, const place *top)
 {
     td_plan *plan = in->plan;
-    void *servers;
+    void *servers = NULL;
     TD_TRY(read_list(top, "servers", td_plan_file_server, sizeof *plan->servers,
                      &servers, &plan->server_count));
     plan->servers = servers;
@@ -275,7 +275,7 @@ static td_err read_robot(const reader *in, const place *at, uint32_t index)
 {
     td_plan *plan = in->plan;
     td_plan_robot *robot = &plan->robots[index];
-    const json_t *list;
+    const json_t *list = NULL;
     TD_TRY(read_fields(at, td_plan_file_robot, robot));
     TD_TRY(read_task(at, &robot->task));
     TD_TRY(find_list(at, "streams", TD_PLAN_MOST_COMPONENTS, &list));
@@ -293,7 +293,7 @@ static td_err read_robot(const reader *in, const place *at, uint32_t index)
 static td_err read_robots(const reader *in, const place *top)
 {
     td_plan *plan = in->plan;
-    const json_t *list;
+    const json_t *list = NULL;
     size_t streams = 0;
     TD_TRY(find_list(top, "robots", MOST_MEMBERS, &list));
     plan->robot_count = json_array_size(list);
@@ -316,8 +316,8 @@ static td_err read_robots(const reader *in, const place *top)
 static td_err read_plan(reader *in, const json_t *root)
 {
     const place top = {.in = in, .object = root, .list = ""};
-    uint32_t version;
-    void *classes;
+    uint32_t version = 0;
+    void *classes = NULL;
     TD_TRY(read_whole(&top, "plan", &version));
     if (version != TD_PLAN_FILE_VERSION)
         return td_fail(in->info, TD_ERR_MISMATCH,
