@@ -26,11 +26,13 @@ def split(answer):
 
 def to_numpy(value):
     """An array of anything like one: numpy, torch, jax, lists."""
+    if isinstance(value, np.ndarray):
+        return value
     if hasattr(value, "detach"):  # torch: off its graph and its device
         value = value.detach().cpu()
         if value.is_floating_point() and value.element_size() == 2:
             value = value.float()  # numpy has no bfloat16
-    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+    if hasattr(value, "__dlpack__"):
         try:
             return np.from_dlpack(value)
         except (BufferError, RuntimeError, TypeError):
@@ -82,6 +84,8 @@ def _to_letters(name, text):
 
 def to_values(named, room):
     """The named results of one answer, if there is room for them."""
+    if not named:
+        return []
     values = [to_value(name, value) for name, value in named.items()]
     if len(values) > layout.MAX_VALUES:
         raise Misfit(f"results: {len(values)}, at most {layout.MAX_VALUES}")
