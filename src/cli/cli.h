@@ -30,6 +30,7 @@ int td_cli_doctor(int argc, char **argv);
 int td_cli_demo(int argc, char **argv);
 int td_cli_bench(int argc, char **argv);
 int td_cli_plan(int argc, char **argv);
+int td_cli_dataset(int argc, char **argv);
 int td_cli_native_worker(int argc, char **argv);
 
 // An option of a command. `--name VALUE`, `--name=VALUE`, or `--name` alone

@@ -14,6 +14,7 @@ static const td_cli_command commands[] = {
     {"profile", "measure a model: what `tendon plan` plans from",
      td_cli_profile},
     {"plan", "which model where, and how often each robot asks", td_cli_plan},
+    {"dataset", "look at, check and repair what was recorded", td_cli_dataset},
     {"doctor", "what this machine has, lacks, and what to do", td_cli_doctor},
     {"demo", "one server and four robots on this machine", td_cli_demo},
     {"bench", "print every figure beside its limit", td_cli_bench},

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "dataset/repair.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/dataset/parts.h"
+
+#include <inttypes.h>
+
+static const char help[] =
+    "usage: tendon dataset repair DIR [--json]\n"
+    "\n"
+    "Saves what recorders left unfinished beside a dataset, after a power cut "
+    "or a\n"
+    "kill: each such episode is added, as far as it was written. Finished "
+    "episodes\n"
+    "are not touched, and a dataset of which nothing is unfinished stays as it "
+    "is.\n"
+    "Stopping it anywhere loses nothing.\n"
+    "\n"
+    "  --json   one object: {\"folder\", \"saved\": [{\"episode\", "
+    "\"frames\"}], \"left\": [WHY]}\n"
+    "\n"
+    "The exit code is 1 when an episode could not be saved; it is then still "
+    "there.\n"
+    "\n"
+    "examples:\n"
+    "  tendon dataset repair runs/monday && tendon dataset verify "
+    "runs/monday\n"
+    "  tendon dataset repair runs/monday --json | jq '.saved'\n";
+
+typedef struct saved_one {
+    uint32_t episode;
+    uint32_t frames;
+} saved_one;
+
+enum { MAX_SAVED = 1024, MAX_LEFT = 16 };
+
+typedef struct report {
+    bool as_json;
+    uint32_t saved_count;
+    uint32_t left_count;
+    saved_one saved[MAX_SAVED];
+    td_errinfo left[MAX_LEFT];
+} report;
+
+static void on_saved(void *user, uint32_t episode, uint32_t frames)
+{
+    report *to = user;
+    if (!to->as_json)
+        (void)printf("saved %" PRIu32 " frames as episode %" PRIu32 "\n",
+                     frames, episode);
+    if (to->saved_count < MAX_SAVED)
+        to->saved[to->saved_count] = (saved_one){episode, frames};
+    to->saved_count++;
+}
+
+static void on_left(void *user, const char *why)
+{
+    report *to = user;
+    (void)fprintf(stderr, "tendon dataset repair: left as it is: %s\n", why);
+    if (to->left_count < MAX_LEFT)
+        (void)snprintf(to->left[to->left_count].text, sizeof to->left[0].text,
+                       "%s", why);
+    to->left_count++;
+}
+
+static void print_json(const report *of, const char *folder)
+{
+    td_json json;
+    td_json_init(&json, stdout);
+    td_json_object(&json, NULL);
+    td_json_text(&json, "folder", folder);
+    td_json_array(&json, "saved");
+    for (uint32_t i = 0; i < of->saved_count && i < MAX_SAVED; i++) {
+        td_json_object(&json, NULL);
+        td_json_whole(&json, "episode", of->saved[i].episode);
+        td_json_whole(&json, "frames", of->saved[i].frames);
+        td_json_end_object(&json);
+    }
+    td_json_end_array(&json);
+    td_json_array(&json, "left");
+    for (uint32_t i = 0; i < of->left_count && i < MAX_LEFT; i++)
+        td_json_text(&json, NULL, of->left[i].text);
+    td_json_end_array(&json);
+    td_json_end_object(&json);
+    (void)printf("\n");
+}
+
+static int repair(const char *folder, bool as_json)
+{
+    static report done; // 10 kB
+    td_errinfo info = {""};
+    const td_dataset_repair_hooks hooks = {on_saved, on_left, &done};
+    done.as_json = as_json;
+    td_err err = td_dataset_repair(folder, &hooks, &info);
+    if (as_json) print_json(&done, folder);
+    if (err != TD_OK) return td_cli_fail("dataset repair", err, &info);
+    if (!as_json && done.saved_count + done.left_count == 0)
+        (void)printf("%s: nothing is unfinished\n", folder);
+    return done.left_count > 0;
+}
+
+int td_cli_dataset_repair(int argc, char **argv)
+{
+    bool as_json = false;
+    const char *folder = NULL;
+    const td_cli_option options[] = {{"json", NULL, &as_json}, {0}};
+    if (td_cli_wants_help(argc, argv)) {
+        (void)printf("%s", help);
+        return 0;
+    }
+    if (!td_cli_parse(argc, argv, options, &folder)) return 2;
+    if (!folder) {
+        (void)fprintf(stderr, "tendon dataset repair: which folder?\n\n%s",
+                      help);
+        return 2;
+    }
+    return repair(folder, as_json);
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: Apache-2.0
+// Records episodes whose every value follows from a seed, as fast as it can,
+// and reads them back: what tests/test_dataset_kills.py kills and fails.
+//
+//   dataset_log record DIR SEED EPISODES FRAMES CAMERAS CODEC
+//       prints "finished NUMBER SEED ORDINAL FRAMES" when an episode is
+//       finished, and "failed NAME: why" and exits with 3 when recording ends
+//   dataset_log read DIR
+//       prints "episode NUMBER SEED ORDINAL FRAMES" for each episode in DIR,
+//       whose rows are all as the seed says, and "unfinished COUNT"; fails
+//       where `tendon dataset verify` would
+
+#include "base/rand.h"
+#include "dataset/reader.h"
+#include "dataset/verify.h"
+#include "dataset/work.h"
+#include "dataset/writer.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define SIDE 64
+#define FPS 30
+#define RESERVE_BYTES (1u << 20)
+enum { CHANNELS = 4, MAX_CAMERAS = 2, MAX_FRAMES = 100000 };
+
+static const char *const channel_names[CHANNELS] = {"seed", "ordinal", "frame",
+                                                    "noise"};
+static const td_dataset_camera cameras[MAX_CAMERAS] = {{"front", SIDE, SIDE},
+                                                       {"wrist", SIDE, SIDE}};
+
+typedef struct run {
+    td_dataset_writer *writer;
+    uint32_t seed;
+    uint32_t frames; // at most, an episode
+    uint32_t camera_count;
+} run;
+
+static uint32_t hash(uint32_t seed, uint32_t ordinal, uint32_t frame)
+{
+    td_rand rand;
+    td_rand_init(&rand,
+                 ((uint64_t)seed << 40) ^ ((uint64_t)ordinal << 20) ^ frame);
+    return (uint32_t)(td_rand_u64(&rand) >> 40);
+}
+
+static uint32_t frames_of(const run *of, uint32_t ordinal)
+{
+    return 1 + hash(of->seed, ordinal, MAX_FRAMES) % of->frames;
+}
+
+static const char *task_of(uint32_t ordinal)
+{
+    return ordinal % 2 ? "put it down" : "pick it up";
+}
+
+static void fill(uint32_t seed, uint32_t ordinal, uint32_t frame, float *state,
+                 float *action)
+{
+    const float values[CHANNELS] = {(float)seed, (float)ordinal, (float)frame,
+                                    (float)hash(seed, ordinal, frame)};
+    for (int i = 0; i < CHANNELS; i++) {
+        state[i] = values[i];
+        action[i] = -values[i];
+    }
+}
+
+static td_err add(const run *of, uint32_t ordinal, uint32_t number,
+                  td_errinfo *info)
+{
+    static uint8_t rgb[SIDE * SIDE * 3];
+    float state[CHANNELS];
+    float action[CHANNELS];
+    td_dataset_image images[MAX_CAMERAS];
+    fill(of->seed, ordinal, number, state, action);
+    memset(rgb, (int)(hash(of->seed, ordinal, number) & 0xff), sizeof rgb);
+    for (uint32_t i = 0; i < of->camera_count; i++)
+        images[i] = (td_dataset_image){TD_DATASET_IMAGE_RGB, {rgb, sizeof rgb}};
+    const td_dataset_frame frame = {
+        .task = task_of(ordinal),
+        .state = state,
+        .action = action,
+        .images = images,
+        .done = {.age_s = 0.1f, .chunk = ordinal, .step = number},
+    };
+    return td_dataset_writer_add(of->writer, &frame, info);
+}
+
+// An episode that the disk has no room for ends early.
+static td_err record_episode(const run *of, uint32_t ordinal, td_errinfo *info)
+{
+    uint32_t number = 0;
+    uint32_t frames = 0;
+    td_errinfo end_info = {""};
+    td_err err = td_dataset_writer_begin(of->writer, info);
+    while (err == TD_OK && frames < frames_of(of, ordinal)) {
+        err = add(of, ordinal, frames, info);
+        frames += err == TD_OK;
+    }
+    if (err != TD_OK && err != TD_ERR_FULL) return err;
+    if (td_dataset_writer_end(of->writer, &number, &end_info) == TD_OK) {
+        (void)printf("finished %u %u %u %u\n", number, of->seed, ordinal,
+                     frames);
+        (void)fflush(stdout);
+        return err;
+    }
+    if (err == TD_OK) *info = end_info;
+    return err == TD_OK ? td_dataset_writer_look(of->writer).stopped : err;
+}
+
+static td_err record(const char *folder, run *of, uint32_t episodes,
+                     td_media_codec codec, td_errinfo *info)
+{
+    TD_AUTO(td_dataset_writer) *writer = NULL;
+    const td_dataset_writer_config config = {
+        .folder = folder,
+        .schema = {.fps = FPS,
+                   .robot_type = "seeded",
+                   .codec = codec,
+                   .state = channel_names,
+                   .state_count = CHANNELS,
+                   .action = channel_names,
+                   .action_count = CHANNELS,
+                   .cameras = cameras,
+                   .camera_count = of->camera_count},
+        .reserve_bytes = RESERVE_BYTES,
+    };
+    TD_TRY(td_dataset_writer_open(&config, &writer, info));
+    of->writer = writer;
+    (void)printf("open\n");
+    (void)fflush(stdout);
+    for (uint32_t i = 0; i < episodes; i++)
+        TD_TRY(record_episode(of, i, info));
+    return TD_OK;
+}
+
+static bool is_equal(const float *one, const float *other)
+{
+    for (int i = 0; i < CHANNELS; i++)
+        if (one[i] != other[i]) return false;
+    return true;
+}
+
+static td_err check_row(td_dataset_reader *reader, uint32_t seed,
+                        uint32_t ordinal, uint32_t frame, td_errinfo *info)
+{
+    float state[CHANNELS];
+    float action[CHANNELS];
+    float there[CHANNELS];
+    fill(seed, ordinal, frame, state, action);
+    TD_TRY(
+        td_dataset_reader_floats(reader, "observation.state", CHANNELS, there));
+    if (!is_equal(there, state))
+        return td_fail(info, TD_ERR_MISMATCH, "observation.state");
+    TD_TRY(td_dataset_reader_floats(reader, "action", CHANNELS, there));
+    if (!is_equal(there, action))
+        return td_fail(info, TD_ERR_MISMATCH, "action");
+    return TD_OK;
+}
+
+static td_err read_episode(td_dataset_reader *reader, size_t number,
+                           td_errinfo *info)
+{
+    const td_dataset_episode *episode =
+        &td_dataset_reader_episodes(reader)->items[number];
+    float head[CHANNELS] = {0};
+    td_dataset_reading at;
+    for (uint64_t i = 0; i < episode->length; i++) {
+        TD_TRY(td_dataset_reader_seek(reader, episode->from + i, &at, info));
+        if (i == 0)
+            TD_TRY(td_dataset_reader_floats(reader, "observation.state",
+                                            CHANNELS, head));
+        TD_TRY(check_row(reader, (uint32_t)head[0], (uint32_t)head[1],
+                         (uint32_t)i, info));
+        if (at.episode != number || at.frame != i ||
+            strcmp(at.task, task_of((uint32_t)head[1])) != 0)
+            return td_fail(info, TD_ERR_MISMATCH, "episode, frame or task");
+    }
+    (void)printf("episode %zu %.0f %.0f %" PRIu64 "\n", number, (double)head[0],
+                 (double)head[1], episode->length);
+    return TD_OK;
+}
+
+static void on_fault(void *user, const td_dataset_fault *fault)
+{
+    (void)user;
+    (void)printf("fault %s: %s\n", fault->file, fault->what);
+}
+
+static td_err read_all(const char *folder, td_errinfo *info)
+{
+    uint32_t faults = 0;
+    TD_AUTO(td_dataset_reader) *reader = NULL;
+    const td_dataset_verify_hooks hooks = {.fault = on_fault};
+    TD_TRY(td_dataset_verify(folder, &hooks, &faults, info));
+    if (faults > 0) return td_fail(info, TD_ERR_FORMAT, "%u faults", faults);
+    (void)printf("unfinished %u\n", td_dataset_work_unfinished(folder));
+    TD_TRY(td_dataset_reader_open(folder, &reader, info));
+    for (size_t i = 0; i < td_dataset_reader_episodes(reader)->count; i++)
+        TD_TRY(read_episode(reader, i, info));
+    return TD_OK;
+}
+
+static int usage(void)
+{
+    (void)fprintf(stderr,
+                  "usage: dataset_log record DIR SEED EPISODES FRAMES CAMERAS "
+                  "CODEC\n       dataset_log read DIR\n");
+    return 2;
+}
+
+static uint32_t whole(const char *text)
+{
+    return (uint32_t)strtoul(text, NULL, 10);
+}
+
+int main(int argc, char **argv)
+{
+    td_errinfo info = {""};
+    td_err err = TD_OK;
+    td_media_codec codec = TD_MEDIA_CODEC_AV1;
+    if (argc == 3 && strcmp(argv[1], "read") == 0) {
+        err = read_all(argv[2], &info);
+    } else if (argc == 8 && strcmp(argv[1], "record") == 0 &&
+               td_media_codec_find(argv[7], &codec) == TD_OK &&
+               whole(argv[6]) <= MAX_CAMERAS && whole(argv[5]) > 0) {
+        run of = {.seed = whole(argv[3]),
+                  .frames = whole(argv[5]),
+                  .camera_count = whole(argv[6])};
+        err = record(argv[2], &of, whole(argv[4]), codec, &info);
+    } else {
+        return usage();
+    }
+    if (err == TD_OK) return 0;
+    (void)printf("failed %s: %s\n", td_err_name(err), info.text);
+    return 3;
+}
