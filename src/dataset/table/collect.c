@@ -212,7 +212,7 @@ td_err td_dataset_collect_add(td_dataset_collect *collect,
                               const struct ArrowSchema *schema,
                               td_errinfo *info)
 {
-    nesting nest;
+    nesting nest = {0};
     TD_TRY(unfold(array, schema, &nest, info));
     size_t rows = (size_t)array->length;
     size_t start = begin_of(&nest, 0), before = collect->count;
