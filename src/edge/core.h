@@ -107,13 +107,16 @@ typedef struct td_edge_step {
     const td_edge_gate_hits *hits;    // as long; what the gate changed
     td_edge_failsafe_reason failsafe; // NONE: it plays the policy
     bool fresh;                       // plays the policy
-    int64_t age_ns; // fresh: since its observation was captured
-    bool starved;   // held though the robot had begun to move
-    uint32_t left;  // rows left after this one
-    bool ask;       // send an observation
-    uint64_t seq;   // its number
-    uint64_t again; // it asks for this one's answer once more; 0: observe
-    bool must_go;   // nothing is left, or it is sent again
+    int64_t age_ns;     // fresh: since its observation was captured
+    uint32_t substep;   // fresh: which tick of the policy step, from 1
+    uint64_t chunk;     // fresh: the seq whose answer the step is of
+    uint64_t chunk_row; // fresh: and which row of that answer
+    bool starved;       // held though the robot had begun to move
+    uint32_t left;      // rows left after this one
+    bool ask;           // send an observation
+    uint64_t seq;       // its number
+    uint64_t again;     // it asks for this one's answer once more; 0: observe
+    bool must_go;       // nothing is left, or it is sent again
 } td_edge_step;
 
 // What came of an answer.

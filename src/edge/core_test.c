@@ -213,9 +213,32 @@ static void by_time_round_trip_over_period_rows_are_past(void **state)
         float expected = 100 + (float)(ROWS - cases[i].rows);
         if (answer.rows != cases[i].rows ||
             (answer.outcome == TD_EDGE_EXPIRED) != (cases[i].rows == 0) ||
-            (cases[i].rows > 0 && step.command[0] != expected))
+            (cases[i].rows > 0 && (step.command[0] != expected ||
+                                   step.chunk_row != ROWS - cases[i].rows)))
             fail_msg("%s: %u rows", cases[i].name, answer.rows);
     }
+}
+
+// The second observation is of step 2, and its answer comes at step 3.
+static void a_step_says_which_row_of_which_answer_it_is(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t chunk, row;
+    } steps[] = {{1, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}, {2, 3}};
+    const td_edge_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    robot_send(core, 1, 0);
+    robot_answered(core, 0, 1, ROWS, 0);
+    for (size_t i = 0; i < TD_COUNT_OF(steps); i++) {
+        if (i == 2) robot_send(core, 2, 0);
+        if (i == 3) robot_answered(core, 0, 2, ROWS, 100);
+        td_edge_step step = robot_see(core, (int64_t)i * PERIOD_NS, 0);
+        assert_true(step.fresh && step.substep == 1);
+        assert_int_equal(step.chunk, steps[i].chunk);
+        assert_int_equal(step.chunk_row, steps[i].row);
+    }
+    assert_false(robot_see(core, TD_NS_PER_S, 0).fresh);
 }
 
 static void by_time_the_first_chunk_is_whole(void **state)
@@ -372,6 +395,7 @@ int main(void)
         cmocka_unit_test(by_steps_a_round_trip_beyond_a_chunk_loses_no_row),
         cmocka_unit_test(by_time_a_round_trip_beyond_a_chunk_discards_them_all),
         cmocka_unit_test(by_time_round_trip_over_period_rows_are_past),
+        cmocka_unit_test(a_step_says_which_row_of_which_answer_it_is),
         cmocka_unit_test(by_time_the_first_chunk_is_whole),
         cmocka_unit_test(asks_at_once_and_again_only_when_it_is_due),
         cmocka_unit_test(asks_again_after_three_usual_round_trips),

@@ -15,6 +15,7 @@
 typedef struct td_edge_chunk {
     uint64_t first; // the step of row 0
     uint32_t rows;
+    uint32_t past;     // rows before row 0 that the answer had
     const float *data; // [rows x channels], borrowed
 } td_edge_chunk;
 
@@ -25,8 +26,10 @@ struct td_edge_timeline {
     uint64_t first;            // the step of row 0
     uint32_t rows;
     uint32_t channels;
-    int64_t captured_ns; // the observation of its newest chunk; the core's
-    uint32_t refused;    // rows whose user's function was refused
+    int64_t captured_ns;  // the observation of its newest chunk; the core's
+    uint64_t seq;         // likewise, its number
+    uint64_t chunk_first; // and the step of that answer's first row, mod 2^64
+    uint32_t refused;     // rows whose user's function was refused
     td_err blended; // what the user's function of all rows said; TIMEOUT: late
     float data[];
 };

@@ -127,7 +127,8 @@ static td_edge_chunk place_chunk(const td_edge_core *core, int64_t now_ns,
     if (past < 0) past = 0;
     if (past > rows) past = rows;
     chunk.first = cursor;
-    chunk.rows = rows - (uint32_t)past;
+    chunk.past = (uint32_t)past;
+    chunk.rows = rows - chunk.past;
     chunk.data = data + (size_t)past * core->settings.channels;
     return chunk;
 }
@@ -197,6 +198,8 @@ static void note_merged(td_edge_core *core, const td_wire_action *action,
     answer->rows = next->rows;
     answer->overlap_rows = overlap(merge->current, chunk, next->first);
     next->captured_ns = answer->sent.captured_ns;
+    next->seq = action->ident.seq;
+    next->chunk_first = chunk->first - chunk->past;
     merge->blends_refused += next->refused;
     if (next->blended == TD_ERR_TIMEOUT)
         merge->aggregate_late++;

@@ -20,6 +20,7 @@ typedef struct td_edge_tick_side {
     float command[TD_WIRE_MAX_CHANNELS]; // after it
     bool began;                          // a row was played
     uint32_t substep;                    // of the row under way; substeps: done
+    uint64_t chunk, chunk_row;           // that row's
     td_edge_failsafe_reason reason;
     bool step_limited;           // a limit acted in the step under way
     uint32_t limited_steps;      // in a row

@@ -90,9 +90,11 @@ static const float *start_of_way(const td_edge_tick_side *tick,
 static bool begin_row(td_edge_core *core)
 {
     td_edge_tick_side *tick = &core->tick;
-    const float *row =
-        td_edge_timeline_row(tick->timeline, td_edge_core_cursor(core));
+    uint64_t cursor = td_edge_core_cursor(core);
+    const float *row = td_edge_timeline_row(tick->timeline, cursor);
     if (!row) return false;
+    tick->chunk = tick->timeline->seq;
+    tick->chunk_row = cursor - tick->timeline->chunk_first;
     memcpy(tick->from, start_of_way(tick, row), row_bytes(core));
     memcpy(tick->to, row, row_bytes(core));
     tick->began = true;
@@ -134,6 +136,9 @@ static void note_fresh(td_edge_core *core, int64_t now_ns, td_edge_step *step)
     td_edge_tick_side *tick = &core->tick;
     step->fresh = true;
     step->age_ns = now_ns - tick->timeline->captured_ns;
+    step->substep = tick->substep;
+    step->chunk = tick->chunk;
+    step->chunk_row = tick->chunk_row;
     atomic_store_explicit(&tick->warned, false, memory_order_relaxed);
     tick->empty_ticks = 0;
     bump(&tick->fresh);
