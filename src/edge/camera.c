@@ -6,6 +6,7 @@
 #include "base/clock.h"
 #include "base/event.h"
 #include "base/log.h"
+#include "base/ring.h"
 #include "base/slot.h"
 #include "base/thread.h"
 
@@ -13,15 +14,23 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+// So long may a recorder be away before what came is forgotten.
+#define RECORDED_NS (32 * TD_NS_PER_S)
+#define LIVE 3 // frames: being taken, newest, looked at
+
 struct td_edge_camera {
     td_robot *robot;
     uint32_t index;
     td_wire_text name; // for the log
     int64_t period_ns;
-    td_slot *frames; // td_edge_frame
+    td_edge_pool *pool;
+    td_slot *newest; // td_edge_frame *, each of its places holds one, or NULL
+    td_ring *taken;  // td_edge_taken, to who records; NULL: nobody does
+    uint32_t kept_max;
+    _Atomic uint32_t kept; // by who records
     td_event wake;
     _Atomic bool stopping;
-    _Atomic uint64_t taken, failed;
+    _Atomic uint64_t taken_count, failed;
     td_thread *thread;
 };
 
@@ -39,19 +48,47 @@ static void note_failure(td_edge_camera *camera, td_err err)
                     (unsigned long long)count);
 }
 
+// What is in the slot's back place nobody looks at any more. So there is always
+// one: of LIVE, one is the newest and one is looked at.
+static td_edge_frame *frame_to_fill(td_edge_camera *camera)
+{
+    td_edge_frame **back = td_slot_back(camera->newest);
+    if (*back) td_edge_pool_drop(TD_TAKE(*back));
+    return td_edge_pool_take(camera->pool);
+}
+
+static void hand_to_recorder(td_edge_camera *camera, td_edge_frame *frame)
+{
+    bool room = atomic_load(&camera->kept) < camera->kept_max;
+    const td_edge_taken taken = {
+        .arrived_ns = td_clock_now_ns(&td_clock_monotonic),
+        .frame = room ? frame : NULL,
+    };
+    if (room) {
+        td_edge_pool_hold(frame);
+        atomic_fetch_add(&camera->kept, 1);
+    }
+    if (td_ring_push(camera->taken, &taken) != TD_OK && room)
+        td_edge_camera_give_back(camera, frame);
+}
+
 static void take(td_edge_camera *camera)
 {
-    td_edge_frame *back = td_slot_back(camera->frames);
+    td_edge_frame *frame = frame_to_fill(camera);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     td_err err =
-        td_robot_frame(camera->robot, camera->index, now_ns, back->rgb);
+        td_robot_frame(camera->robot, camera->index, now_ns, frame->rgb);
     if (err != TD_OK) {
+        td_edge_pool_drop(frame);
         note_failure(camera, err);
         return;
     }
-    back->captured_ns = now_ns;
-    (void)td_slot_publish(camera->frames);
-    atomic_fetch_add_explicit(&camera->taken, 1, memory_order_release);
+    frame->captured_ns = now_ns;
+    if (camera->taken) hand_to_recorder(camera, frame);
+    td_edge_frame **back = td_slot_back(camera->newest);
+    *back = frame;
+    (void)td_slot_publish(camera->newest);
+    atomic_fetch_add_explicit(&camera->taken_count, 1, memory_order_release);
 }
 
 // Periods that went by while a frame was waited for are not made up for.
@@ -71,8 +108,13 @@ static td_err camera_init(td_edge_camera *camera, size_t frame_bytes,
                           td_errinfo *info)
 {
     char name[16];
+    size_t ring = (size_t)(RECORDED_NS / camera->period_ns) + camera->kept_max;
     td_event_init(&camera->wake);
-    TD_TRY(td_slot_new(sizeof(td_edge_frame) + frame_bytes, &camera->frames));
+    TD_TRY(
+        td_edge_pool_new(LIVE + camera->kept_max, frame_bytes, &camera->pool));
+    TD_TRY(td_slot_new(sizeof(td_edge_frame *), &camera->newest));
+    if (camera->kept_max > 0)
+        TD_TRY(td_ring_new(ring, sizeof(td_edge_taken), &camera->taken));
     (void)snprintf(name, sizeof name, "td-cam-%u", camera->index % 1000);
     const td_thread_config config = {.name = name, .cpu = -1};
     return td_thread_start(&config, run, camera, &camera->thread, info);
@@ -80,7 +122,8 @@ static td_err camera_init(td_edge_camera *camera, size_t frame_bytes,
 
 td_err td_edge_camera_open(td_robot *robot, uint32_t index,
                            const td_wire_camera *wire, int64_t period_ns,
-                           td_edge_camera **ret_camera, td_errinfo *info)
+                           uint32_t kept, td_edge_camera **ret_camera,
+                           td_errinfo *info)
 {
     size_t frame_bytes = (size_t)wire->height * wire->width * 3;
     if (frame_bytes == 0 || period_ns <= 0)
@@ -93,6 +136,7 @@ td_err td_edge_camera_open(td_robot *robot, uint32_t index,
     camera->index = index;
     camera->name = wire->name;
     camera->period_ns = period_ns;
+    camera->kept_max = kept;
     TD_TRY(camera_init(camera, frame_bytes, info));
     *ret_camera = TD_TAKE(camera);
     return TD_OK;
@@ -108,14 +152,29 @@ void td_edge_camera_close(td_edge_camera *camera)
 {
     td_edge_camera_stop(camera);
     if (camera->thread) td_thread_join(camera->thread);
-    if (camera->frames) td_slot_free(camera->frames);
+    if (camera->taken) td_ring_free(camera->taken);
+    if (camera->newest) td_slot_free(camera->newest);
+    if (camera->pool) td_edge_pool_free(camera->pool);
     free(camera);
 }
 
 const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera)
 {
-    (void)td_slot_refresh(camera->frames);
-    return td_slot_front(camera->frames);
+    static const td_edge_frame none;
+    (void)td_slot_refresh(camera->newest);
+    const td_edge_frame *const *front = td_slot_front(camera->newest);
+    return *front ? *front : &none;
+}
+
+bool td_edge_camera_next(td_edge_camera *camera, td_edge_taken *ret_taken)
+{
+    return td_ring_pop(camera->taken, ret_taken) == TD_OK;
+}
+
+void td_edge_camera_give_back(td_edge_camera *camera, td_edge_frame *frame)
+{
+    td_edge_pool_drop(frame);
+    atomic_fetch_sub(&camera->kept, 1);
 }
 
 bool td_edge_camera_is_fresh(const td_edge_camera *camera,
@@ -128,7 +187,7 @@ bool td_edge_camera_is_fresh(const td_edge_camera *camera,
 
 uint64_t td_edge_camera_taken(const td_edge_camera *camera)
 {
-    return atomic_load_explicit(&camera->taken, memory_order_acquire);
+    return atomic_load_explicit(&camera->taken_count, memory_order_acquire);
 }
 
 uint64_t td_edge_camera_failed(const td_edge_camera *camera)

@@ -4,8 +4,10 @@
 
 // A camera at work: a thread of its own takes frames at the camera's pace and
 // keeps the newest in a slot. A camera that blocks or fails delays itself
-// alone, and shows in the age of its frame.
+// alone, and shows in the age of its frame. Who records has all of them, in
+// order, the same in memory as those that are sent.
 
+#include "edge/pool.h"
 #include "robot/robot.h"
 #include "tendon/wire.h"
 
@@ -16,19 +18,19 @@
 
 typedef struct td_edge_camera td_edge_camera;
 
-typedef struct td_edge_frame {
-    // When the robot was asked for it, so that one which took long to come is
-    // old. 0: there is none yet.
-    int64_t captured_ns;
-    uint8_t rgb[]; // height x width x 3
-} td_edge_frame;
+// One that came.
+typedef struct td_edge_taken {
+    int64_t arrived_ns;
+    td_edge_frame *frame; // NULL: there was no room to keep it
+} td_edge_taken;
 
-// Starts the thread, td-cam-INDEX. Borrows the robot and the camera's name
-// until it is closed. Owned by the caller. INVALID (no pixels, or a period that
-// is not above 0), NOMEM, LIMIT.
+// Starts the thread, td-cam-INDEX. `kept` frames at a time may be held by who
+// records; 0: nobody does. Borrows the robot and the camera's name until it is
+// closed. Owned by the caller. INVALID (no pixels, or a period that is not
+// above 0), NOMEM, LIMIT.
 TD_NODISCARD td_err td_edge_camera_open(td_robot *robot, uint32_t index,
                                         const td_wire_camera *wire,
-                                        int64_t period_ns,
+                                        int64_t period_ns, uint32_t kept,
                                         td_edge_camera **ret_camera,
                                         td_errinfo *info);
 
@@ -41,6 +43,11 @@ TD_AUTO_FREE(td_edge_camera, td_edge_camera_close)
 
 // The newest frame, borrowed until the next call. One thread; never blocks.
 const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera);
+
+// The next that came, held by the caller until it is given back; false: none
+// did. Recorder's thread only; never blocks.
+bool td_edge_camera_next(td_edge_camera *camera, td_edge_taken *ret_taken);
+void td_edge_camera_give_back(td_edge_camera *camera, td_edge_frame *frame);
 
 // Whether a frame is there and new enough at `now_ns`. Any thread.
 bool td_edge_camera_is_fresh(const td_edge_camera *camera,

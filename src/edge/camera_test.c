@@ -22,6 +22,7 @@ typedef struct counting {
     _Atomic uint32_t number[2];
     atomic_bool fails, blocks;
     _Atomic uint32_t inside; // calls under way
+    _Atomic uint32_t most;   // frames that it gives; 0: no end
 } counting;
 
 static td_err counting_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
@@ -33,7 +34,9 @@ static td_err counting_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
     while (camera == 0 && atomic_load(&self->blocks))
         td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + PERIOD_NS);
     atomic_fetch_sub(&self->inside, 1);
-    if (atomic_load(&self->fails)) return TD_ERR_IO;
+    uint32_t most = atomic_load(&self->most);
+    bool spent = most > 0 && atomic_load(&self->number[camera]) == most;
+    if (atomic_load(&self->fails) || spent) return TD_ERR_IO;
     uint32_t number = atomic_fetch_add(&self->number[camera], 1) + 1;
     memset(ret_rgb, 0, 2 * 4 * 3);
     memcpy(ret_rgb, &number, sizeof number);
@@ -48,11 +51,16 @@ static const td_robot_ops counting_ops = {
 static counting robot;
 static td_edge_camera *cameras[2];
 
-static void open_camera(uint32_t index)
+static void open_recorded(uint32_t index, uint32_t kept)
 {
     assert_int_equal(td_edge_camera_open(&robot.base, index, &wire, PERIOD_NS,
-                                         &cameras[index], NULL),
+                                         kept, &cameras[index], NULL),
                      TD_OK);
+}
+
+static void open_camera(uint32_t index)
+{
+    open_recorded(index, 0);
 }
 
 static int setup(void **state)
@@ -177,6 +185,64 @@ static void a_frame_that_took_long_is_old(void **state)
     assert_true(td_edge_camera_newest(cameras[0])->captured_ns <= inside_ns);
 }
 
+// Has a camera give so many frames, and takes them all.
+static void record(uint32_t frames, uint32_t kept, td_edge_taken *ret_taken)
+{
+    atomic_store(&robot.most, frames);
+    open_recorded(0, kept);
+    wait_for(td_edge_camera_taken, 0, frames);
+    for (uint32_t i = 0; i < frames; i++)
+        assert_true(td_edge_camera_next(cameras[0], &ret_taken[i]));
+    assert_false(td_edge_camera_next(cameras[0], &ret_taken[0]));
+}
+
+static void who_records_has_every_frame_in_order(void **state)
+{
+    td_edge_taken taken[20];
+    (void)state;
+    record(20, 20, taken);
+    for (uint32_t i = 0; i < 20; i++) {
+        assert_int_equal(number_of(taken[i].frame), i + 1);
+        assert_true(taken[i].arrived_ns >= taken[i].frame->captured_ns);
+    }
+}
+
+static void a_frame_that_is_recorded_is_the_one_that_is_sent(void **state)
+{
+    td_edge_taken taken[3];
+    (void)state;
+    record(3, 3, taken);
+    assert_ptr_equal(td_edge_camera_newest(cameras[0]), taken[2].frame);
+}
+
+static void a_recorder_that_is_late_delays_nobody(void **state)
+{
+    td_edge_taken taken[10];
+    (void)state;
+    record(10, 3, taken);
+    assert_int_equal(number_of(td_edge_camera_newest(cameras[0])), 10);
+    for (uint32_t i = 0; i < 10; i++)
+        assert_int_equal(taken[i].frame != NULL, i < 3);
+    for (uint32_t i = 0; i < 3; i++)
+        assert_int_equal(number_of(taken[i].frame), i + 1);
+}
+
+static void frames_that_are_given_back_are_used_again(void **state)
+{
+    uint32_t seen = 0;
+    (void)state;
+    open_recorded(0, 2);
+    for (uint64_t i = 1; seen < 20; i++) {
+        td_edge_taken taken;
+        wait_for(td_edge_camera_taken, 0, i);
+        while (td_edge_camera_next(cameras[0], &taken)) {
+            if (!taken.frame) continue;
+            td_edge_camera_give_back(cameras[0], taken.frame);
+            seen++;
+        }
+    }
+}
+
 static void a_camera_that_makes_no_sense_is_refused(void **state)
 {
     static const struct {
@@ -193,7 +259,7 @@ static void a_camera_that_makes_no_sense_is_refused(void **state)
         td_errinfo info = {.text = ""};
         td_edge_camera *camera = NULL;
         td_err err = td_edge_camera_open(&robot.base, 0, &cases[i].wire,
-                                         cases[i].period_ns, &camera, &info);
+                                         cases[i].period_ns, 0, &camera, &info);
         if (err != TD_ERR_INVALID || !strstr(info.text, "camera top"))
             fail_msg("%s: %s", cases[i].name, info.text);
     }
@@ -210,6 +276,10 @@ int main(void)
         TEST(a_camera_that_fails_is_counted_and_keeps_its_last_frame),
         TEST(a_camera_that_blocks_delays_itself_alone),
         TEST(a_frame_that_took_long_is_old),
+        TEST(who_records_has_every_frame_in_order),
+        TEST(a_frame_that_is_recorded_is_the_one_that_is_sent),
+        TEST(a_recorder_that_is_late_delays_nobody),
+        TEST(frames_that_are_given_back_are_used_again),
         TEST(a_camera_that_makes_no_sense_is_refused),
     };
     return cmocka_run_group_tests_name("edge/camera", tests, NULL, NULL);

@@ -38,6 +38,7 @@ static void begin_reading(const td_edge *edge, int64_t now_ns,
     reading->episode = td_edge_core_episode(edge->core);
     reading->cursor = td_edge_core_cursor(edge->core);
     reading->captured_ns = now_ns;
+    reading->is_told = false;
 }
 
 static td_err check_reading(const td_edge *edge, const float *state)
@@ -78,14 +79,26 @@ static td_err tell(const td_edge *edge, float *ret_told)
     return is_finite(ret_told, config->core.told) ? TD_OK : TD_ERR_INVALID;
 }
 
+void td_edge_driver_tell(td_edge *edge, td_edge_outgoing *reading)
+{
+    if (edge->recorder)
+        reading->is_told = note(edge, "told", tell(edge, reading->told));
+}
+
+// Who records has asked already.
+static bool is_told(td_edge *edge, td_edge_outgoing *reading)
+{
+    return edge->recorder ? reading->is_told
+                          : note(edge, "told", tell(edge, reading->told));
+}
+
 void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading)
 {
     if (edge->asking.seq == 0) return;
     td_edge_outgoing *back = td_slot_back(edge->outbox);
     *back = *reading;
     back->asking = edge->asking;
-    if (edge->asking.again == 0 && !note(edge, "told", tell(edge, back->told)))
-        return;
+    if (edge->asking.again == 0 && !is_told(edge, back)) return;
     edge->asking.seq = 0;
     if (td_slot_publish(edge->outbox)) note_replaced(edge);
     td_event_signal(&edge->publisher_wake);
@@ -105,6 +118,8 @@ static void show_tick(td_edge *edge, const td_edge_outgoing *reading)
     td_edge_reading *back = td_slot_back(edge->readings);
     memcpy(back->values, reading->state,
            edge->config.core.channels * sizeof(float));
+    memcpy(back->told, reading->told, edge->config.core.told * sizeof(float));
+    back->is_told = reading->is_told;
     back->read_ns = reading->captured_ns;
     (void)td_slot_publish(edge->readings);
 }
@@ -158,6 +173,7 @@ static void drive(td_edge *edge, bool commanded)
     if (commanded && controlled)
         written = write_controlled(edge, read ? reading.state : NULL);
     if (!read) return;
+    td_edge_driver_tell(edge, &reading);
     td_edge_driver_observe(edge, &reading);
     show_tick(edge, &reading);
     if (written) note_driven(edge, td_clock_now_ns(&td_clock_monotonic));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shutdown: the cameras are told; the tick stops first, so that nothing new is
-// asked; then driver, publisher and merge, each woken once; then the session's
-// declarations go, and with the last callback everything is freed, the cameras
-// after the publisher that looks at their frames.
+// asked; then driver, publisher and merge, each woken once; then the recorder,
+// which saves its episode; then the session's declarations go, and with the
+// last callback everything is freed, the cameras after the publisher that looks
+// at their frames.
 #include "edge/edge.h"
 
 #include "base/log.h"
@@ -14,6 +15,7 @@
 #include <string.h>
 
 #define RECEIVED 256
+#define RECORDED 16 // pictures of a camera that wait to be recorded
 
 static void init_values(td_edge *edge)
 {
@@ -37,9 +39,10 @@ static void init_values(td_edge *edge)
 static td_err open_cameras(td_edge *edge, td_errinfo *info)
 {
     const td_edge_profile *profile = &edge->config.profile;
+    uint32_t kept = edge->config.record.close ? RECORDED : 0;
     for (uint32_t i = 0; i < profile->camera_count; i++)
         TD_TRY(td_edge_camera_open(edge->robot, i, &profile->cameras[i],
-                                   edge->config.camera_period_ns[i],
+                                   edge->config.camera_period_ns[i], kept,
                                    &edge->cameras[i], info));
     return TD_OK;
 }
@@ -56,6 +59,7 @@ static td_err make(td_edge *edge, td_errinfo *info)
     TD_TRY(td_edge_set_task(edge, edge->config.task, info));
     TD_TRY(td_edge_reset_open(edge, info));
     TD_TRY(open_cameras(edge, info));
+    TD_TRY(td_edge_episode_open(edge, info));
     td_edge_telemetry_open(edge);
     TD_TRY(td_edge_publisher_new(edge, &edge->publisher, info));
     return td_edge_session_new(edge, &edge->session, info);
@@ -129,6 +133,7 @@ void td_edge_close(td_edge *edge)
     join(edge->driver, &edge->driver_wake);
     join(edge->publisher_thread, &edge->publisher_wake);
     join(edge->merge, &edge->merge_wake);
+    td_edge_episode_close(edge);
     if (edge->session) td_edge_session_free(edge->session);
     unmake(edge);
 }
@@ -137,6 +142,8 @@ td_err td_edge_open(td_net *net, td_robot *robot, const td_edge_config *config,
                     td_edge **ret_edge, td_errinfo *info)
 {
     td_edge *edge = calloc(1, sizeof *edge);
+    if (!edge && config->record.close)
+        config->record.close(config->record.user);
     if (!edge) return TD_ERR_NOMEM;
     edge->net = net;
     edge->robot = robot;
@@ -202,6 +209,8 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
     ret_report->camera_count = edge->config.profile.camera_count;
     for (uint32_t i = 0; i < ret_report->camera_count; i++)
         report_camera(edge, i, &ret_report->cameras[i]);
+    if (edge->recorder)
+        ret_report->record = td_edge_recorder_look(edge->recorder);
     pthread_mutex_lock(&edge->lock);
     td_edge_core_counts(edge->core, &ret_report->counts);
     memcpy(ret_report->server, edge->server, sizeof ret_report->server);

@@ -10,6 +10,7 @@
 //   cameras    one each; takes frames at its own pace, keeps the newest
 //   publisher  encodes and sends observations
 //   merge      decodes answers and builds timelines
+//   record     writes what was seen and done, where that is asked for
 //
 // The caller's thread runs the session: find a server, check that it fits,
 // attach, watch over it.
@@ -21,6 +22,7 @@
 #include "edge/check.h"
 #include "edge/codec.h"
 #include "edge/core.h"
+#include "edge/recorder.h"
 #include "edge/similar.h"
 #include "edge/state.h"
 #include "edge/trace.h"
@@ -39,9 +41,9 @@ typedef td_err (*td_edge_control_fn)(void *user, const float *command,
                                      float *ret_out);
 
 // What the policy is told of the robot where that is not where its joints are.
-// Driver's thread, or the host's that pulls, when an observation is asked for;
-// may block as the robot does. Every value must be set. When it fails the
-// observation waits for the next tick.
+// Driver's thread, or the host's that pulls, when an observation is asked for,
+// and in every tick where it is recorded; may block as the robot does. Every
+// value must be set. When it fails the observation waits for the next tick.
 typedef td_err (*td_edge_tell_fn)(void *user, float *ret_state,
                                   uint32_t channels);
 
@@ -69,12 +71,15 @@ typedef struct td_edge_config {
     td_edge_tell_fn tell; // needed where the profile's states are others
     void *tell_user;
     bool pull; // no tick and no driver: td_edge_pull() is called
+    td_edge_record_sink record; // consumed; close NULL: nothing is recorded
+    bool record_begin;          // the first episode, at once
 } td_edge_config;
 
 typedef struct td_edge td_edge;
 
 // Starts the threads; the robot holds still until there is a server. Borrows
-// the session and the robot until it is closed. Owned by the caller.
+// the session and the robot until it is closed. Owned by the caller. The
+// recording's sink is closed on failure too.
 TD_NODISCARD td_err td_edge_open(td_net *net, td_robot *robot,
                                  const td_edge_config *config,
                                  td_edge **ret_edge, td_errinfo *info);
@@ -107,7 +112,15 @@ TD_NODISCARD td_err td_edge_reset(td_edge *edge, const char *reason,
 TD_NODISCARD td_err td_edge_set_task(td_edge *edge, const char *task,
                                      td_errinfo *info);
 
-// Stops the threads, leaves the robot where it stands and frees. Blocks.
+// Has an episode begun or ended, of what is recorded; another program may have
+// the same by a query (docs/wire.md). Any thread but a callback's; blocks until
+// it is so on the disk. UNSUPPORTED where nothing is recorded, and as
+// td_edge_recorder_obey().
+TD_NODISCARD td_err td_edge_episode(td_edge *edge, td_edge_order order,
+                                    td_errinfo *info);
+
+// Stops the threads, saves the episode that is being recorded, leaves the robot
+// where it stands and frees. Blocks.
 void td_edge_close(td_edge *edge);
 TD_AUTO_FREE(td_edge, td_edge_close)
 
@@ -132,6 +145,7 @@ typedef struct td_edge_report {
     char server[TD_WIRE_MAX_NAME + 1];     // empty: none
     td_edge_camera_report cameras[TD_WIRE_MAX_IMAGES];
     uint32_t camera_count;
+    td_edge_recorded record;
 } td_edge_report;
 
 td_edge_state td_edge_state_get(const td_edge *edge);

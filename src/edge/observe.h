@@ -22,6 +22,7 @@ typedef struct td_edge_outgoing {
     uint64_t cursor;
     float state[TD_WIRE_MAX_CHANNELS]; // of the joints
     float told[TD_WIRE_MAX_CHANNELS];  // to the policy, where that is another
+    bool is_told;                      // that is known already
 } td_edge_outgoing;
 
 // What the policy is told, and how many numbers that is. Borrows `outgoing`.

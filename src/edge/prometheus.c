@@ -156,6 +156,43 @@ static void write_states(td_prom *prom, const td_edge_report *report)
     }
 }
 
+static void write_missing(td_prom *prom, const td_edge_report *report)
+{
+    for (uint32_t i = 0; i < report->camera_count; i++)
+        td_prom_counter(
+            prom, "tendon_edge_record_missing_total",
+            "Pictures that are missing in recorded frames.",
+            (td_prom_label[]){{"camera", report->cameras[i].name}, {0}},
+            report->record.missing[i]);
+}
+
+static void write_record(td_prom *prom, const td_edge_report *report)
+{
+    const td_edge_recorded *record = &report->record;
+    for (int i = 0; i < TD_EDGE_RECORD_STATE_COUNT; i++) {
+        const char *state = td_edge_record_state_name((td_edge_record_state)i);
+        td_prom_gauge(prom, "tendon_edge_record_state",
+                      "1 for the state of the recording, 0 for the others.",
+                      (td_prom_label[]){{"state", state}, {0}},
+                      (int)record->state == i);
+    }
+    if (record->state == TD_EDGE_RECORD_OFF) return;
+    td_prom_counter(prom, "tendon_edge_record_episodes_total",
+                    "Episodes saved.", NULL, record->episodes);
+    td_prom_counter(prom, "tendon_edge_record_lost_total",
+                    "Recorded frames whose row was lost.", NULL, record->lost);
+    td_prom_counter(prom, "tendon_edge_record_between_total",
+                    "Steps played while an episode was being saved.", NULL,
+                    record->between);
+    write_missing(prom, report);
+    td_prom_gauge(prom, "tendon_edge_record_frames",
+                  "Frames of the episode under way.", NULL,
+                  (double)record->frames);
+    td_prom_gauge(prom, "tendon_edge_record_room_seconds",
+                  "How long the disk lasts; -1: not known yet.", NULL,
+                  record->room_s);
+}
+
 static void write_times(td_prom *prom, const td_edge_times *times)
 {
     td_prom_histogram(prom, "tendon_edge_lateness_seconds",
@@ -196,5 +233,6 @@ void td_edge_prometheus_write(td_prom *prom, const char *client,
     write_strays(prom, &report->counts);
     td_prom_gauge(prom, "tendon_edge_buffer_rows", "Actions left to play.",
                   NULL, report->counts.left);
+    write_record(prom, report);
     write_times(prom, times);
 }

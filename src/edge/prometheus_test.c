@@ -95,6 +95,32 @@ static void each_counter_has_its_name(void **state)
     assert_line("tendon_edge_answers_asked_again_total 115");
 }
 
+static void what_is_recorded_has_its_names(void **state)
+{
+    (void)state;
+    report.camera_count = 1;
+    strcpy(report.cameras[0].name, "top");
+    write_all();
+    assert_line("tendon_edge_record_state{state=\"off\"} 1");
+    report.record = (td_edge_recorded){
+        .state = TD_EDGE_RECORD_RECORDING,
+        .episodes = 201,
+        .frames = 202,
+        .lost = 203,
+        .between = 204,
+        .missing = {205},
+        .room_s = 206,
+    };
+    write_all();
+    assert_line("tendon_edge_record_state{state=\"recording\"} 1");
+    assert_line("tendon_edge_record_episodes_total 201");
+    assert_line("tendon_edge_record_frames 202");
+    assert_line("tendon_edge_record_lost_total 203");
+    assert_line("tendon_edge_record_between_total 204");
+    assert_line("tendon_edge_record_missing_total{camera=\"top\"} 205");
+    assert_line("tendon_edge_record_room_seconds 206");
+}
+
 // Gives each counter of the report, whatever it is called, a number of its own
 // and looks for it: one that is added and forgotten here is found missing.
 static void no_counter_is_left_out(void **state)
@@ -236,6 +262,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_counter_has_its_name, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(what_is_recorded_has_its_names, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(no_counter_is_left_out, setup,
                                         teardown),

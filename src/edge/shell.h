@@ -24,6 +24,8 @@ typedef struct td_edge_command {
 // Driver to tick: where the robot is.
 typedef struct td_edge_reading {
     float values[TD_WIRE_MAX_CHANNELS];
+    float told[TD_WIRE_MAX_CHANNELS]; // where it is recorded, likewise:
+    bool is_told;
     int64_t read_ns;
 } td_edge_reading;
 
@@ -59,6 +61,8 @@ struct td_edge {
     _Atomic int64_t driven_ns;   // when the driver last did all it should
     int64_t pulled_ns;           // td_edge_pull()'s caller's; 0: not yet
     td_edge_asking asking;       // waits for a reading; driver's own; seq 0: no
+    uint32_t skipped_ticks;      // since the last one; tick's own
+    td_edge_recorder *recorder;  // NULL: nothing is recorded
     td_thread *tick, *driver, *publisher_thread, *merge;
     td_edge_camera *cameras[TD_WIRE_MAX_IMAGES];
     char camera_counters[TD_WIRE_MAX_IMAGES][TD_EDGE_CAMERA_COUNTERS]
@@ -72,6 +76,8 @@ struct td_edge {
     char task[TD_WIRE_MAX_TEXT + 1];
 
     td_net_pub *resets;
+    td_net_decl *orders; // to the recorder, on:
+    char orders_key[TD_WIRE_MAX_KEY];
     td_edge_publisher *publisher; // publisher's thread's own
     td_wire_decoder *decoder;     // merge's own
     td_edge_session *session;     // session's own
@@ -98,6 +104,10 @@ void td_edge_driver_run(void *user);
 bool td_edge_driver_take(td_edge *edge, const float *state, int64_t now_ns,
                          td_edge_outgoing *ret_reading);
 
+// What the policy is told at this reading, where it is recorded. Driver's
+// thread, or the one that calls td_edge_pull(); as the user's function.
+void td_edge_driver_tell(td_edge *edge, td_edge_outgoing *reading);
+
 // An observation is asked for: it goes with the next good reading, handed to
 // the publisher. Driver's thread, or the one that calls td_edge_pull(); never
 // blocks.
@@ -106,6 +116,11 @@ void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading);
 
 // reset.c
 TD_NODISCARD td_err td_edge_reset_open(td_edge *edge, td_errinfo *info);
+
+// episode.c: the recorder, where there is something to record into. After the
+// cameras.
+TD_NODISCARD td_err td_edge_episode_open(td_edge *edge, td_errinfo *info);
+void td_edge_episode_close(td_edge *edge); // after the tick
 
 // publisher.c
 TD_NODISCARD td_err td_edge_publisher_new(td_edge *edge,

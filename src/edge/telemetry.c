@@ -85,6 +85,22 @@ static void add_camera(const td_edge *edge, uint32_t index,
                               values[i]);
 }
 
+// The state is the number of a td_edge_record_state.
+static void add_record(const td_edge_report *report, td_wire_metrics *metrics)
+{
+    const td_edge_recorded *record = &report->record;
+    uint64_t missing = 0;
+    for (uint32_t i = 0; i < report->camera_count; i++)
+        missing += record->missing[i];
+    td_wire_tally_counter(metrics, "record_episodes", record->episodes);
+    td_wire_tally_counter(metrics, "record_missing", missing);
+    td_wire_tally_counter(metrics, "record_lost", record->lost);
+    td_wire_tally_counter(metrics, "record_between", record->between);
+    td_wire_tally_gauge(metrics, "record_state", record->state);
+    td_wire_tally_gauge(metrics, "record_frames", (double)record->frames);
+    td_wire_tally_gauge(metrics, "record_room_s", record->room_s);
+}
+
 static void fill(const td_edge *edge, int64_t now_ns,
                  const td_edge_report *report, td_wire_metrics *metrics)
 {
@@ -96,6 +112,7 @@ static void fill(const td_edge *edge, int64_t now_ns,
     for (uint32_t i = 0; i < report->camera_count; i++)
         add_camera(edge, i, &report->cameras[i], metrics);
     td_wire_tally_gauge(metrics, "buffer_rows", report->counts.left);
+    if (report->record.state != TD_EDGE_RECORD_OFF) add_record(report, metrics);
     td_wire_tally_hist(metrics, "lateness_ms", &edge->lateness_ns);
     td_wire_tally_hist(metrics, "age_ms", &edge->age_ns);
     td_wire_tally_hist(metrics, "control_ms", &edge->control_ns);

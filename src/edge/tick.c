@@ -81,6 +81,21 @@ static void trace(td_edge *edge, int64_t now_ns, int64_t lateness_ns,
     td_edge_trace_tick(edge->config.trace, &tick);
 }
 
+// `told` is what the policy is told, or NULL.
+static void record(td_edge *edge, const td_edge_seen *seen, const float *told,
+                   const td_edge_step *step)
+{
+    const td_edge_rows_tick tick = {
+        .now_ns = seen->now_ns,
+        .missed = edge->skipped_ticks,
+        .episode = td_edge_core_episode(edge->core),
+        .state = edge->config.core.told > 0 ? told : seen->reading,
+        .step = step,
+    };
+    edge->skipped_ticks = 0;
+    td_edge_recorder_tick(edge->recorder, &tick);
+}
+
 static td_edge_step decide(td_edge *edge, const td_edge_seen *seen,
                            int64_t lateness_ns)
 {
@@ -95,6 +110,9 @@ static void tick_once(td_edge *edge, int64_t now_ns, int64_t lateness_ns)
 {
     td_edge_seen seen = look(edge, now_ns);
     td_edge_step step = decide(edge, &seen, lateness_ns);
+    const td_edge_reading *reading = td_slot_front(edge->readings);
+    if (edge->recorder)
+        record(edge, &seen, reading->is_told ? reading->told : NULL, &step);
     if (step.command) command(edge, step.command);
     if (step.ask) ask(edge, &step);
     td_event_signal(&edge->driver_wake);
@@ -114,6 +132,7 @@ static int64_t next_due(td_edge *edge, int64_t due_ns, int64_t now_ns)
     if (missed > 0)
         atomic_fetch_add_explicit(&edge->missed_ticks, (uint64_t)missed,
                                   memory_order_relaxed);
+    edge->skipped_ticks = missed > UINT32_MAX ? UINT32_MAX : (uint32_t)missed;
     return due_ns + (missed + 1) * period_ns;
 }
 
@@ -149,6 +168,7 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state)
     int64_t driven_ns =
         atomic_load_explicit(&edge->driven_ns, memory_order_relaxed);
     bool read = td_edge_driver_take(edge, state, now_ns, &reading);
+    if (read) td_edge_driver_tell(edge, &reading);
     const td_edge_seen seen = {
         .now_ns = now_ns,
         .connection =
@@ -158,6 +178,8 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state)
         .driver_down = now_ns - driven_ns > edge->config.driver_limit_ns,
     };
     td_edge_step step = decide(edge, &seen, pull_lateness_ns(edge, now_ns));
+    if (edge->recorder)
+        record(edge, &seen, reading.is_told ? reading.told : NULL, &step);
     const td_edge_asking asking = asking_of(&step);
     if (step.ask) td_edge_driver_ask(edge, &asking);
     if (read) td_edge_driver_observe(edge, &reading);

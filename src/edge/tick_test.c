@@ -2,6 +2,7 @@
 // Holds that the control tick allocates nothing, waits for nobody and touches
 // no page for the first time.
 #include "edge/edge_fixture.h"
+#include "edge/recording_fixture.h"
 #include "edge/tick_witness.h"
 
 #ifdef WITNESS_IS_BLIND
@@ -265,6 +266,39 @@ static void a_traced_tick_waits_for_nobody(void **state)
     td_edge_trace_free(trace);
 }
 
+static _Atomic bool disk_hangs;
+
+static td_err add_when_it_goes(void *user, const td_dataset_frame *frame,
+                               td_errinfo *info)
+{
+    while (atomic_load(&disk_hangs))
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+    return shelf_add(user, frame, info);
+}
+
+static bool has_played_twice(world *w)
+{
+    return has_played(w) && witness_ticks() >= (uint64_t)2 * WATCHED_TICKS;
+}
+
+static void a_recorded_tick_waits_for_nobody(void **state)
+{
+    static shelf shelved;
+    world *w = *state;
+    w->config.record = shelf_sink(&shelved);
+    w->config.record.add = add_when_it_goes;
+    w->config.record_begin = true;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    world_until(w, has_played);
+    assert_true(shelved.count > 0);
+    atomic_store(&disk_hangs, true);
+    world_until(w, has_played_twice);
+    atomic_store(&disk_hangs, false);
+    assert_waited_for_nobody();
+}
+
 static bool has_starved(world *w)
 {
     return w->report.counts.starved >= 1000;
@@ -388,6 +422,7 @@ int main(void)
         FAST_TEST(a_tick_that_plays_waits_for_nobody),
         FAST_TEST(a_tick_between_steps_waits_for_nobody),
         FAST_TEST(a_traced_tick_waits_for_nobody),
+        FAST_TEST(a_recorded_tick_waits_for_nobody),
         FAST_TEST(a_tick_without_a_server_waits_for_nobody),
         FAST_TEST(a_tick_in_the_failsafe_waits_for_nobody),
         FAST_TEST(a_tick_in_a_flood_waits_for_nobody),

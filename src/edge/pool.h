@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_EDGE_POOL_H
+#define TD_EDGE_POOL_H
+
+// The frames of one camera: so many pictures, each shared by count between who
+// sends it and who records it, so that it is taken once and copied never.
+//
+// All storage is made at the start. One thread takes frames to fill; any thread
+// lets go.
+
+#include "base/err.h"
+
+#include <stdatomic.h>
+
+typedef struct td_edge_frame {
+    // When the robot was asked for it, so that one which took long to come is
+    // old. 0: there is none yet.
+    int64_t captured_ns;
+    _Atomic uint32_t holders; // the pool's own
+    uint8_t rgb[];            // height x width x 3
+} td_edge_frame;
+
+typedef struct td_edge_pool td_edge_pool;
+
+// `count` frames of `rgb_bytes` each. Owned by the caller. INVALID if either is
+// 0, NOMEM.
+TD_NODISCARD td_err td_edge_pool_new(uint32_t count, size_t rgb_bytes,
+                                     td_edge_pool **ret_pool);
+void td_edge_pool_free(td_edge_pool *pool);
+TD_AUTO_FREE(td_edge_pool, td_edge_pool_free)
+
+// A frame that nobody holds, held by the caller; NULL: all are. One thread;
+// never blocks.
+td_edge_frame *td_edge_pool_take(td_edge_pool *pool);
+
+// One holder more, by who holds it; one less. Any thread; never blocks.
+void td_edge_pool_hold(td_edge_frame *frame);
+void td_edge_pool_drop(td_edge_frame *frame);
+
+#endif
