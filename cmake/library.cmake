@@ -21,7 +21,7 @@ file(STRINGS ${TD_MAP} exported REGEX "^ +td_")
 list(TRANSFORM exported REPLACE "^ +([^;]+).*" "--keep-global-symbol=\\1")
 set(TD_STATIC ${PROJECT_BINARY_DIR}/libtendon.a)
 set(TD_PARTS td_client td_host td_edge td_robot td_server td_sched td_engine
-  td_media td_config td_net td_wire td_base)
+  td_dataset td_media td_config td_net td_wire td_base)
 list(TRANSFORM TD_PARTS REPLACE "(.+)" "$<TARGET_FILE:\\1>"
   OUTPUT_VARIABLE part_files)
 # Parts that are optimised at linking become plain code here.

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/board.h"
 
+#include "edge/recording.h"
+
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +50,13 @@ static void copy_text(char *to, size_t room, td_wire_text from)
     to[size] = 0;
 }
 
+static const char *mark(const td_wire_metrics *metrics)
+{
+    int state = (int)gauge(metrics, "record_state");
+    if (state == TD_EDGE_RECORD_RECORDING) return " rec";
+    return state == TD_EDGE_RECORD_STOPPED ? " rec!" : "";
+}
+
 static td_cli_row read_row(const td_wire_metrics *metrics,
                            const td_cli_row *before)
 {
@@ -61,7 +71,9 @@ static td_cli_row read_row(const td_wire_metrics *metrics,
         .buffer_rows = gauge(metrics, "buffer_rows"),
     };
     copy_text(row.source, sizeof row.source, metrics->source);
-    copy_text(row.state, sizeof row.state, metrics->state);
+    (void)snprintf(row.state, sizeof row.state, "%.*s%s",
+                   (int)metrics->state.size, metrics->state.data,
+                   mark(metrics));
     quantiles(metrics, "transport_ms", &row.transport_p50_ms,
               &row.transport_p99_ms);
     quantiles(metrics, "installed_ms", &row.installed_p50_ms,

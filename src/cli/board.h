@@ -12,7 +12,8 @@
 
 typedef struct td_cli_row {
     char source[TD_WIRE_MAX_NAME + 1];
-    char state[16];
+    char
+        state[24]; // and " rec" of one that records, " rec!" that no longer can
     double uptime_s;
     double rate_hz; // ticks a second, since the message before
     uint64_t ticks, fresh, starved, sent, merged, lost;

@@ -3,9 +3,9 @@
 
 #include "base/clock.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,13 +107,15 @@ td_err td_cli_folder_make(char ret_path[TD_CLI_FOLDER_MAX], td_errinfo *info)
     return TD_OK;
 }
 
+static int remove_one(const char *path, const struct stat *unused, int flag,
+                      struct FTW *place)
+{
+    (void)unused, (void)flag, (void)place;
+    (void)remove(path);
+    return 0;
+}
+
 void td_cli_folder_remove(const char *path)
 {
-    DIR *folder = opendir(path);
-    if (!folder) return;
-    int fd = dirfd(folder);
-    for (struct dirent *entry; fd >= 0 && (entry = readdir(folder));)
-        (void)unlinkat(fd, entry->d_name, 0);
-    (void)closedir(folder);
-    (void)rmdir(path);
+    (void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }

@@ -87,11 +87,13 @@ bool td_cli_parse_file(int argc, char **argv, const char *help,
 {
     td_cli_file file = {0};
     bool page = false;
-    const td_cli_option options[] = {{"check", NULL, &file.check},
-                                     {"fields", NULL, &page},
-                                     {"log", &file.level, NULL},
-                                     more ? *more : (td_cli_option){0},
-                                     {0}};
+    td_cli_option options[3 + TD_CLI_MORE + 1] = {
+        {"check", NULL, &file.check},
+        {"fields", NULL, &page},
+        {"log", &file.level, NULL},
+    };
+    for (size_t i = 0; more && more[i].name; i++)
+        options[3 + i] = more[i];
     if (td_cli_wants_help(argc, argv)) {
         (void)printf("%s\nThe file's fields:\n", help);
         td_config_table_help(fields, stdout);

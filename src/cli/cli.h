@@ -54,9 +54,11 @@ typedef struct td_cli_file {
     bool check;        // only look at the file
 } td_cli_file;
 
-// Reads them and one option `more` of the command's own (NULL: none), or prints
-// `help` and the file's fields, or a page of the fields alone. True to go on;
-// otherwise the exit code is in `ret_code`.
+// Reads them and options of the command's own, at most TD_CLI_MORE (NULL: none;
+// else they end with a row without a name), or prints `help` and the file's
+// fields, or a page of the fields alone. True to go on; otherwise the exit code
+// is in `ret_code`.
+#define TD_CLI_MORE 4
 bool td_cli_parse_file(int argc, char **argv, const char *help,
                        const td_config_table *fields, const td_cli_option *more,
                        td_cli_file *ret_file, int *ret_code);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
+#include "cli/keys.h"
+#include "cli/order.h"
 #include "edge/assembly.h"
 #include "edge/plot.h"
 #include "host/link.h"
@@ -7,21 +9,30 @@
 #include <stdio.h>
 
 static const char help[] =
-    "usage: tendon robot ROBOT.yaml [--check] [--plot DIR] [--log LEVEL]\n"
+    "usage: tendon robot ROBOT.yaml [--check] [--record DIR] [--plot DIR]\n"
+    "                    [--log LEVEL]\n"
+    "       tendon robot ROBOT.yaml --episode begin|end|discard|next|again\n"
     "       tendon robot --fields\n"
     "\n"
     "Runs a robot: finds its server, checks that the two fit, and plays the\n"
     "chunks that come back, until Ctrl-C. It may be started before its "
     "server.\n"
     "\n"
-    "  --check      only read the file and say whether it is right\n"
-    "  --plot DIR   at the end, write charts of the run into DIR (SVG)\n"
-    "  --log LEVEL  debug, info (default), warn or error\n"
-    "  --fields     print the file's fields as a table (Markdown)\n"
+    "  --check         only read the file and say whether it is right\n"
+    "  --record DIR    record what is seen and done as a LeRobotDataset, new\n"
+    "                  or to go on with; on a terminal: space saves the\n"
+    "                  episode and begins the next, d discards it and begins\n"
+    "                  again, p saves it and pauses, q saves it and stops\n"
+    "  --episode WORD  tell the robot of this file, which runs and records\n"
+    "                  elsewhere, to do that\n"
+    "  --plot DIR      at the end, write charts of the run into DIR (SVG)\n"
+    "  --log LEVEL     debug, info (default), warn or error\n"
+    "  --fields        print the file's fields as a table (Markdown)\n"
     "\n"
     "examples:\n"
     "  tendon robot examples/robot.yaml\n"
     "  tendon robot examples/robot.yaml --check\n"
+    "  tendon robot examples/robot.yaml --record data/cookies\n"
     "  tendon robot examples/robot.yaml --plot charts\n";
 
 static td_err open_trace(const td_config_robot *config,
@@ -68,10 +79,46 @@ static td_err draw(td_edge_trace *trace, const char *dir, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err run_edge(td_edge *edge, td_errinfo *info)
+// What stands in the way of an order is said and changes nothing.
+static void order(td_edge *edge, td_edge_order what)
 {
+    td_errinfo info = {.text = ""};
+    if (td_edge_episode(edge, what, &info) != TD_OK)
+        td_log_text(TD_LOG_WARN, "recording: %s", info.text);
+}
+
+static bool is_recording(td_edge *edge)
+{
+    td_edge_report report;
+    td_edge_report_get(edge, &report);
+    return report.record.state == TD_EDGE_RECORD_RECORDING;
+}
+
+// The thread of the keys. The end of the run saves the episode.
+static void press(void *user, char key)
+{
+    td_edge *edge = user;
+    if (key == ' ' || key == '\n')
+        order(edge, TD_EDGE_ORDER_NEXT);
+    else if (key == 'd')
+        order(edge, TD_EDGE_ORDER_AGAIN);
+    else if (key == 'p')
+        order(edge,
+              is_recording(edge) ? TD_EDGE_ORDER_END : TD_EDGE_ORDER_BEGIN);
+    else if (key == 'q')
+        td_edge_stop(edge);
+}
+
+static td_err run_edge(td_edge *edge, bool records, td_errinfo *info)
+{
+    td_cli_keys *keys = NULL;
     td_cli_on_stop(stop_edge, edge);
+    if (records && td_cli_keys_open(press, edge, &keys, NULL) == TD_OK)
+        td_log_text(TD_LOG_INFO, "recording: space: save and next; d: discard "
+                                 "and again; p: save and pause; q: save and "
+                                 "stop");
     td_err err = td_edge_run(edge, info);
+    if (keys) td_cli_keys_close(keys);
     td_cli_on_stop(ignore_stop, NULL);
     say_goodbye(edge);
     return err;
@@ -86,7 +133,8 @@ static td_err run_robot(const td_config_robot *config, td_edge_trace *trace,
     TD_TRY(td_edge_assembly_open(&assembly, config, &extras, info));
     td_err err =
         td_host_link_watch(assembly.net, config->endpoint, &links, info);
-    if (err == TD_OK) err = run_edge(assembly.edge, info);
+    if (err == TD_OK)
+        err = run_edge(assembly.edge, config->record.dir[0], info);
     if (links) (void)td_net_undeclare(links);
     td_edge_assembly_close(&assembly);
     return err;
@@ -111,16 +159,23 @@ static int run(const td_config_robot *config, const char *level,
 int td_cli_robot(int argc, char **argv)
 {
     td_cli_file file;
-    const char *plot_dir = NULL;
-    const td_cli_option plot = {"plot", &plot_dir, NULL};
+    const char *plot_dir = NULL, *record_dir = NULL, *word = NULL;
+    const td_cli_option more[] = {{"plot", &plot_dir, NULL},
+                                  {"record", &record_dir, NULL},
+                                  {"episode", &word, NULL},
+                                  {0}};
     int code;
-    if (!td_cli_parse_file(argc, argv, help, &td_config_robot_table, &plot,
+    if (!td_cli_parse_file(argc, argv, help, &td_config_robot_table, more,
                            &file, &code))
         return code;
     td_errinfo info = {.text = ""};
     TD_AUTO(td_config_robot) *config = NULL;
     td_err err = td_config_robot_load(file.path, &config, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
+    if (record_dir) config->record.dir = record_dir;
+    if (word) err = td_cli_order(config, word, &info);
+    if (err != TD_OK) return td_cli_fail("robot", err, &info);
+    if (word) return 0;
     if (!file.check) return run(config, file.level, plot_dir);
     (void)printf("%s: robot %s, fine\n", file.path, config->client_uuid);
     return 0;

@@ -2,6 +2,7 @@
 #include "config/robot.h"
 
 #include "config/joints.h"
+#include "config/record.h"
 
 #include <stdlib.h>
 
@@ -202,8 +203,11 @@ static const td_config_field robot_rows[] = {
                   "telemetry messages a second; 0: none"),
     TD_ROW_INTEGER(td_config_robot, prometheus_port, "0", 0, 65535,
                    "where Prometheus finds them on this machine; 0: nowhere"),
-    TD_ROW_REFUSED("dataset_repo_id",
-                   "recording is not in this version, leave the field out"),
+    TD_ROW_TEXT(td_config_robot, dataset_repo_id, "\"\"", 0, 193,
+                "what is done is recorded as a LeRobotDataset of this name, "
+                "OWNER/NAME; empty: only with record.dir"),
+    TD_ROW_STRUCT(td_config_robot, record, td_config_record, "{}",
+                  td_config_record_table, "how, and where to"),
 };
 const td_config_table td_config_robot_table = {
     robot_rows, TD_COUNT_OF(robot_rows), sizeof(td_config_robot), check_robot};
@@ -252,6 +256,7 @@ static td_err check_robot(const td_config_place *place,
     td_config_robot *robot = value;
     TD_TRY(check_observe(place, node, robot));
     TD_TRY(td_config_joints_check_failsafe(place, node, robot));
+    TD_TRY(td_config_record_check(place, node, robot));
     if (robot->control_hz == 0) robot->control_hz = robot->fps;
     if (robot->control_hz % robot->fps != 0)
         return td_config_bad(

@@ -108,6 +108,23 @@ typedef struct td_config_similarity {
     double image; // mean difference of a pixel, of 255
 } td_config_similarity;
 
+// In the order of td_media_codec.
+typedef enum td_config_video_codec {
+    TD_CONFIG_AV1,
+    TD_CONFIG_H264,
+} td_config_video_codec;
+
+typedef enum td_config_record_begin {
+    TD_CONFIG_RECORD_AT_START,
+    TD_CONFIG_RECORD_BY_COMMAND,
+} td_config_record_begin;
+
+typedef struct td_config_record {
+    const char *dir; // empty: nothing is recorded
+    td_config_video_codec codec;
+    td_config_record_begin begin;
+} td_config_record;
+
 typedef struct td_config_rate {
     double hz; // 0: no limit
     double phase;
@@ -149,9 +166,11 @@ typedef struct td_config_robot {
     double driver_limit_s;
     const char *task;
     td_config_realtime realtime;
-    const char *boot_file;   // where the boot number is kept
-    double metrics_hz;       // 0: none
-    int64_t prometheus_port; // 0: none
+    const char *boot_file;       // where the boot number is kept
+    double metrics_hz;           // 0: none
+    int64_t prometheus_port;     // 0: none
+    const char *dataset_repo_id; // empty: none
+    td_config_record record;
 } td_config_robot;
 
 // Reads and checks a robot's file. Owned by the caller, with everything it

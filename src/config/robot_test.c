@@ -125,7 +125,8 @@ static const char everything[] =
                 "realtime: {priority: 0, cpu: 1, wake_us: 0, lock_memory: "
                 "false}\n"
                 "metrics_hz: 0\n"
-                "dataset_repo_id: null\n";
+                "dataset_repo_id: me/cookies\n"
+                "record: {dir: /data/cookies, codec: h264, begin: command}\n";
 
 static void a_robot_with_everything_is_read(void **state)
 {
@@ -179,14 +180,55 @@ static void the_rest_of_it_is_read_too(void **state)
     assert_int_equal(robot->realtime.wake_us, 0);
     assert_false(robot->realtime.lock_memory);
     assert_true(robot->metrics_hz == 0);
+    assert_string_equal(robot->dataset_repo_id, "me/cookies");
+    assert_string_equal(robot->record.dir, "/data/cookies");
+    assert_int_equal(robot->record.codec, TD_CONFIG_H264);
+    assert_int_equal(robot->record.begin, TD_CONFIG_RECORD_BY_COMMAND);
+}
+
+static void a_dataset_of_a_name_lies_where_lerobot_looks(void **state)
+{
+    static const struct {
+        const char *name, *lerobot_home, *hf_home, *folder;
+    } cases[] = {
+        {"its own home", "/lr", "/hf", "/lr/me/cookies"},
+        {"the Hub's", NULL, "/hf", "/hf/lerobot/me/cookies"},
+        {"no absolute path", "lr", "/hf", "/hf/lerobot/me/cookies"},
+    };
+    (void)state;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        if (cases[i].lerobot_home)
+            setenv("HF_LEROBOT_HOME", cases[i].lerobot_home, 1);
+        else
+            unsetenv("HF_LEROBOT_HOME");
+        setenv("HF_HOME", cases[i].hf_home, 1);
+        TD_AUTO(td_config_robot) *robot =
+            parsed(WHOLE "dataset_repo_id: me/cookies\n");
+        if (strcmp(robot->record.dir, cases[i].folder) != 0)
+            fail_msg("%s: %s", cases[i].name, robot->record.dir);
+    }
+    unsetenv("HF_LEROBOT_HOME");
+    unsetenv("HF_HOME");
+}
+
+static void nothing_is_recorded_unless_it_is_asked_for(void **state)
+{
+    (void)state;
+    TD_AUTO(td_config_robot) *robot = parsed(WHOLE "dataset_repo_id: null\n");
+    assert_string_equal(robot->record.dir, "");
 }
 
 static const struct {
     const char *name, *text, *error; // after "robot.yaml:"
 } broken[] = {
-    {"recording", WHOLE "dataset_repo_id: me/cookies\n",
-     "9: dataset_repo_id: recording is not in this version, leave the "
-     "field out"},
+    {"a dataset's name that climbs", WHOLE "dataset_repo_id: ../cookies\n",
+     "9: dataset_repo_id: must be NAME or OWNER/NAME, each of A-Z a-z 0-9 . _ "
+     "- and not starting with '.' or '-', got ../cookies"},
+    {"a dataset's name of three", WHOLE "dataset_repo_id: me/my/cookies\n",
+     "9: dataset_repo_id: must be NAME or OWNER/NAME, each of A-Z a-z 0-9 . _ "
+     "- and not starting with '.' or '-', got me/my/cookies"},
+    {"a codec that is not known", WHOLE "record: {codec: vp9}\n",
+     "9: record.codec: must be av1, h264, got vp9"},
     {"no robot", NAMES PLACE, "1: robot: is missing, must be a map of fields"},
     {"a robot that is not known", NAMES PLACE "robot: {kind: so101}\n",
      "8: robot.kind: must be synthetic, callback, got so101"},
@@ -304,6 +346,8 @@ int main(void)
         cmocka_unit_test(the_boot_file_falls_back_to_the_home_folder),
         cmocka_unit_test(a_robot_with_everything_is_read),
         cmocka_unit_test(the_rest_of_it_is_read_too),
+        cmocka_unit_test(a_dataset_of_a_name_lies_where_lerobot_looks),
+        cmocka_unit_test(nothing_is_recorded_unless_it_is_asked_for),
         cmocka_unit_test(a_broken_file_is_refused_with_its_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

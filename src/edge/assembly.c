@@ -5,6 +5,7 @@
 #include "base/thread.h"
 #include "edge/boot.h"
 #include "edge/prometheus.h"
+#include "edge/record.h"
 #include "edge/settings.h"
 #include "net/zenoh/zenoh.h"
 
@@ -81,8 +82,12 @@ static td_err open_edge(td_edge_assembly *assembly,
     if (!edge) return TD_ERR_NOMEM;
     td_edge_settings_from(config, boot_number(config), edge);
     add_extras(extras, edge);
-    td_err err = td_edge_open(assembly->net, assembly->robot, edge,
-                              &assembly->edge, info);
+    td_err err = TD_OK;
+    if (config->record.dir[0])
+        err = td_edge_record_open(config, &edge->record, info);
+    if (err == TD_OK)
+        err = td_edge_open(assembly->net, assembly->robot, edge,
+                           &assembly->edge, info);
     free(edge);
     return err;
 }

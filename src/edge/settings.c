@@ -171,6 +171,7 @@ void td_edge_settings_from(const td_config_robot *config, uint64_t boot,
         .refused_for_ns = REFUSED_FOR_NS,
         .watchdog_ns = nanoseconds(config->watchdog_s),
         .driver_limit_ns = nanoseconds(config->driver_limit_s),
+        .record_begin = config->record.begin == TD_CONFIG_RECORD_AT_START,
     };
     fill_profile(config, &ret_config->profile);
     fill_images(config, ret_config);

@@ -1,0 +1,168 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `tendon robot` records: by keys, by another program, until the end."""
+
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+from scene import CAMERAS, FPS, JOINTS, robot_file
+from tendon_process import BIN, PATIENCE_S, run, wait_until
+
+FRAMES = 20  # enough of an episode
+LARGER = {"cameras": {"front": {"height": 96, "width": 128}}}  # AV1 has a least size
+
+
+@pytest.fixture
+def recorded(house):
+    """A server, and where its robot records."""
+    house.serve()
+    return house.folder / "data" / "cookies"
+
+
+def info_of(folder):
+    return json.loads((folder / "meta/info.json").read_text())
+
+
+def wait_frames(watch, least=FRAMES):
+    def frames():
+        return watch.newest.get("robot-1", {}).get("gauges", {}).get("record_frames", 0)
+
+    wait_until(lambda: frames() >= least, f"no {least} frames are recorded")
+
+
+def order(house, word):
+    return run("robot", house.folder / "robot-1.yaml", "--episode", word)
+
+
+def test_a_run_is_a_dataset(house, recorded):
+    robot = house.robot(args=("--record", recorded), robot=LARGER)
+    wait_frames(house.watch())
+    assert robot.stop() == 0
+    info = info_of(recorded)
+    assert info["fps"] == FPS
+    assert info["total_episodes"] == 1
+    assert info["total_frames"] >= FRAMES
+    features = info["features"]
+    assert features["action"]["names"] == list(JOINTS)
+    assert set(CAMERAS) == {
+        name.removeprefix("observation.images.")
+        for name, feature in features.items()
+        if feature["dtype"] == "video"
+    }
+    assert robot.lines("recording: episode 0 saved")
+    assert not robot.lines("lost")
+
+
+def test_a_second_run_goes_on(house, recorded):
+    for episodes in (1, 2):
+        robot = house.robot(args=("--record", recorded), robot=LARGER)
+        wait_frames(house.watch())
+        assert robot.stop() == 0
+        assert info_of(recorded)["total_episodes"] == episodes
+
+
+def test_another_program_ends_episodes(house, recorded):
+    robot = house.robot(args=("--record", recorded), robot=LARGER)
+    watch = house.watch()
+    wait_frames(watch)
+    assert order(house, "next").returncode == 0
+    assert info_of(recorded)["total_episodes"] == 1
+    wait_frames(watch)
+    assert order(house, "discard").returncode == 0
+    told = order(house, "end")
+    assert told.returncode == 1
+    assert "no episode is being recorded" in told.stderr
+    told = order(house, "jump")
+    assert "must be begin, end, discard, next or again" in told.stderr
+    assert robot.stop() == 0
+    assert info_of(recorded)["total_episodes"] == 1
+
+
+def test_an_order_to_nobody_is_told(house):
+    house.serve()
+    house.write("robot-1.yaml", robot_file(house.endpoint, "robot-1", house.folder))
+    told = order(house, "end")
+    assert told.returncode == 1
+    assert "no robot robot-1 records" in told.stderr
+
+
+def test_an_episode_that_waits_for_a_command(house, recorded):
+    record = {"dir": str(recorded), "begin": "command", "codec": "h264"}
+    robot = house.robot(record=record)
+    watch = house.watch()
+    watch.wait_moving("robot-1")
+    assert watch.newest["robot-1"]["gauges"]["record_state"] == 1
+    assert order(house, "begin").returncode == 0
+    wait_frames(watch)
+    assert robot.stop() == 0
+    assert info_of(recorded)["total_episodes"] == 1
+
+
+class Terminal:
+    """`tendon robot` as a person has it."""
+
+    def __init__(self, house, *args):
+        self.master, inside = pty.openpty()
+        self.process = subprocess.Popen(
+            [BIN, "robot", *map(str, args)],
+            stdin=inside,
+            stdout=inside,
+            stderr=inside,
+            start_new_session=True,
+            preexec_fn=self.take,
+        )
+        os.close(inside)
+        os.set_blocking(self.master, False)
+        self.said = ""
+        house.kept.callback(self.end)
+
+    @staticmethod
+    def take():
+        """The terminal becomes that of the new session."""
+        os.close(os.open(os.ttyname(0), os.O_RDWR))
+
+    def end(self):
+        self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+    def wait_said(self, part, times=1):
+        def look():
+            try:
+                self.said += os.read(self.master, 65536).decode(errors="replace")
+            except OSError:
+                pass  # nothing more yet, or for ever
+            return self.said.count(part) >= times
+
+        wait_until(look, f"no {part!r} in {self.said}")
+
+    def press(self, key):
+        os.write(self.master, key.encode())
+
+
+def test_keys_end_episodes(house, recorded):
+    content = robot_file(house.endpoint, "robot-1", house.folder, LARGER)
+    path = house.write("robot-1.yaml", content)
+    robot = Terminal(house, path, "--record", recorded)
+    watch = house.watch()
+    robot.wait_said("space: save and next")
+    wait_frames(watch)
+    robot.press(" ")
+    robot.wait_said("episode 0 saved")
+    wait_frames(watch)
+    robot.press("d")
+    robot.wait_said("frames discarded")
+    wait_frames(watch)
+    robot.press("q")
+    assert robot.process.wait(PATIENCE_S) == 0
+    assert info_of(recorded)["total_episodes"] == 2
+
+
+def test_what_cannot_be_recorded_does_not_start(house, recorded):
+    recorded.mkdir(parents=True)
+    (recorded / "note.txt").write_text("mine")
+    robot = house.robot(args=("--record", recorded), robot=LARGER)
+    assert robot.ended() == 1
+    assert (recorded / "note.txt").read_text() == "mine"
