@@ -103,9 +103,10 @@ typedef struct td_client_driver {
     // (needed where the file has `states`, and only there) What the policy is
     // told of the robot where that is not where its joints are: `count` is the
     // number of the file's states, in their order. Driver thread, after read();
-    // with pull inside td_client_step(). Only when an observation is due; may
-    // block as read() may. Every value must be set. When it fails it is counted
-    // as read() is, and asked again in the next control period.
+    // with pull inside td_client_step(). When an observation is due, and in
+    // every control period where the run is recorded; may block as read() may.
+    // Every value must be set. When it fails it is counted as read() is, and
+    // asked again in the next control period.
     td_err (*tell)(void *user, float *ret_state, uint32_t count);
 } td_client_driver;
 
@@ -140,8 +141,9 @@ TD_NODISCARD td_err td_client_wait(td_client *client, td_errinfo *info);
 // thread, callbacks and signal handlers too; never blocks.
 void td_client_stop(td_client *client);
 
-// Stops, leaves the robot where it stands and frees. No call may be running but
-// one of td_client_start()'s own. Blocks until the functions have returned.
+// Stops, leaves the robot where it stands, saves what is recorded and frees. No
+// call may be running but one of td_client_start()'s own. Blocks until the
+// functions have returned.
 void td_client_close(td_client *client);
 
 typedef enum td_client_doing {
@@ -184,6 +186,17 @@ TD_NODISCARD td_err td_client_reset(td_client *client, const char *reason,
 // most milliseconds. FORMAT (not UTF-8), LIMIT (beyond 8192 bytes).
 TD_NODISCARD td_err td_client_set_task(td_client *client, const char *task,
                                        td_errinfo *info);
+
+// Where the run is recorded (`dataset_repo_id` or `record` in the file): begins
+// an episode of what is played from now on; ends it, kept or thrown away. The
+// file says whether the first begins by itself; td_client_reset() ends one and
+// begins the next, and td_client_close() keeps the one under way. Blocks until
+// it is so on the disk. EXISTS (one is under way), EMPTY (none is), UNSUPPORTED
+// (nothing is recorded), or why recording has stopped: IO, FULL.
+TD_NODISCARD td_err td_client_episode_begin(td_client *client,
+                                            td_errinfo *info);
+TD_NODISCARD td_err td_client_episode_end(td_client *client, bool keep,
+                                          td_errinfo *info);
 
 // "CONNECTING", "STREAMING", "DEGRADED", "STALLED", "RECONNECTING", "STOPPED".
 // Never blocks, never NULL.

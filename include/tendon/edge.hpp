@@ -165,6 +165,18 @@ class Robot
                       info);
     }
 
+    void episode_begin()
+    {
+        td_errinfo info{};
+        detail::check(td_client_episode_begin(client_.get(), &info), info);
+    }
+
+    void episode_end(bool keep = true)
+    {
+        td_errinfo info{};
+        detail::check(td_client_episode_end(client_.get(), keep, &info), info);
+    }
+
     std::string state() const
     {
         return td_client_state(client_.get());

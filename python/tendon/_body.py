@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -34,7 +35,7 @@ def join(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Setting
     made.add(found, "TENDON_* or tendon.yaml: ")
     if config is not None:
         made.add_file(config)
-    made.add(given, "argument ")
+    made.add(_recorded(given), "argument ")
     kind = f"class {type(robot).__name__}"
     section = dict(made.fields.get("robot") or {})
     declared = {field: getattr(robot, field) for field in Body._fields}
@@ -49,6 +50,14 @@ def join(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Setting
     made.fields["robot"] = {"kind": "callback"} | section
     made.places["robot"] = f"{kind}, {place}" if place else f"{kind}: "
     return made
+
+
+def _recorded(given: Mapping[str, Any]) -> dict[str, Any]:
+    """record="DIR" is short for its section."""
+    folder = given.get("record")
+    if not isinstance(folder, str | os.PathLike):
+        return dict(given)
+    return {**given, "record": {"dir": os.fspath(folder)}}
 
 
 def _fields(members: Any) -> dict[str, Any]:

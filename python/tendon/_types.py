@@ -102,6 +102,8 @@ FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "td_client_joints": (c.c_uint32, [c.c_void_p]),
     "td_client_reset": (c.c_int, [c.c_void_p, c.c_char_p, _INFO]),
     "td_client_set_task": (c.c_int, [c.c_void_p, c.c_char_p, _INFO]),
+    "td_client_episode_begin": (c.c_int, [c.c_void_p, _INFO]),
+    "td_client_episode_end": (c.c_int, [c.c_void_p, c.c_bool, _INFO]),
     "td_client_state": (c.c_char_p, [c.c_void_p]),
     "td_client_report": (c.c_int, [c.c_void_p, NumberFn, c.c_void_p]),
     "td_client_log": (c.c_int, [LogFn, c.c_void_p, c.c_int]),

@@ -121,7 +121,8 @@ class Robot:
     def run(self, config: Path | None = None, **settings: Any) -> None:
         """Finds a server and plays its policy until stop(), Ctrl-C or SIGTERM.
 
-        Settings are the fields of docs/robot-settings.md, over those of a file.
+        Settings are the fields of docs/robot-settings.md, over those of a file;
+        record="DIR" is short for record={"dir": "DIR"}.
         Raises what the methods raised, when it has ended and nobody dealt with
         it; Mismatch when the server does not fit.
         """
@@ -184,6 +185,18 @@ class Robot:
     def set_task(self, task: str) -> None:
         """Tells the policy something else to do."""
         self._open_or_ended().say("td_client_set_task", task)
+
+    def episode_begin(self) -> None:
+        """Records what is played from now on as an episode of the dataset.
+
+        Where the run is recorded: run(record="DIR"). The first begins by itself,
+        unless `record` has `begin: command`; reset() ends one and begins the next.
+        """
+        self._open_or_ended().tell("td_client_episode_begin")
+
+    def episode_end(self, keep: bool = True) -> None:
+        """Ends it, and returns when it is in the dataset, or thrown away."""
+        self._open_or_ended().tell("td_client_episode_end", keep)
 
     def report(self) -> dict[str, float]:
         """Every number by its name; after the end, as they then were."""
@@ -346,8 +359,11 @@ class _Session:
         )
 
     def say(self, function: str, text: str) -> None:
+        self.tell(function, text.encode())
+
+    def tell(self, function: str, *arguments: Any) -> None:
         with self._used() as pointer:
-            _library.call(function, pointer, text.encode())
+            _library.call(function, pointer, *arguments)
 
     def state(self) -> str:
         try:

@@ -241,6 +241,18 @@ td_err td_client_set_task(td_client *client, const char *task, td_errinfo *info)
     return td_edge_set_task(client->parts.edge, task, info);
 }
 
+td_err td_client_episode_begin(td_client *client, td_errinfo *info)
+{
+    return td_edge_episode(client->parts.edge, TD_EDGE_ORDER_BEGIN, info);
+}
+
+td_err td_client_episode_end(td_client *client, bool keep, td_errinfo *info)
+{
+    return td_edge_episode(client->parts.edge,
+                           keep ? TD_EDGE_ORDER_END : TD_EDGE_ORDER_DISCARD,
+                           info);
+}
+
 const char *td_client_state(const td_client *client)
 {
     return td_edge_state_name(td_edge_state_get(client->parts.edge));

@@ -2,6 +2,7 @@
 """tendon.Robot on a real server: at work, and when a person's code goes wrong."""
 
 import ctypes
+import json
 import threading
 import time
 import traceback
@@ -99,6 +100,28 @@ def test_a_reset_and_a_task_reach_the_server(house, begin):
     wait_until(lambda: told == ["the cup fell"] and "bow" in tasks, "both are told")
     with pytest.raises(tendon.Invalid):
         arm.set_task("x" * 10000)
+
+
+def test_episodes_are_recorded(house, begin):
+    folder = house.folder / "data"
+    house.serve()
+    arm = begin(Arm(), record={"dir": folder, "codec": "h264"})
+    wait_count(arm, "record_frames", ROWS)
+    arm.episode_end()
+    arm.episode_begin()
+    wait_count(arm, "record_frames", ROWS)
+    arm.episode_end(keep=False)
+    with pytest.raises(tendon.Error, match="no episode is being recorded"):
+        arm.episode_end()
+    arm.close()
+    info = json.loads((folder / "meta/info.json").read_text())
+    assert info["total_episodes"] == 1 and info["total_frames"] >= ROWS
+
+
+def test_a_run_that_is_not_recorded_has_no_episodes(house, begin):
+    arm = begin(Arm())
+    with pytest.raises(tendon.Error, match="nothing is recorded"):
+        arm.episode_begin()
 
 
 class Feeling(Arm):

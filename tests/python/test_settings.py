@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import tendon
 from arms import Arm, settings
+from tendon._body import join
 from tendon.settings import Settings, endpoint, identity, render
 
 
@@ -29,6 +30,14 @@ def test_a_field_that_is_wrong_is_traced_to_who_gave_it(house):
     ):
         with pytest.raises(tendon.Invalid, match=says):
             Arm().start(path, **given)
+
+
+def test_a_folder_alone_is_where_to_record(tmp_path):
+    for folder in (tmp_path, str(tmp_path)):
+        made = join(Arm(), None, {"record": folder})
+        assert made.fields["record"] == {"dir": str(tmp_path)}
+    made = join(Arm(), None, {"record": {"codec": "h264"}})
+    assert made.fields["record"] == {"codec": "h264"}
 
 
 def test_a_field_that_is_missing_is_named():

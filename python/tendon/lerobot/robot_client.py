@@ -39,7 +39,7 @@ class RobotClientConfig(ClientConfig):
     fps: int = 30
     # Limits of joints, by name: {gripper.pos: {min: 0, max: 100, kind: hold}}
     joints: dict[str, dict[str, Any]] = field(default_factory=dict)
-    # Record what is seen and done; none: do not
+    # Record what is seen and done as a dataset of this name; none: do not
     dataset_repo_id: str | None = None
     # Show how many actions there were to play, at the end
     debug_visualize_queue_size: bool = False
@@ -48,9 +48,11 @@ class RobotClientConfig(ClientConfig):
 
 
 def robot_settings(config: RobotClientConfig) -> dict[str, Any]:
+    client = config.robot.id or socket.gethostname()
+    settings = settings_of(config, client, config.fps)
     if config.dataset_repo_id:
-        raise ValueError("dataset_repo_id: recording is not in this version")
-    return settings_of(config, config.robot.id or socket.gethostname(), config.fps)
+        settings["dataset_repo_id"] = config.dataset_repo_id
+    return settings
 
 
 @contextlib.contextmanager
