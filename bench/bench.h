@@ -55,6 +55,8 @@ TD_NODISCARD td_err td_bench_peers(const td_bench_options *options,
                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_python(const td_bench_options *options,
                                     td_errinfo *info);
+TD_NODISCARD td_err td_bench_record(const td_bench_options *options,
+                                    td_errinfo *info);
 TD_NODISCARD td_err td_bench_rosa(const td_bench_options *options,
                                   td_errinfo *info);
 TD_NODISCARD td_err td_bench_factory(const td_bench_options *options,

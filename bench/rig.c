@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/thread.h"
+#include "edge/record.h"
 #include "edge/settings.h"
 #include "net/zenoh/zenoh.h"
 
@@ -136,10 +137,13 @@ static void print_robot(const td_bench_setup *setup, char ret[TEXT_BYTES])
                    "actions_per_chunk: %d\n"
                    "chunk_size_threshold: %s\n"
                    "image_codec: %s\n"
+                   "control_hz: %lld\n"
+                   "record: {dir: \"%s\"}\n"
                    "metrics_hz: 0\n",
                    ++clients, joints, cameras, (long long)setup->fps,
                    TD_BENCH_ROWS, setup->eager ? "1" : "0.5",
-                   setup->raw ? "raw" : "jpeg");
+                   setup->raw ? "raw" : "jpeg", (long long)setup->control_hz,
+                   setup->record ? setup->record : "");
 }
 
 static td_err write_text(const char *path, const char *text, td_errinfo *info)
@@ -204,6 +208,14 @@ td_err td_bench_synthetic_open(const td_bench_setup *setup,
     return td_robot_open("synthetic", &robot, ret_robot, info);
 }
 
+td_err td_bench_record_open(const td_bench_setup *setup,
+                            td_edge_record_sink *ret_sink, td_errinfo *info)
+{
+    TD_AUTO(td_config_robot) *config = NULL;
+    TD_TRY(parse_robot(setup, &config, info));
+    return td_edge_record_open(config, ret_sink, info);
+}
+
 struct td_bench_edge {
     td_config_robot *file;
     td_edge_config config; // borrows from the file
@@ -229,6 +241,8 @@ static td_err edge_start(const td_bench_setup *setup, td_net *net,
     td_edge_settings_from(edge->file, 1, &edge->config);
     if (setup->own_cpu) edge->config.cpu = setup->own_cpu - 1;
     if (setup->jpeg_quality) edge->config.jpeg_quality = setup->jpeg_quality;
+    if (setup->record)
+        TD_TRY(td_edge_record_open(edge->file, &edge->config.record, info));
     TD_TRY(td_edge_open(net, robot, &edge->config, &edge->edge, info));
     TD_TRY(td_thread_start(&thread, run_session, edge, &edge->session, info));
     return td_bench_edge_wait(edge, info);

@@ -21,6 +21,7 @@ typedef enum td_bench_link {
 typedef struct td_bench_setup {
     td_bench_link link;
     int64_t fps;
+    int64_t control_hz; // 0: as fps
     uint32_t cameras, height, width;
     bool raw;           // frames, else JPEG
     int jpeg_quality;   // 0: as in a robot's file
@@ -32,6 +33,7 @@ typedef struct td_bench_setup {
     int64_t max_batch;  // 0: 8
     double batch_ms;    // that a batch of one takes
     double member_ms;   // more for each further one
+    const char *record; // a dataset's folder; NULL: nothing is recorded
 } td_bench_setup;
 
 // "tcp/127.0.0.1:PORT" or a socket in the folder, free at the moment.
@@ -76,6 +78,11 @@ void td_bench_still_block(td_robot *robot, td_bench_block what);
 TD_NODISCARD td_err td_bench_synthetic_open(const td_bench_setup *setup,
                                             td_robot **ret_robot,
                                             td_errinfo *info);
+
+// What the robot of the setup records into. Owned by the caller, who closes it.
+TD_NODISCARD td_err td_bench_record_open(const td_bench_setup *setup,
+                                         td_edge_record_sink *ret_sink,
+                                         td_errinfo *info);
 
 // An edge at work: opened with the defaults of a robot's file and a client id
 // of its own, its session on a thread, attached.

@@ -82,4 +82,4 @@ def test_an_environment_from_an_older_list_is_told_of(tmp_path):
 def test_only_says_which_benchmarks_it_is_for():
     done = run("bench", "wire", "--only", "gil")
     assert done.returncode == 2
-    assert "--only is for tick, rt, python and engine" in done.stderr
+    assert "--only is for tick, rt, python, engine and record" in done.stderr

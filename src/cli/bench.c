@@ -36,6 +36,8 @@ static const struct {
      false, false, td_bench_peers},
     {"python", "our Python SDK beside LeRobot's client and Inferential's",
      false, false, td_bench_python},
+    {"record", "recording two cameras: its cost, and what the tick notices",
+     false, false, td_bench_record},
     {"rosa", "a planned factory: every figure of the Rosa paper beside ours",
      false, true, td_bench_rosa},
     {"factory", "the paper's factories with our own plans beside its figures",
@@ -72,9 +74,9 @@ static void print_help(FILE *out)
         "\n"
         "  --json       one object a line\n"
         "  --quick      few and short blocks: to try it, not to quote\n"
-        "  --only WORD  tick, rt, python, engine: only the cases (rt: sizes) "
-        "with this\n"
-        "               in their name\n"
+        "  --only WORD  tick, rt, python, engine, record: only the cases (rt: "
+        "sizes)\n"
+        "               with this in their name\n"
         "  --plot DIR   async, rosa: also draw what it saw (SVG)\n"
         "  --minutes N  soak: how long (default 10)\n"
         "  --robots N   soak: how many (default 32)\n"
@@ -120,11 +122,12 @@ static bool may_plot(const char *name)
 static bool may_choose(const char *name)
 {
     bool chooses = strcmp(name, "tick") == 0 || strcmp(name, "rt") == 0 ||
-                   strcmp(name, "python") == 0 || strcmp(name, "engine") == 0;
+                   strcmp(name, "python") == 0 || strcmp(name, "engine") == 0 ||
+                   strcmp(name, "record") == 0;
     if (!chooses)
         (void)fprintf(stderr,
-                      "tendon bench: --only is for tick, rt, python and "
-                      "engine, not for %s\n",
+                      "tendon bench: --only is for tick, rt, python, engine "
+                      "and record, not for %s\n",
                       name);
     return chooses;
 }

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "bench/reel.h"
+
+#include "base/rand.h"
+#include "bench/rig.h"
+#include "robot/synthetic/frame.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NOISE 6 // of 255, from least to most
+
+static void add_noise(uint8_t *pixels, size_t bytes, td_rand *rand)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        int noise = (int)(td_rand_u64(rand) % NOISE) - NOISE / 2;
+        if (pixels[i] + noise >= 0 && pixels[i] + noise <= UINT8_MAX)
+            pixels[i] = (uint8_t)(pixels[i] + noise);
+    }
+}
+
+td_err td_bench_reel_init(td_bench_reel *reel, uint32_t height, uint32_t width)
+{
+    td_robot_synthetic_frame waves;
+    td_rand rand;
+    size_t bytes = (size_t)height * width * 3;
+    TD_TRY(td_robot_synthetic_frame_init(&waves, height, width));
+    uint8_t *frames = malloc(TD_BENCH_REEL_FRAMES * bytes);
+    td_rand_init(&rand, 1);
+    for (uint64_t i = 0; frames && i < TD_BENCH_REEL_FRAMES; i++) {
+        td_robot_synthetic_frame_render(&waves, i, frames + i * bytes);
+        add_noise(frames + i * bytes, bytes, &rand);
+    }
+    td_robot_synthetic_frame_done(&waves);
+    if (!frames) return TD_ERR_NOMEM;
+    *reel = (td_bench_reel){height, width, bytes, frames};
+    return TD_OK;
+}
+
+void td_bench_reel_done(td_bench_reel *reel)
+{
+    free(TD_TAKE(reel->frames));
+}
+
+const uint8_t *td_bench_reel_frame(const td_bench_reel *reel, uint32_t camera,
+                                   uint64_t number)
+{
+    uint64_t at = number + (uint64_t)camera * (TD_BENCH_REEL_FRAMES / 2);
+    return reel->frames + at % TD_BENCH_REEL_FRAMES * reel->frame_bytes;
+}
+
+td_err td_bench_reel_write(const td_bench_reel *reel, const char *path,
+                           td_errinfo *info)
+{
+    FILE *file = fopen(path, "we");
+    if (!file) return td_fail(info, TD_ERR_IO, "%s: %s", path, strerror(errno));
+    size_t written =
+        fwrite(reel->frames, reel->frame_bytes, TD_BENCH_REEL_FRAMES, file);
+    if (fclose(file) == 0 && written == TD_BENCH_REEL_FRAMES) return TD_OK;
+    return td_fail(info, TD_ERR_IO, "%s: cannot write", path);
+}
+
+typedef struct reel_robot {
+    td_robot base;
+    const td_bench_reel *reel;
+    _Atomic uint64_t number[TD_ROBOT_MAX_CAMERAS];
+} reel_robot;
+
+static void robot_close(td_robot *robot)
+{
+    free(robot);
+}
+
+static td_err robot_read(td_robot *robot, int64_t now_ns, float *ret_state)
+{
+    (void)robot, (void)now_ns;
+    for (int i = 0; i < TD_BENCH_JOINTS; i++)
+        ret_state[i] = (float)i;
+    return TD_OK;
+}
+
+static td_err robot_write(td_robot *robot, int64_t now_ns, const float *command)
+{
+    (void)robot, (void)now_ns, (void)command;
+    return TD_OK;
+}
+
+static td_err robot_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
+                          uint8_t *ret_rgb)
+{
+    reel_robot *self = (reel_robot *)robot;
+    (void)now_ns;
+    uint64_t number = atomic_fetch_add(&self->number[camera], 1);
+    memcpy(ret_rgb, td_bench_reel_frame(self->reel, camera, number),
+           self->reel->frame_bytes);
+    return TD_OK;
+}
+
+td_err td_bench_reel_robot(const td_bench_reel *reel, td_robot **ret_robot)
+{
+    static const td_robot_ops ops = {
+        .name = "reel",
+        .close = robot_close,
+        .read = robot_read,
+        .write = robot_write,
+        .frame = robot_frame,
+    };
+    reel_robot *self = calloc(1, sizeof *self);
+    if (!self) return TD_ERR_NOMEM;
+    self->base.ops = &ops;
+    self->reel = reel;
+    *ret_robot = &self->base;
+    return TD_OK;
+}

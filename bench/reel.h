@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_BENCH_REEL_H
+#define TD_BENCH_REEL_H
+
+// Frames as a camera sees them, moving and with noise, made once: what is
+// recorded by both sides of a comparison.
+
+#include "bench/bench.h"
+#include "robot/robot.h"
+
+#define TD_BENCH_REEL_FRAMES 30
+
+typedef struct td_bench_reel {
+    uint32_t height, width;
+    size_t frame_bytes;
+    uint8_t *frames; // TD_BENCH_REEL_FRAMES, the last leads to the first
+} td_bench_reel;
+
+TD_NODISCARD td_err td_bench_reel_init(td_bench_reel *reel, uint32_t height,
+                                       uint32_t width);
+void td_bench_reel_done(td_bench_reel *reel);
+
+// Frame `number` of a camera, borrowed; cameras do not see the same.
+const uint8_t *td_bench_reel_frame(const td_bench_reel *reel, uint32_t camera,
+                                   uint64_t number);
+
+// All of them into a file, for another program. IO.
+TD_NODISCARD td_err td_bench_reel_write(const td_bench_reel *reel,
+                                        const char *path, td_errinfo *info);
+
+// A robot that stands still with cameras that see the reel. Borrows it. Owned
+// by the caller, td_robot_close().
+TD_NODISCARD td_err td_bench_reel_robot(const td_bench_reel *reel,
+                                        td_robot **ret_robot);
+
+#endif
