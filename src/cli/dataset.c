@@ -9,6 +9,7 @@ static const td_cli_command parts[] = {
     {"verify", "hold it to everything that the format promises",
      td_cli_dataset_verify},
     {"repair", "save what a recorder left unfinished", td_cli_dataset_repair},
+    {"export", "write it as CSV and JPEG, for people", td_cli_dataset_export},
 };
 
 static void print_help(FILE *out)
