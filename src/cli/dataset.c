@@ -10,6 +10,8 @@ static const td_cli_command parts[] = {
      td_cli_dataset_verify},
     {"repair", "save what a recorder left unfinished", td_cli_dataset_repair},
     {"export", "write it as CSV and JPEG, for people", td_cli_dataset_export},
+    {"replay", "show it to a policy, and compare what that would have done",
+     td_cli_dataset_replay},
 };
 
 static void print_help(FILE *out)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
+#include "cli/policy.h"
 #include "cli/profile/identity.h"
 #include "cli/profile/run.h"
 #include "config/page.h"
@@ -126,36 +127,6 @@ static bool read_plan(const arguments *args, uint32_t most,
     return true;
 }
 
-static const td_config_server *server_of(const td_config_manifest *manifest,
-                                         const char *id)
-{
-    if (!id && manifest->server_count == 1) return &manifest->server[0];
-    for (size_t i = 0; id && i < manifest->server_count; i++)
-        if (strcmp(manifest->server[i].server_id, id) == 0)
-            return &manifest->server[i];
-    return NULL;
-}
-
-static td_err find_server(const td_config_manifest *manifest, const char *id,
-                          const td_config_server **ret_server, td_errinfo *info)
-{
-    const td_config_server *server = server_of(manifest, id);
-    if (!server && id)
-        return td_fail(info, TD_ERR_NOTFOUND,
-                       "the manifest has no server %.100s", id);
-    if (!server)
-        return td_fail(info, TD_ERR_NOTFOUND,
-                       "the manifest has several servers; say which with "
-                       "--server");
-    if (server->engine.kind == TD_CONFIG_CALLBACK)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "%s runs a function of another program, which is not "
-                       "here to be measured",
-                       server->server_id);
-    *ret_server = server;
-    return TD_OK;
-}
-
 static void describe(const td_cli_profile_plan *plan, char ret_text[200])
 {
     char day[16] = "";
@@ -251,7 +222,8 @@ static int run(const arguments *args)
     TD_AUTO(td_config_manifest) *manifest = NULL;
     TD_AUTO(td_engine) *engine = NULL;
     td_err err = td_config_manifest_load(args->path, &manifest, &info);
-    if (err == TD_OK) err = find_server(manifest, args->server, &server, &info);
+    if (err == TD_OK)
+        err = td_cli_policy_server(manifest, args->server, &server, &info);
     if (err == TD_OK)
         err = td_cli_profile_identity_look(server, args->gpu, &identity, &info);
     if (err == TD_OK) err = open_engine(server, &engine, &info);

@@ -117,6 +117,19 @@ static td_err check_whole(const td_config_place *place,
                          field, wrong);
 }
 
+static td_err check_replay(const td_config_place *place,
+                           const td_config_node *node,
+                           const td_config_robot_device *device)
+{
+    bool replays = device->kind == TD_CONFIG_ROBOT_REPLAY;
+    if (replays == (device->dataset[0] != '\0')) return TD_OK;
+    if (replays)
+        return td_config_bad(place, node, "robot.dataset",
+                             "must name the folder to replay");
+    return td_config_bad(place, td_config_node_get(node, "dataset"),
+                         "robot.dataset", "is for kind: replay, leave it out");
+}
+
 td_err td_config_joints_check_device(const td_config_place *place,
                                      const td_config_node *node, void *value)
 {
@@ -130,6 +143,7 @@ td_err td_config_joints_check_device(const td_config_place *place,
                        td_config_channels_check(device->states,
                                                 sizeof *device->states,
                                                 device->state_count)));
+    TD_TRY(check_replay(place, node, device));
     if (device->kind != TD_CONFIG_ROBOT_SYNTHETIC) return TD_OK;
     for (size_t i = 0; i < device->joint_count;
          i += width_of(&device->joints[i])) {

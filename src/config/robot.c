@@ -9,7 +9,7 @@
 #define LEAST_METRICS_HZ 0.001
 
 static const char *const modes[] = {"client", "peer", NULL};
-static const char *const devices[] = {"synthetic", "callback", NULL};
+static const char *const devices[] = {"synthetic", "callback", "replay", NULL};
 static const char *const aggregates[] = {"weighted_average", "latest_only",
                                          "average",          "conservative",
                                          "temporal",         NULL};
@@ -63,7 +63,7 @@ static const td_config_table camera_table = {
 static const td_config_field device_rows[] = {
     TD_ROW_ENUM(td_config_robot_device, kind, NULL, devices,
                 "what stands here; callback: hardware of a program that uses "
-                "the C API"),
+                "the C API; replay: a recorded session"),
     TD_ROW_MAP(td_config_robot_device, joints, joint_count, td_config_joint,
                "[joint_0, joint_1, joint_2, joint_3, joint_4, joint_5]",
                joint_table, 1, TD_CONFIG_MAX_CHANNELS, "joints in order"),
@@ -77,6 +77,12 @@ static const td_config_field device_rows[] = {
                TD_CONFIG_MAX_CAMERAS, "cameras and the size of their pictures"),
     TD_ROW_NUMBER(td_config_robot_device, time_constant_s, "0.05", 0.001, 100,
                   "how fast a joint follows its command"),
+    TD_ROW_TEXT(td_config_robot_device, dataset, "\"\"", 0, 4096,
+                "of a replay: the folder of a LeRobotDataset v3.0"),
+    TD_ROW_INTEGER(td_config_robot_device, episode, "-1", -1, INT32_MAX,
+                   "of a replay; -1: all, one after the other"),
+    TD_ROW_NUMBER(td_config_robot_device, speed, "1", 0.001, 1000,
+                  "of a replay; 1: as it was"),
 };
 static const td_config_table device_table = {
     device_rows, TD_COUNT_OF(device_rows), sizeof(td_config_robot_device),

@@ -23,6 +23,7 @@ typedef enum td_config_robot_mode {
 typedef enum td_config_robot_kind {
     TD_CONFIG_ROBOT_SYNTHETIC,
     TD_CONFIG_ROBOT_CALLBACK, // hardware of a program that uses the C API
+    TD_CONFIG_ROBOT_REPLAY,   // a recorded session
 } td_config_robot_kind;
 
 typedef enum td_config_aggregate {
@@ -93,6 +94,9 @@ typedef struct td_config_robot_device {
     td_config_robot_camera *cameras;
     size_t camera_count;
     double time_constant_s; // how fast a joint follows
+    const char *dataset;    // of a replay; empty: none
+    int64_t episode;        // -1: all
+    double speed;
 } td_config_robot_device;
 
 typedef struct td_config_realtime {

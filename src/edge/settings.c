@@ -186,6 +186,9 @@ void td_edge_settings_robot(const td_config_robot *config,
         .joint_count = (uint32_t)robot->joint_count,
         .camera_count = (uint32_t)robot->camera_count,
         .time_constant_s = robot->time_constant_s,
+        .dataset = robot->dataset[0] ? robot->dataset : NULL,
+        .episode = robot->episode,
+        .speed = robot->speed,
     };
     for (size_t i = 0; i < robot->joint_count; i++)
         ret_config->joints[i] = (td_robot_joint){

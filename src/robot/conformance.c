@@ -78,6 +78,7 @@ static void a_read_gives_every_joint_and_no_more(void **state)
 static void a_command_moves_the_joint_it_is_for(void **state)
 {
     (void)state;
+    if (robot_config->dataset) skip();
     assert_int_equal(td_robot_read(robot, 0, before), TD_OK);
     memcpy(after, before, sizeof after);
     after[0] += 0.1f;
@@ -98,6 +99,7 @@ static void a_command_that_is_not_finite_moves_nothing(void **state)
         after[0] += 0.1f;
         after[robot_config->joint_count - 1] = bad[i];
         assert_int_equal(td_robot_write(robot, 0, after), TD_ERR_INVALID);
+        if (robot_config->dataset) continue; // moves by itself
         assert_int_equal(td_robot_read(robot, TD_NS_PER_S, after), TD_OK);
         assert_true(fabsf(after[0] - before[0]) < 0.01f);
     }

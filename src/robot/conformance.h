@@ -7,7 +7,8 @@
 #include "robot/robot.h"
 
 // Runs the suite on the named robot; `config` has at least one joint that can
-// move by 0.1 within a minute, and one camera. Returns how many tests failed.
+// move by 0.1 within a minute, and one camera. One that replays a dataset need
+// not obey. Returns how many tests failed.
 int td_robot_conformance(const char *name, const td_robot_config *config);
 
 #endif

@@ -2,6 +2,7 @@
 #include "robot/robot.h"
 
 #include "robot/callback/callback.h"
+#include "robot/replay/replay.h"
 #include "robot/synthetic/synthetic.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 static const td_robot_ops *const robots[] = {
     &td_robot_synthetic,
     &td_robot_callback,
+    &td_robot_replay,
 };
 
 static void known_names(char *text, size_t room)

@@ -50,6 +50,9 @@ typedef struct td_robot_config {
     uint32_t camera_count;
     double time_constant_s; // synthetic: how fast a joint follows; above 0
     const td_robot_callbacks *callbacks; // callback: the user's; else NULL
+    const char *dataset;                 // replay: its folder; else NULL
+    int64_t episode;                     // of it; -1: all, one after the other
+    double speed;                        // 1: as it was; above 0
 } td_robot_config;
 
 typedef struct td_robot_ops {

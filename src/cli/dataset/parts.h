@@ -9,5 +9,6 @@ int td_cli_dataset_info(int argc, char **argv);
 int td_cli_dataset_verify(int argc, char **argv);
 int td_cli_dataset_repair(int argc, char **argv);
 int td_cli_dataset_export(int argc, char **argv);
+int td_cli_dataset_replay(int argc, char **argv);
 
 #endif

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/dataset/drive.h"
+
+#include "base/event.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define STATE "observation.state"
+#define ENVIRONMENT "observation.environment_state"
+#define IMAGES "observation.images."
+#define ACTION "action"
+#define KEY_BYTES 256
+
+typedef struct drive {
+    const td_cli_drive_config *config;
+    const td_engine_spec *spec;
+    td_dataset_compare *compare;
+    float *recorded; // of the episode: its frames x actions
+    float *actions;  // of one chunk
+    float state[TD_WIRE_MAX_CHANNELS], environment[TD_WIRE_MAX_CHANNELS];
+    uint8_t *pixels[TD_WIRE_MAX_IMAGES];
+    char keys[TD_WIRE_MAX_IMAGES][KEY_BYTES];
+    td_wire_obs obs;
+    td_errinfo why;
+    td_engine_item item;
+    td_engine_batch batch;
+    td_event answered;
+} drive;
+
+static void drive_free(drive *self)
+{
+    free(self->recorded);
+    free(self->actions);
+    for (size_t i = 0; i < TD_COUNT_OF(self->pixels); i++)
+        free(self->pixels[i]);
+    free(self);
+}
+TD_AUTO_FREE(drive, drive_free)
+
+static td_err check_size(const drive *self, const char *key, uint32_t wanted,
+                         td_errinfo *info)
+{
+    const td_dataset_feature *feature =
+        td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
+    size_t count = feature ? td_dataset_feature_size(feature) : 0;
+    if (count == wanted) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "the policy has %u values of %s, the dataset %zu", wanted,
+                   key, count);
+}
+
+static td_err check_picture(const drive *self, uint32_t index, td_errinfo *info)
+{
+    const td_wire_camera *camera = &self->spec->cameras[index];
+    const char *key = self->keys[index];
+    const td_dataset_feature *feature =
+        td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
+    uint32_t height = 0, width = 0;
+    if (!feature ||
+        td_dataset_feature_picture(feature, &height, &width) != TD_OK)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "the policy wants %s, which the dataset has no "
+                       "pictures of",
+                       key);
+    if (height == camera->height && width == camera->width) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "the policy wants %s as %u x %u, the dataset has %u x %u",
+                   key, camera->height, camera->width, height, width);
+}
+
+static td_wire_tensor floats_of(const float *values, uint32_t count)
+{
+    return (td_wire_tensor){.dtype = TD_WIRE_F32,
+                            .rank = 1,
+                            .shape = {count},
+                            .data = values,
+                            .size = count * sizeof *values};
+}
+
+static td_err add_camera(drive *self, uint32_t index, td_errinfo *info)
+{
+    const td_wire_camera *camera = &self->spec->cameras[index];
+    (void)snprintf(self->keys[index], KEY_BYTES, IMAGES "%.*s",
+                   (int)camera->name.size, camera->name.data);
+    TD_TRY(check_picture(self, index, info));
+    size_t bytes = (size_t)camera->height * camera->width * 3;
+    self->pixels[index] = malloc(bytes);
+    if (!self->pixels[index]) return TD_ERR_NOMEM;
+    self->obs.images[self->obs.image_count++] =
+        (td_wire_image){.name = camera->name,
+                        .codec = TD_WIRE_RAW,
+                        .shape = {camera->height, camera->width, 3},
+                        .data = self->pixels[index],
+                        .size = bytes};
+    return TD_OK;
+}
+
+static void fill_question(drive *self)
+{
+    const td_engine_spec *spec = self->spec;
+    self->obs.client = td_wire_text_of("replay");
+    self->obs.state = floats_of(self->state, spec->state_count);
+    if (spec->environment_count > 0)
+        self->obs.tensors[self->obs.tensor_count++] = (td_wire_named){
+            .name = td_wire_text_of("environment_state"),
+            .tensor = floats_of(self->environment, spec->environment_count)};
+    self->item = (td_engine_item){
+        .obs = &self->obs, .actions = self->actions, .info = &self->why};
+    self->batch.items[0] = &self->item;
+    self->batch.count = 1;
+}
+
+static td_err drive_new(const td_cli_drive_config *config,
+                        td_dataset_compare *compare, drive **ret_drive,
+                        td_errinfo *info)
+{
+    TD_AUTO(drive) *self = calloc(1, sizeof *self);
+    if (!self) return TD_ERR_NOMEM;
+    const td_engine_spec *spec = config->engine->ops->spec(config->engine);
+    self->config = config;
+    self->spec = spec;
+    self->compare = compare;
+    td_event_init(&self->answered);
+    size_t values = (size_t)spec->chunk_rows * spec->action_count;
+    self->actions = calloc(values, sizeof *self->actions);
+    if (!self->actions) return TD_ERR_NOMEM;
+    TD_TRY(check_size(self, STATE, spec->state_count, info));
+    TD_TRY(check_size(self, ACTION, spec->action_count, info));
+    if (spec->environment_count > 0)
+        TD_TRY(check_size(self, ENVIRONMENT, spec->environment_count, info));
+    for (uint32_t i = 0; i < spec->camera_count; i++)
+        TD_TRY(add_camera(self, i, info));
+    fill_question(self);
+    *ret_drive = TD_TAKE(self);
+    return TD_OK;
+}
+
+static td_err load_recorded(drive *self, const td_dataset_episode *episode,
+                            td_errinfo *info)
+{
+    uint32_t width = self->spec->action_count;
+    td_dataset_reader *reader = self->config->reader;
+    td_dataset_reading reading;
+    free(self->recorded);
+    self->recorded = calloc(episode->length * width, sizeof *self->recorded);
+    if (!self->recorded) return TD_ERR_NOMEM;
+    for (uint64_t i = 0; i < episode->length; i++) {
+        TD_TRY(
+            td_dataset_reader_seek(reader, episode->from + i, &reading, info));
+        TD_TRY(td_dataset_reader_floats(reader, ACTION, width,
+                                        self->recorded + i * width));
+    }
+    return TD_OK;
+}
+
+static td_err look(drive *self, uint64_t row, td_errinfo *info)
+{
+    td_dataset_reader *reader = self->config->reader;
+    const td_engine_spec *spec = self->spec;
+    td_dataset_reading reading;
+    TD_TRY(td_dataset_reader_seek(reader, row, &reading, info));
+    TD_TRY(td_dataset_reader_floats(reader, STATE, spec->state_count,
+                                    self->state));
+    if (spec->environment_count > 0)
+        TD_TRY(td_dataset_reader_floats(
+            reader, ENVIRONMENT, spec->environment_count, self->environment));
+    for (uint32_t i = 0; i < spec->camera_count; i++)
+        TD_TRY(td_dataset_reader_picture(reader, self->keys[i], self->pixels[i],
+                                         info));
+    self->obs.task = td_wire_text_of(reading.task);
+    self->obs.ident.seq = row + 1;
+    self->obs.cursor = reading.frame;
+    self->item.seed = row;
+    return TD_OK;
+}
+
+// Engine's thread.
+static void on_done(void *user, td_engine_batch *batch)
+{
+    (void)batch;
+    drive *self = user;
+    td_event_signal(&self->answered);
+}
+
+static td_err ask(drive *self, td_errinfo *info)
+{
+    td_engine *engine = self->config->engine;
+    self->item.status = TD_ERR_INTERNAL;
+    td_err err = engine->ops->submit(engine, &self->batch, on_done, self);
+    if (err != TD_OK)
+        return td_fail(info, err, "the policy takes no question: %s",
+                       td_err_text(err));
+    (void)td_event_wait_until(&self->answered, INT64_MAX);
+    err = self->item.status;
+    if (err == TD_OK) return TD_OK;
+    return td_fail(info, err, "the policy does not answer: %s",
+                   self->why.text[0] ? self->why.text : td_err_text(err));
+}
+
+static void compare_chunk(drive *self, uint64_t frame, uint64_t length)
+{
+    uint32_t width = self->spec->action_count;
+    for (uint32_t i = 0; i < self->item.rows && frame + i < length; i++)
+        td_dataset_compare_add(self->compare, i,
+                               self->recorded + (frame + i) * width,
+                               self->actions + (size_t)i * width);
+}
+
+static td_err drive_episode(drive *self, uint32_t index, td_errinfo *info)
+{
+    const td_cli_drive_config *config = self->config;
+    const td_dataset_episode *episode =
+        &td_dataset_reader_episodes(config->reader)->items[index];
+    TD_TRY(load_recorded(self, episode, info));
+    for (uint64_t i = 0; i < episode->length; i += config->every) {
+        if (config->stop()) return td_fail(info, TD_ERR_CANCELLED, "stopped");
+        TD_TRY(look(self, episode->from + i, info));
+        TD_TRY(ask(self, info));
+        compare_chunk(self, i, episode->length);
+        config->on_frame(config->user, episode->from + i, index,
+                         self->recorded + i * self->spec->action_count,
+                         self->actions);
+    }
+    return TD_OK;
+}
+
+td_err td_cli_drive(const td_cli_drive_config *config,
+                    td_dataset_compare *compare, td_errinfo *info)
+{
+    const td_dataset_episodes *episodes =
+        td_dataset_reader_episodes(config->reader);
+    if (config->episode >= (int64_t)episodes->count)
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "there are %zu episodes, the first is 0; there is no "
+                       "%lld",
+                       episodes->count, (long long)config->episode);
+    TD_AUTO(drive) *self = NULL;
+    TD_TRY(drive_new(config, compare, &self, info));
+    if (config->episode >= 0)
+        return drive_episode(self, (uint32_t)config->episode, info);
+    for (uint32_t i = 0; i < episodes->count; i++)
+        TD_TRY(drive_episode(self, i, info));
+    return TD_OK;
+}

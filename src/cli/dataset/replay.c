@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/chart.h"
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/dataset/drive.h"
+#include "cli/dataset/parts.h"
+#include "cli/policy.h"
+#include "engine/warmup.h"
+#include "server/settings.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define PLOT "replay.svg"
+
+static const char help[] =
+    "usage: tendon dataset replay DIR --policy CHECKPOINT|MANIFEST.yaml "
+    "[--server ID]\n"
+    "                      [--device NAME] [--episode N] [--every N] "
+    "[--plot OUT] [--json]\n"
+    "\n"
+    "Shows a policy the recorded frames and prints how far its actions are "
+    "from those\n"
+    "that were recorded, for each channel: of the first step of each chunk, "
+    "and of all\n"
+    "its steps. Nothing moves, and nothing is sent.\n"
+    "\n"
+    "  --policy PATH   a LeRobot checkpoint's folder, or a manifest\n"
+    "  --server ID     which server of the manifest (default: its only one)\n"
+    "  --device NAME   of a checkpoint: cpu (default), cuda:0\n"
+    "  --episode N     this one alone, the first is 0 (default: all)\n"
+    "  --every N       ask at every N-th frame of an episode (default: 1)\n"
+    "  --plot OUT      a folder for " PLOT ": recorded and predicted actions,\n"
+    "                  and the error by the steps ahead\n"
+    "  --json          one object instead of the table\n"
+    "\n"
+    "To drive a whole robot with a recorded session, give a robot file\n"
+    "`robot: {kind: replay, dataset: DIR}`.\n"
+    "\n"
+    "examples:\n"
+    "  tendon dataset replay runs/monday --policy "
+    "outputs/act/pretrained_model\n"
+    "  tendon dataset replay runs/monday --policy serve.yaml --every 10 --plot "
+    "out\n";
+
+typedef struct arguments {
+    const char *folder, *policy, *server, *device, *episode, *every, *plot;
+    bool json;
+} arguments;
+
+typedef struct line {
+    uint64_t row;
+    uint32_t episode;
+} line;
+
+typedef struct run {
+    const arguments *args;
+    const td_engine_spec *spec;
+    td_dataset_compare compare;
+    uint64_t asked, to_ask;
+    line *lines;    // of what was asked
+    float *actions; // recorded and predicted of each, [line x 2 x channels]
+} run;
+
+static void run_done(run *self)
+{
+    td_dataset_compare_done(&self->compare);
+    free(self->lines);
+    free(self->actions);
+}
+
+static void show_progress(const run *self)
+{
+    if (!isatty(STDERR_FILENO)) return;
+    (void)fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " frames", self->asked,
+                  self->to_ask);
+    if (self->asked == self->to_ask) (void)fputs("\r\033[K", stderr);
+}
+
+static void on_frame(void *user, uint64_t row, uint32_t episode,
+                     const float *recorded, const float *predicted)
+{
+    run *self = user;
+    uint32_t width = self->spec->action_count;
+    float *at = self->actions + self->asked * 2 * width;
+    for (uint32_t i = 0; i < width; i++) {
+        at[i] = recorded[i];
+        at[width + i] = predicted[i];
+    }
+    self->lines[self->asked++] = (line){row, episode};
+    show_progress(self);
+}
+
+static bool read_number(const char *option, const char *text, long long least,
+                        int64_t *value)
+{
+    char *end = NULL;
+    if (!text) return true;
+    long long read = strtoll(text, &end, 10);
+    if (end != text && !*end && read >= least && read <= INT32_MAX) {
+        *value = read;
+        return true;
+    }
+    (void)fprintf(stderr,
+                  "tendon dataset replay: --%s must be a number from %lld on, "
+                  "got \"%s\"\n",
+                  option, least, text);
+    return false;
+}
+
+static uint64_t frames_to_ask(const td_cli_drive_config *config)
+{
+    const td_dataset_episodes *all = td_dataset_reader_episodes(config->reader);
+    uint64_t frames = 0;
+    for (size_t i = 0; i < all->count; i++)
+        if (config->episode < 0 || config->episode == (int64_t)i)
+            frames +=
+                (all->items[i].length + config->every - 1) / config->every;
+    return frames;
+}
+
+static void name_of(const run *self, uint32_t channel, char ret_name[128])
+{
+    const td_wire_text name = self->spec->actions[channel].name;
+    (void)snprintf(ret_name, 128, "%.*s", (int)name.size, name.data);
+}
+
+static void print_table(const run *self)
+{
+    char name[128];
+    (void)printf("%" PRIu64 " frames, chunks of %u steps\n\n", self->asked,
+                 self->spec->chunk_rows);
+    (void)printf("%-24s %31s   %31s\n", "", "first step", "all steps");
+    (void)printf("%-24s %9s %10s %10s   %9s %10s %10s\n", "channel", "mean",
+                 "rms", "max", "mean", "rms", "max");
+    for (uint32_t i = 0; i < self->compare.channels; i++) {
+        name_of(self, i, name);
+        td_dataset_compare_error first =
+            td_dataset_compare_channel(&self->compare, i, 1);
+        td_dataset_compare_error all =
+            td_dataset_compare_channel(&self->compare, i, self->compare.steps);
+        (void)printf("%-24s %9.4g %10.4g %10.4g   %9.4g %10.4g %10.4g\n", name,
+                     td_dataset_compare_mean(first),
+                     td_dataset_compare_rms(first), first.largest,
+                     td_dataset_compare_mean(all), td_dataset_compare_rms(all),
+                     all.largest);
+    }
+}
+
+static void put_error(td_json *json, const char *name,
+                      td_dataset_compare_error error)
+{
+    td_json_object(json, name);
+    td_json_whole(json, "count", error.count);
+    td_json_number(json, "mean", td_dataset_compare_mean(error));
+    td_json_number(json, "rms", td_dataset_compare_rms(error));
+    td_json_number(json, "max", error.largest);
+    td_json_end_object(json);
+}
+
+static void print_json(const run *self)
+{
+    td_json json;
+    char name[128];
+    td_json_init(&json, stdout);
+    td_json_object(&json, NULL);
+    td_json_text(&json, "folder", self->args->folder);
+    td_json_text(&json, "policy", self->args->policy);
+    td_json_whole(&json, "frames", self->asked);
+    td_json_whole(&json, "chunk", self->spec->chunk_rows);
+    td_json_array(&json, "channels");
+    for (uint32_t i = 0; i < self->compare.channels; i++) {
+        name_of(self, i, name);
+        td_json_object(&json, NULL);
+        td_json_text(&json, "name", name);
+        put_error(&json, "first",
+                  td_dataset_compare_channel(&self->compare, i, 1));
+        put_error(
+            &json, "all",
+            td_dataset_compare_channel(&self->compare, i, self->compare.steps));
+        td_json_end_object(&json);
+    }
+    td_json_end_array(&json);
+    td_json_end_object(&json);
+    (void)printf("\n");
+}
+
+static void plot_channel(const run *self, td_chart *chart, uint32_t channel)
+{
+    static const td_chart_series series[] = {
+        {"recorded", TD_CHART_LINE, TD_CHART_GREY},
+        {"predicted, first step", TD_CHART_DOTS, TD_CHART_BLUE},
+    };
+    char name[128];
+    name_of(self, channel, name);
+    uint32_t width = self->spec->action_count;
+    bool last = channel + 1 == width;
+    const td_chart_panel panel = {.title = name,
+                                  .x_label = last ? "frame" : NULL};
+    td_chart_add_panel(chart, &panel);
+    for (uint32_t of = 0; of < TD_COUNT_OF(series); of++) {
+        td_chart_add_series(chart, &series[of]);
+        for (uint64_t i = 0; i < self->asked; i++)
+            td_chart_add_point(chart, (double)self->lines[i].row,
+                               self->actions[(2 * i + of) * width + channel]);
+    }
+}
+
+static void plot_steps(const run *self, td_chart *chart)
+{
+    static const td_chart_panel panel = {.title = "error by the step ahead",
+                                         .x_label = "step of the chunk",
+                                         .y_label = "mean, all channels",
+                                         .y_from_zero = true};
+    static const td_chart_series series = {NULL, TD_CHART_LINE,
+                                           TD_CHART_VERMILION};
+    td_chart_add_panel(chart, &panel);
+    td_chart_add_series(chart, &series);
+    const td_dataset_compare *compare = &self->compare;
+    for (uint32_t step = 0; step < compare->steps; step++) {
+        td_dataset_compare_error all = {0};
+        for (uint32_t i = 0; i < compare->channels; i++) {
+            td_dataset_compare_error one =
+                compare->cells[(size_t)step * compare->channels + i];
+            all.count += one.count;
+            all.sum += one.sum;
+        }
+        if (all.count)
+            td_chart_add_point(chart, step, td_dataset_compare_mean(all));
+    }
+}
+
+static td_err plot(const run *self, td_errinfo *info)
+{
+    TD_AUTO(td_chart) *chart = NULL;
+    TD_TRY(td_chart_new("What a policy would have done, and what was done",
+                        self->args->folder, &chart));
+    for (uint32_t i = 0; i < self->spec->action_count; i++)
+        plot_channel(self, chart, i);
+    plot_steps(self, chart);
+    TD_TRY(td_chart_save(chart, self->args->plot, PLOT, info));
+    if (!self->args->json)
+        (void)printf("\nwrote %s/%s\n", self->args->plot, PLOT);
+    return TD_OK;
+}
+
+static td_err prepare(run *self, const td_cli_drive_config *config)
+{
+    self->spec = config->engine->ops->spec(config->engine);
+    self->to_ask = frames_to_ask(config);
+    size_t width = self->spec->action_count;
+    self->lines = calloc(self->to_ask + 1, sizeof *self->lines);
+    self->actions =
+        calloc(2 * width * (self->to_ask + 1), sizeof *self->actions);
+    if (!self->lines || !self->actions) return TD_ERR_NOMEM;
+    TD_TRY(td_dataset_compare_init(&self->compare, (uint32_t)width,
+                                   self->spec->chunk_rows));
+    for (uint32_t i = 0; i < width; i++)
+        self->compare.wraps[i] = self->spec->actions[i].kind == TD_WIRE_ANGLE;
+    return TD_OK;
+}
+
+static td_err replay(const arguments *args, td_cli_drive_config *config,
+                     td_errinfo *info)
+{
+    run self = {.args = args};
+    config->on_frame = on_frame;
+    config->user = &self;
+    config->stop = td_cli_is_stopping;
+    td_err err = prepare(&self, config);
+    if (err == TD_OK) err = td_cli_drive(config, &self.compare, info);
+    if (err == TD_OK && args->json) print_json(&self);
+    if (err == TD_OK && !args->json) print_table(&self);
+    if (err == TD_OK && args->plot) err = plot(&self, info);
+    run_done(&self);
+    return err;
+}
+
+static td_err open_and_replay(const arguments *args,
+                              td_cli_drive_config *config, td_errinfo *info)
+{
+    const td_config_server *server = NULL;
+    TD_AUTO(td_dataset_reader) *reader = NULL;
+    TD_AUTO(td_config_manifest) *manifest = NULL;
+    TD_AUTO(td_engine) *engine = NULL;
+    TD_TRY(td_dataset_reader_open(args->folder, &reader, info));
+    TD_TRY(td_cli_policy_manifest(args->policy, args->device, &manifest, info));
+    TD_TRY(td_cli_policy_server(manifest, args->server, &server, info));
+    TD_TRY(td_server_engines_open(server, NULL, &engine, info));
+    TD_TRY(td_engine_warmup(engine, info));
+    config->reader = reader;
+    config->engine = engine;
+    return replay(args, config, info);
+}
+
+int td_cli_dataset_replay(int argc, char **argv)
+{
+    arguments args = {0};
+    const td_cli_option options[] = {
+        {"policy", &args.policy, NULL}, {"server", &args.server, NULL},
+        {"device", &args.device, NULL}, {"episode", &args.episode, NULL},
+        {"every", &args.every, NULL},   {"plot", &args.plot, NULL},
+        {"json", NULL, &args.json},     {0},
+    };
+    if (td_cli_wants_help(argc, argv)) {
+        (void)fputs(help, stdout);
+        return 0;
+    }
+    if (!td_cli_parse(argc, argv, options, &args.folder)) return 2;
+    int64_t episode = -1, every = 1;
+    if (!read_number("episode", args.episode, 0, &episode)) return 2;
+    if (!read_number("every", args.every, 1, &every)) return 2;
+    if (!args.folder || !args.policy) {
+        (void)fprintf(stderr, "tendon dataset replay: which %s?\n\n%s",
+                      args.folder ? "policy" : "dataset", help);
+        return 2;
+    }
+    if (!td_cli_start_log("dataset replay", "warn")) return 2;
+    td_cli_keep_stop();
+    td_errinfo info = {.text = ""};
+    td_cli_drive_config config = {.episode = episode, .every = (uint32_t)every};
+    td_err err = open_and_replay(&args, &config, &info);
+    td_log_stop();
+    return err == TD_OK ? 0 : td_cli_fail("dataset replay", err, &info);
+}

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "cli/policy.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const td_config_server *server_of(const td_config_manifest *manifest,
+                                         const char *id)
+{
+    if (!id && manifest->server_count == 1) return &manifest->server[0];
+    for (size_t i = 0; id && i < manifest->server_count; i++)
+        if (strcmp(manifest->server[i].server_id, id) == 0)
+            return &manifest->server[i];
+    return NULL;
+}
+
+td_err td_cli_policy_server(const td_config_manifest *manifest, const char *id,
+                            const td_config_server **ret_server,
+                            td_errinfo *info)
+{
+    const td_config_server *server = server_of(manifest, id);
+    if (!server && id)
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "the manifest has no server %.100s", id);
+    if (!server)
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "the manifest has several servers; say which with "
+                       "--server");
+    if (server->engine.kind == TD_CONFIG_CALLBACK)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "%s runs a function of another program, which is not "
+                       "here to be run",
+                       server->server_id);
+    *ret_server = server;
+    return TD_OK;
+}
+
+// Between single quotes of YAML, where only they need care.
+static void put_quoted(FILE *out, const char *text)
+{
+    for (const char *at = text; *at; at++) {
+        if (*at == '\'') (void)fputc('\'', out);
+        (void)fputc(*at, out);
+    }
+}
+
+static td_err write_manifest(const char *folder, const char *device,
+                             char **ret_text, size_t *ret_size)
+{
+    FILE *out = open_memstream(ret_text, ret_size);
+    if (!out) return TD_ERR_NOMEM;
+    (void)fputs("cluster_uuid: here\nexperiment_tag: here\nserver:\n"
+                "- model_id: policy\n  model_version: v1\n"
+                "  application_tag: here\n  endpoint: tcp/127.0.0.1:7447\n"
+                "  pretrained_path: '",
+                out);
+    put_quoted(out, folder);
+    (void)fputs("'\n  device: '", out);
+    put_quoted(out, device ? device : "cpu");
+    (void)fputs("'\n", out);
+    return fclose(out) == 0 ? TD_OK : TD_ERR_NOMEM;
+}
+
+td_err td_cli_policy_manifest(const char *path, const char *device,
+                              td_config_manifest **ret_manifest,
+                              td_errinfo *info)
+{
+    struct stat found;
+    bool folder = stat(path, &found) == 0 && S_ISDIR(found.st_mode);
+    if (!folder && device)
+        return td_fail(info, TD_ERR_INVALID,
+                       "--device is for a checkpoint's folder; a manifest "
+                       "says it itself");
+    if (!folder) return td_config_manifest_load(path, ret_manifest, info);
+    char *text = NULL;
+    size_t size = 0;
+    TD_TRY(write_manifest(path, device, &text, &size));
+    td_err err = td_config_manifest_parse(path, text, size, ret_manifest, info);
+    free(text);
+    return err;
+}
