@@ -2,6 +2,7 @@
 #include "cli/dataset/drive.h"
 
 #include "base/event.h"
+#include "media/resize.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +13,12 @@
 #define ACTION "action"
 #define KEY_BYTES 256
 
+typedef struct camera {
+    char key[KEY_BYTES];
+    uint8_t *recorded, *shown;
+    td_media_resizer *resizer; // NULL: shown is recorded
+} camera;
+
 typedef struct drive {
     const td_cli_drive_config *config;
     const td_engine_spec *spec;
@@ -19,8 +26,7 @@ typedef struct drive {
     float *recorded; // of the episode: its frames x actions
     float *actions;  // of one chunk
     float state[TD_WIRE_MAX_CHANNELS], environment[TD_WIRE_MAX_CHANNELS];
-    uint8_t *pixels[TD_WIRE_MAX_IMAGES];
-    char keys[TD_WIRE_MAX_IMAGES][KEY_BYTES];
+    camera cameras[TD_WIRE_MAX_IMAGES];
     td_wire_obs obs;
     td_errinfo why;
     td_engine_item item;
@@ -32,8 +38,14 @@ static void drive_free(drive *self)
 {
     free(self->recorded);
     free(self->actions);
-    for (size_t i = 0; i < TD_COUNT_OF(self->pixels); i++)
-        free(self->pixels[i]);
+    for (size_t i = 0; i < TD_COUNT_OF(self->cameras); i++) {
+        camera *each = &self->cameras[i];
+        if (each->resizer) {
+            td_media_resizer_free(each->resizer);
+            free(each->shown);
+        }
+        free(each->recorded);
+    }
     free(self);
 }
 TD_AUTO_FREE(drive, drive_free)
@@ -50,23 +62,38 @@ static td_err check_size(const drive *self, const char *key, uint32_t wanted,
                    key, count);
 }
 
-static td_err check_picture(const drive *self, uint32_t index, td_errinfo *info)
+static td_err find_picture(const drive *self, const char *key,
+                           td_media_size *ret_size, td_errinfo *info)
 {
-    const td_wire_camera *camera = &self->spec->cameras[index];
-    const char *key = self->keys[index];
     const td_dataset_feature *feature =
         td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
-    uint32_t height = 0, width = 0;
-    if (!feature ||
-        td_dataset_feature_picture(feature, &height, &width) != TD_OK)
-        return td_fail(info, TD_ERR_MISMATCH,
-                       "the policy wants %s, which the dataset has no "
-                       "pictures of",
-                       key);
-    if (height == camera->height && width == camera->width) return TD_OK;
+    if (feature && td_dataset_feature_picture(feature, &ret_size->height,
+                                              &ret_size->width) == TD_OK)
+        return TD_OK;
     return td_fail(info, TD_ERR_MISMATCH,
-                   "the policy wants %s as %u x %u, the dataset has %u x %u",
-                   key, camera->height, camera->width, height, width);
+                   "the policy wants %s, which the dataset has no pictures of",
+                   key);
+}
+
+static size_t bytes_of(td_media_size size)
+{
+    return (size_t)size.height * size.width * 3;
+}
+
+// As a robot does it: pictures are made smaller, never larger.
+static td_err open_camera(camera *self, td_media_size from, td_media_size to,
+                          td_errinfo *info)
+{
+    self->recorded = self->shown = malloc(bytes_of(from));
+    if (!self->recorded) return TD_ERR_NOMEM;
+    if (from.height == to.height && from.width == to.width) return TD_OK;
+    if (td_media_resizer_new(from, to, &self->resizer) != TD_OK)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "the policy wants %s as %u x %u, the dataset has only "
+                       "%u x %u",
+                       self->key, to.height, to.width, from.height, from.width);
+    self->shown = malloc(bytes_of(to));
+    return self->shown ? TD_OK : TD_ERR_NOMEM;
 }
 
 static td_wire_tensor floats_of(const float *values, uint32_t count)
@@ -80,19 +107,20 @@ static td_wire_tensor floats_of(const float *values, uint32_t count)
 
 static td_err add_camera(drive *self, uint32_t index, td_errinfo *info)
 {
-    const td_wire_camera *camera = &self->spec->cameras[index];
-    (void)snprintf(self->keys[index], KEY_BYTES, IMAGES "%.*s",
-                   (int)camera->name.size, camera->name.data);
-    TD_TRY(check_picture(self, index, info));
-    size_t bytes = (size_t)camera->height * camera->width * 3;
-    self->pixels[index] = malloc(bytes);
-    if (!self->pixels[index]) return TD_ERR_NOMEM;
+    const td_wire_camera *wanted = &self->spec->cameras[index];
+    camera *added = &self->cameras[index];
+    const td_media_size to = {wanted->height, wanted->width};
+    td_media_size from = {0};
+    (void)snprintf(added->key, sizeof added->key, IMAGES "%.*s",
+                   (int)wanted->name.size, wanted->name.data);
+    TD_TRY(find_picture(self, added->key, &from, info));
+    TD_TRY(open_camera(added, from, to, info));
     self->obs.images[self->obs.image_count++] =
-        (td_wire_image){.name = camera->name,
+        (td_wire_image){.name = wanted->name,
                         .codec = TD_WIRE_RAW,
-                        .shape = {camera->height, camera->width, 3},
-                        .data = self->pixels[index],
-                        .size = bytes};
+                        .shape = {to.height, to.width, 3},
+                        .data = added->shown,
+                        .size = bytes_of(to)};
     return TD_OK;
 }
 
@@ -165,9 +193,13 @@ static td_err look(drive *self, uint64_t row, td_errinfo *info)
     if (spec->environment_count > 0)
         TD_TRY(td_dataset_reader_floats(
             reader, ENVIRONMENT, spec->environment_count, self->environment));
-    for (uint32_t i = 0; i < spec->camera_count; i++)
-        TD_TRY(td_dataset_reader_picture(reader, self->keys[i], self->pixels[i],
-                                         info));
+    for (uint32_t i = 0; i < spec->camera_count; i++) {
+        camera *each = &self->cameras[i];
+        TD_TRY(
+            td_dataset_reader_picture(reader, each->key, each->recorded, info));
+        if (each->resizer)
+            td_media_resize(each->resizer, each->recorded, each->shown);
+    }
     self->obs.task = td_wire_text_of(reading.task);
     self->obs.ident.seq = row + 1;
     self->obs.cursor = reading.frame;

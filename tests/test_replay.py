@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A recorded session drives a robot, and is shown to a policy."""
+
+import csv
+import json
+
+import numpy as np
+import pytest
+from scene import FPS, JOINTS, KINDS, ROWS, manifest
+from tendon_process import run, wait_until
+
+LARGER = {"cameras": {"front": {"height": 96, "width": 128}}}  # AV1 has a least size
+FRAMES = 30
+
+
+@pytest.fixture(scope="module")
+def recorded(module_house):
+    """One episode of a synthetic robot."""
+    house, folder = module_house, module_house.folder / "data"
+    house.serve()
+    watch = house.watch()
+    robot = house.robot(args=("--record", folder), robot=LARGER)
+
+    def frames():
+        return watch.newest.get("robot-1", {}).get("gauges", {}).get("record_frames", 0)
+
+    wait_until(lambda: frames() >= FRAMES, f"no {FRAMES} frames are recorded")
+    assert robot.stop() == 0
+    return folder
+
+
+def columns(folder, feature):
+    """Frames x channels, from what `tendon dataset export` writes."""
+    with (folder / "episode-000000.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    names = [name for name in rows[0] if name.startswith(f"{feature}/")]
+    assert len(names) == len(KINDS), rows[0].keys()
+    return np.array([[float(row[name]) for name in names] for row in rows])
+
+
+def answers(states):
+    """What the synthetic model says of each frame: src/engine/synthetic/model.h."""
+    frame = np.arange(len(states))[:, None, None]
+    k, j = np.arange(ROWS)[None, :, None], np.arange(len(KINDS))[None, None, :]
+    moves = np.array([kind != "hold" for kind in KINDS.values()])
+
+    def wave(n):
+        return moves * 0.1 * np.sin(2 * np.pi * 0.25 / FPS * n + 0.7 * j)
+
+    return states[:, None, :] + wave(frame + k) - wave(frame)
+
+
+def distances(states, actions):
+    """|recorded - predicted|, frames x steps x channels; beyond the end NaN."""
+    ahead = np.arange(len(states))[:, None] + np.arange(ROWS)
+    padded = np.vstack([actions, np.full((ROWS, actions.shape[1]), np.nan)])
+    apart = padded[ahead] - answers(states)
+    angles = np.array([kind == "angle" for kind in KINDS.values()])
+    return np.abs(np.where(angles, np.arctan2(np.sin(apart), np.cos(apart)), apart))
+
+
+def test_errors_are_those_of_the_formula(module_house, recorded, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps(manifest(module_house.endpoint)))
+    done = run("dataset", "replay", recorded, "--policy", policy, "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    done = run("dataset", "export", recorded, tmp_path / "csv", "--no-pictures")
+    assert done.returncode == 0, done.stderr
+    states = columns(tmp_path / "csv", "observation.state")
+    off = distances(states, columns(tmp_path / "csv", "action"))
+    assert told["frames"] == len(states) >= FRAMES
+    assert [channel["name"] for channel in told["channels"]] == list(KINDS)
+    for i, channel in enumerate(told["channels"]):
+        first, every = off[:, 0, i], off[:, :, i]
+        assert channel["all"]["count"] == np.isfinite(every).sum()
+        for name, of in (("first", first), ("all", every)):
+            assert channel[name]["mean"] == pytest.approx(np.nanmean(of), abs=1e-5)
+            assert channel[name]["max"] == pytest.approx(np.nanmax(of), abs=1e-5)
+
+
+def test_a_plot_and_a_table_for_people(module_house, recorded, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps(manifest(module_house.endpoint)))
+    done = run(
+        *("dataset", "replay", recorded, "--policy", policy),
+        *("--every", "10", "--plot", tmp_path / "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert all(name in done.stdout for name in KINDS)
+    assert "recorded" in (tmp_path / "out/replay.svg").read_text()
+
+
+def test_a_policy_that_does_not_fit_is_named(module_house, recorded, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    cameras = {"cameras": {"wrist": {"height": 48, "width": 64}}}
+    policy.write_text(json.dumps(manifest(module_house.endpoint, engine=cameras)))
+    done = run("dataset", "replay", recorded, "--policy", policy)
+    assert done.returncode == 1
+    assert "the policy wants observation.images.wrist" in done.stderr
+
+
+def test_a_recorded_session_is_a_robot(module_house, recorded):
+    house = module_house
+    watch = house.watch()
+    body = LARGER | {"kind": "replay", "dataset": str(recorded)}
+    robot = house.robot(client="robot-2", robot=body)
+    watch.wait_count("robot-2", "merged", 3)
+    assert robot.stop() == 0
+
+
+def test_another_robots_joints_are_refused(module_house, recorded):
+    names = [*JOINTS][::-1]
+    body = LARGER | {"kind": "replay", "dataset": str(recorded), "joints": names}
+    robot = module_house.robot(client="robot-3", robot=body)
+    assert robot.ended() == 1
+    assert robot.lines("joint 0 is gripper here and waist")
+
+
+def test_a_replay_without_a_dataset_is_refused(module_house):
+    robot = module_house.robot(client="robot-4", robot=LARGER | {"kind": "replay"})
+    assert robot.ended() == 1
+    assert robot.lines("robot.dataset: must name the folder to replay")
