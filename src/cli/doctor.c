@@ -137,6 +137,8 @@ static void check_preemption(void)
     (void)uname(&system);
     chosen_preemption(mode);
     bool dynamic = strstr(system.version, "PREEMPT_DYNAMIC");
+    if (!mode[0])
+        (void)snprintf(mode, sizeof mode, "%s", dynamic ? "not said" : "none");
     if (strstr(system.version, "PREEMPT_RT"))
         say(TD_CLI_DOCTOR_FINE, "preemption",
             "PREEMPT_RT: the tick goes before everything");
@@ -148,9 +150,7 @@ static void check_preemption(void)
         say(TD_CLI_DOCTOR_WORSE, "preemption",
             "%s: a tick may wait for another program's system call; start the "
             "kernel with preempt=full, or take one with PREEMPT_RT",
-            mode[0]   ? mode
-            : dynamic ? "not said"
-                      : "none");
+            mode);
 }
 
 static void check_memlock(void)

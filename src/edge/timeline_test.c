@@ -29,7 +29,7 @@ static td_edge_timeline *merge(const td_edge_timeline *old, uint64_t first,
                                uint32_t rows, const float *data,
                                uint64_t cursor, const td_edge_blend *blend)
 {
-    td_edge_chunk chunk = {first, rows, data};
+    td_edge_chunk chunk = {first, rows, 0, data};
     td_edge_timeline *next = NULL;
     assert_int_equal(td_edge_timeline_merge(old, &chunk, cursor, blend, &next),
                      TD_OK);
@@ -73,7 +73,7 @@ static void a_chunk_all_past_is_empty(void **state)
 {
     (void)state;
     const float data[] = {1, 2};
-    td_edge_chunk chunk = {3, 2, data};
+    td_edge_chunk chunk = {3, 2, 0, data};
     td_edge_timeline untouched;
     td_edge_timeline *next = &untouched;
     assert_int_equal(td_edge_timeline_merge(NULL, &chunk, 5, &latest, &next),

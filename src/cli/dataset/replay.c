@@ -195,9 +195,8 @@ static void plot_channel(const run *self, td_chart *chart, uint32_t channel)
     char name[128];
     name_of(self, channel, name);
     uint32_t width = self->spec->action_count;
-    bool last = channel + 1 == width;
     const td_chart_panel panel = {.title = name,
-                                  .x_label = last ? "frame" : NULL};
+                                  .x_label = channel == 0 ? "frame" : NULL};
     td_chart_add_panel(chart, &panel);
     for (uint32_t of = 0; of < TD_COUNT_OF(series); of++) {
         td_chart_add_series(chart, &series[of]);
@@ -261,15 +260,15 @@ static td_err prepare(run *self, const td_cli_drive_config *config)
     return TD_OK;
 }
 
-static td_err replay(const arguments *args, td_cli_drive_config *config,
+static td_err replay(const arguments *args, td_cli_drive_config config,
                      td_errinfo *info)
 {
     run self = {.args = args};
-    config->on_frame = on_frame;
-    config->user = &self;
-    config->stop = td_cli_is_stopping;
-    td_err err = prepare(&self, config);
-    if (err == TD_OK) err = td_cli_drive(config, &self.compare, info);
+    config.on_frame = on_frame;
+    config.user = &self;
+    config.stop = td_cli_is_stopping;
+    td_err err = prepare(&self, &config);
+    if (err == TD_OK) err = td_cli_drive(&config, &self.compare, info);
     if (err == TD_OK && args->json) print_json(&self);
     if (err == TD_OK && !args->json) print_table(&self);
     if (err == TD_OK && args->plot) err = plot(&self, info);
@@ -277,8 +276,8 @@ static td_err replay(const arguments *args, td_cli_drive_config *config,
     return err;
 }
 
-static td_err open_and_replay(const arguments *args,
-                              td_cli_drive_config *config, td_errinfo *info)
+static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
+                              td_errinfo *info)
 {
     const td_config_server *server = NULL;
     TD_AUTO(td_dataset_reader) *reader = NULL;
@@ -289,8 +288,8 @@ static td_err open_and_replay(const arguments *args,
     TD_TRY(td_cli_policy_server(manifest, args->server, &server, info));
     TD_TRY(td_server_engines_open(server, NULL, &engine, info));
     TD_TRY(td_engine_warmup(engine, info));
-    config->reader = reader;
-    config->engine = engine;
+    config.reader = reader;
+    config.engine = engine;
     return replay(args, config, info);
 }
 
@@ -319,8 +318,9 @@ int td_cli_dataset_replay(int argc, char **argv)
     if (!td_cli_start_log("dataset replay", "warn")) return 2;
     td_cli_keep_stop();
     td_errinfo info = {.text = ""};
-    td_cli_drive_config config = {.episode = episode, .every = (uint32_t)every};
-    td_err err = open_and_replay(&args, &config, &info);
+    const td_cli_drive_config config = {.episode = episode,
+                                        .every = (uint32_t)every};
+    td_err err = open_and_replay(&args, config, &info);
     td_log_stop();
     return err == TD_OK ? 0 : td_cli_fail("dataset replay", err, &info);
 }

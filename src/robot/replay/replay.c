@@ -88,7 +88,7 @@ static td_err check_joints(const replay *self, const td_robot_config *config,
     const td_dataset_feature *state =
         td_dataset_info_find(td_dataset_reader_info(self->rows), STATE);
     size_t count = state ? td_dataset_feature_size(state) : 0;
-    if (count != config->joint_count)
+    if (!state || count != config->joint_count)
         return td_fail(info, TD_ERR_INVALID,
                        STATE " of %s has %zu values, and the robot %u joints",
                        config->dataset, count, config->joint_count);
