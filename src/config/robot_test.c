@@ -231,7 +231,8 @@ static const struct {
      "9: record.codec: must be av1, h264, got vp9"},
     {"no robot", NAMES PLACE, "1: robot: is missing, must be a map of fields"},
     {"a robot that is not known", NAMES PLACE "robot: {kind: so101}\n",
-     "8: robot.kind: must be synthetic, callback, got so101"},
+     "8: robot.kind: must be synthetic, callback, replay, "
+     "got so101"},
     {"quality 0", WHOLE "jpeg_quality: 0\n",
      "9: jpeg_quality: must be 1 to 100, got 0"},
     {"a blend that is not known", WHOLE "aggregate_fn_name: median\n",

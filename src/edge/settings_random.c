@@ -280,12 +280,21 @@ static void write_scalar(maker *m, const td_config_field *field, int indent,
     (void)fputc('\n', m->out);
 }
 
+// Only a replay has a dataset, which would have to be there.
+static void plan_device(maker *m, plan *p)
+{
+    plan_field(p, "kind", "%s", one_in(m, 2) ? "synthetic" : "callback");
+    plan_field(p, "dataset", "%s", "");
+}
+
 static void write_one(maker *m, const td_config_field *field, int indent,
                       const char *value)
 {
     if (field->kind == TD_CONFIG_STRUCT) {
+        plan p = {.count = 0};
+        if (strcmp(field->name, "robot") == 0) plan_device(m, &p);
         (void)fprintf(m->out, "%*s%s:\n", indent, "", field->name);
-        write_struct(m, field->table, indent + 2, NULL);
+        write_struct(m, field->table, indent + 2, &p);
         return;
     }
     write_scalar(m, field, indent, value, false);
@@ -371,6 +380,7 @@ static void plan_robot(maker *m, plan *p)
     m->zero_velocity = one_in(m, 4);
     plan_field(p, "failsafe", "%s",
                m->zero_velocity ? "zero_velocity" : "safe_pose");
+    plan_field(p, "dataset_repo_id", "%s", one_in(m, 2) ? "me/arm" : "");
     plan_field(p, "metrics_hz", "%.17g", 0.001 + td_rand_unit(&m->rand));
 }
 
@@ -411,7 +421,7 @@ bool random_file_expects(const random_file *file, const char *error)
         "min",        "safe",     "max_speed",     "max_acceleration",
         "joints",     "failsafe", "observe",       "chunk_size_threshold",
         "initial",    "max",      "buffer_time_s", "control_hz",
-        "metrics_hz", "states"};
+        "metrics_hz", "states",   "dataset",       "dataset_repo_id"};
     for (size_t i = 0; i < file->wrong_count; i++)
         if (is_about(error, file->wrong[i])) return true;
     for (size_t i = 0; !file->fits && i < TD_COUNT_OF(dependent); i++)

@@ -137,8 +137,9 @@ static void what_it_cannot_be_is_refused_by_name(void **state)
     assert_non_null(strstr(info.text, "joint slide: "));
     assert_int_equal(td_robot_open("atlas", &config, &robot, &info),
                      TD_ERR_NOTFOUND);
-    assert_string_equal(info.text,
-                        "no robot called atlas, known are synthetic, callback");
+    assert_string_equal(
+        info.text,
+        "no robot called atlas, known are synthetic, callback, replay");
 }
 
 int main(void)

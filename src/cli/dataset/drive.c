@@ -67,8 +67,10 @@ static td_err find_picture(const drive *self, const char *key,
 {
     const td_dataset_feature *feature =
         td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
-    if (feature && td_dataset_feature_picture(feature, &ret_size->height,
-                                              &ret_size->width) == TD_OK)
+    if (feature &&
+        td_dataset_feature_picture(feature, &ret_size->height,
+                                   &ret_size->width) == TD_OK &&
+        ret_size->height > 0 && ret_size->width > 0)
         return TD_OK;
     return td_fail(info, TD_ERR_MISMATCH,
                    "the policy wants %s, which the dataset has no pictures of",
