@@ -67,10 +67,8 @@ static td_err find_picture(const drive *self, const char *key,
 {
     const td_dataset_feature *feature =
         td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
-    if (feature &&
-        td_dataset_feature_picture(feature, &ret_size->height,
-                                   &ret_size->width) == TD_OK &&
-        ret_size->height > 0 && ret_size->width > 0)
+    if (feature && td_dataset_feature_picture(feature, &ret_size->height,
+                                              &ret_size->width) == TD_OK)
         return TD_OK;
     return td_fail(info, TD_ERR_MISMATCH,
                    "the policy wants %s, which the dataset has no pictures of",
@@ -86,6 +84,8 @@ static size_t bytes_of(td_media_size size)
 static td_err open_camera(camera *self, td_media_size from, td_media_size to,
                           td_errinfo *info)
 {
+    if (bytes_of(from) == 0 || bytes_of(to) == 0)
+        return td_fail(info, TD_ERR_MISMATCH, "%s has no pixels", self->key);
     self->recorded = self->shown = malloc(bytes_of(from));
     if (!self->recorded) return TD_ERR_NOMEM;
     if (from.height == to.height && from.width == to.width) return TD_OK;
