@@ -52,7 +52,7 @@ function(td_test module name)
     TD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_test(NAME ${module}/${name} COMMAND ${target})
   set_tests_properties(${module}/${name} PROPERTIES
-    LABELS "unit;${T_LABELS}" TIMEOUT 120)
+    LABELS "unit;${T_LABELS}" TIMEOUT 300)
 endfunction()
 
 # td_fuzz(name DEPS modules): fuzz/<name>.c as a libFuzzer target with the fuzz
@@ -68,7 +68,7 @@ function(td_fuzz name)
       ${PROJECT_SOURCE_DIR}/fuzz/replay.c)
     add_test(NAME fuzz/${name}
       COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/seeds/${name})
-    set_tests_properties(fuzz/${name} PROPERTIES LABELS "unit;fuzz" TIMEOUT 120)
+    set_tests_properties(fuzz/${name} PROPERTIES LABELS "unit;fuzz" TIMEOUT 300)
   endif()
   target_link_libraries(fuzz_${name} PRIVATE ${F_DEPS})
 endfunction()
