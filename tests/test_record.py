@@ -106,22 +106,15 @@ class Terminal:
     def __init__(self, house, *args):
         self.master, inside = pty.openpty()
         self.process = subprocess.Popen(
-            [BIN, "robot", *map(str, args)],
+            ["setsid", "--ctty", BIN, "robot", *map(str, args)],
             stdin=inside,
             stdout=inside,
             stderr=inside,
-            start_new_session=True,
-            preexec_fn=self.take,
         )
         os.close(inside)
         os.set_blocking(self.master, False)
         self.said = ""
         house.kept.callback(self.end)
-
-    @staticmethod
-    def take():
-        """The terminal becomes that of the new session."""
-        os.close(os.open(os.ttyname(0), os.O_RDWR))
 
     def end(self):
         self.process.kill()
