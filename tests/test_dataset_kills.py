@@ -23,7 +23,7 @@ from dataset_lab import (
 from tendon_process import BIN, run
 
 KILLS = 40  # 1,000 in tools/dataset-kills
-STRIDE = 2 * len(FAULTS)
+STRIDE = 4 * len(FAULTS)
 SMALL = Work(episodes=2, frames=3, cameras=1)
 
 
@@ -69,7 +69,7 @@ def test_repair_never_makes_it_worse(tmp_path, how):
     steps = steps_of(probe / "arm", [*command[:3], str(probe / "arm")])
     saved = looked_at(probe / "arm")[0]
     assert len(saved) == 2
-    for step in range(1, steps + 1, 4):
+    for step in range(1, steps + 1, 12):
         copy = tmp_path / str(step)
         shutil.copytree(kept.parent, copy, symlinks=True)
         ledger = Ledger(copy / "arm")
