@@ -2,6 +2,7 @@
 """`tendon plan`: from a factory's description to a plan."""
 
 import json
+import re
 import xml.etree.ElementTree as xml
 
 import pytest
@@ -59,6 +60,19 @@ def test_what_if_says_what_would_move():
     assert "with robots=40" in done.stdout
     assert "load another model" in done.stdout
     assert "without moving anything: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("change", "again", "stopped"),
+    [("unsafe=1", False, True), ("failing=0.02", True, False)],
+)
+def test_what_if_says_what_warnings_and_failures_lead_to(change, again, stopped):
+    done = run("plan", EXAMPLE, "--what-if", change)
+    assert done.returncode == 0, done.stderr
+    line = next(line for line in done.stdout.splitlines() if change in line)
+    counts = re.search(r"([0-9]+) tasks begun again, ([0-9]+) of 96 robots", line)
+    assert (int(counts[1]) > 0) == again
+    assert (int(counts[2]) > 0) == stopped
 
 
 def test_planners_are_compared_in_simulation():
@@ -167,6 +181,8 @@ def test_a_plan_file_that_is_none_is_named(tmp_path):
     [
         ("--planner", "magic"),
         ("--what-if", "cats=3"),
+        ("--what-if", "robots=4.5"),
+        ("--what-if", "unsafe=2"),
         ("--from", "/nowhere/plan.json"),
         ("--tolerance", "2"),
         ("--time-ms", "soon"),

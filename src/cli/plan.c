@@ -8,6 +8,7 @@
 #include "plan/show.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,7 +32,11 @@ static const char help[] =
     "  --planner NAME   tendon (default), paper, equal, weighted, dedicated,\n"
     "                   dedicated-robot\n"
     "  --explain        what binds, and what one more GPU or robot would do\n"
-    "  --what-if C      robots=48 or gpus=10: what would change\n"
+    "  --what-if C      robots=48 or gpus=10: what would change;\n"
+    "                   unsafe=0.01 or failing=0.01: what would come of it if\n"
+    "                   the safety model warned, or the monitor saw a "
+    "failure,\n"
+    "                   in so many of its answers\n"
     "  --compare NAMES  the same factory planned by others, side by side\n"
     "  --tolerance PART the search ends when less than this is left to gain,\n"
     "                   from 0 to 0.5 (0.001)\n"
@@ -45,6 +50,7 @@ static const char help[] =
     "  tendon plan --example > factory.yaml\n"
     "  tendon plan examples/factory.yaml --explain\n"
     "  tendon plan examples/factory.yaml --what-if robots=48\n"
+    "  tendon plan examples/factory.yaml --what-if failing=0.02\n"
     "  tendon plan examples/factory.yaml --from plan.json --out plan.json\n"
     "  tendon plan examples/factory.yaml --compare equal,weighted,dedicated\n";
 
@@ -85,21 +91,35 @@ static td_err write_picture(const td_plan *plan, FILE *out)
     return ferror(out) ? TD_ERR_IO : TD_OK;
 }
 
-// "robots=48" or "gpus=10".
-static bool read_change(const char *text, uint32_t *ret_robots,
-                        uint32_t *ret_gpus)
+typedef struct change {
+    double robots, gpus;    // whole; 0: as they are
+    double unsafe, failing; // as td_sim_factory_options
+} change;
+
+// "robots=48", "gpus=10", "unsafe=0.01" or "failing=0.01".
+static bool read_change(const char *text, change *ret_change)
 {
+    const struct {
+        const char *name;
+        double *value, most;
+    } names[] = {{"robots", &ret_change->robots, 100000},
+                 {"gpus", &ret_change->gpus, 100000},
+                 {"unsafe", &ret_change->unsafe, 1},
+                 {"failing", &ret_change->failing, 1}};
     const char *value = strchr(text, '=');
     char *end = NULL;
-    unsigned long number = value ? strtoul(value + 1, &end, 10) : 0;
-    if (number == 0 || number > 100000 || *end) return false;
-    if (strncmp(text, "robots=", 7) == 0)
-        *ret_robots = (uint32_t)number;
-    else if (strncmp(text, "gpus=", 5) == 0)
-        *ret_gpus = (uint32_t)number;
-    else
-        return false;
-    return true;
+    if (!value) return false;
+    double number = strtod(value + 1, &end);
+    if (!(number > 0) || *end) return false;
+    for (size_t i = 0; i < TD_COUNT_OF(names); i++) {
+        if (strncmp(text, names[i].name, (size_t)(value - text)) != 0 ||
+            names[i].name[value - text])
+            continue;
+        *names[i].value = number;
+        return number <= names[i].most &&
+               (names[i].most == 1 || number == floor(number));
+    }
+    return false;
 }
 
 // What would become of the newcomers without a new plan.
@@ -121,24 +141,49 @@ static td_err say_admission(const td_cli_planning *in,
     return TD_OK;
 }
 
-static td_err what_if(const td_cli_planning *in, const char *change,
-                      const td_plan *before, td_errinfo *info)
+static uint64_t count_stopped(const td_sim_factory_result *result)
+{
+    uint64_t sum = 0;
+    for (size_t i = 0; i < result->class_count; i++)
+        sum += result->classes[i].stopped;
+    return sum;
+}
+
+// The same plan when models have something to say.
+static td_err what_if_said(const td_cli_planning *in, const td_plan *plan,
+                           const char *text, td_errinfo *info)
+{
+    td_sim_factory_result result;
+    uint64_t restarts = 0;
+    TD_TRY(td_cli_planning_simulate(in, in->factory, plan, &result, info));
+    for (size_t i = 0; i < result.class_count; i++)
+        restarts += result.classes[i].restarts;
+    (void)printf("\nwith %s, simulated for %d x %d s: %.1f qualified actions a "
+                 "second, %llu tasks begun again, %llu of %zu robots stopped "
+                 "for good\n",
+                 text, TD_CLI_PLANNING_RUNS, TD_CLI_PLANNING_S,
+                 result.qualified_hz, (unsigned long long)restarts,
+                 (unsigned long long)count_stopped(&result),
+                 TD_CLI_PLANNING_RUNS * plan->robot_count);
+    td_sim_factory_result_done(&result);
+    return TD_OK;
+}
+
+static td_err what_if_planned(const td_cli_planning *in, const change *other,
+                              const char *text, const td_plan *before,
+                              td_errinfo *info)
 {
     TD_AUTO(td_config_arena) *arena = NULL;
     TD_AUTO(td_plan) *after = NULL;
     td_config_factory *changed;
-    td_cli_planning other = *in;
-    uint32_t robots = 0;
-    uint32_t gpus = 0;
+    td_cli_planning again = *in;
     double qualified_hz = 0;
-    if (!read_change(change, &robots, &gpus))
-        return td_fail(info, TD_ERR_INVALID,
-                       "--what-if is robots=N or gpus=N, not \"%s\"", change);
     TD_TRY(td_config_arena_new(&arena));
-    TD_TRY(td_plan_change(in->factory, robots, gpus, arena, &changed, info));
-    other.options.previous = before;
-    TD_TRY(td_cli_planning_make(&other, changed, &after, &qualified_hz, info));
-    (void)printf("\nwith %s:\n\n", change);
+    TD_TRY(td_plan_change(in->factory, (uint32_t)other->robots,
+                          (uint32_t)other->gpus, arena, &changed, info));
+    again.options.previous = before;
+    TD_TRY(td_cli_planning_make(&again, changed, &after, &qualified_hz, info));
+    (void)printf("\nwith %s:\n\n", text);
     td_plan_show(after, stdout);
     (void)printf("\n%u GPUs load another model, %u streams change their "
                  "server\n",
@@ -148,15 +193,34 @@ static td_err what_if(const td_cli_planning *in, const char *change,
     return TD_OK;
 }
 
+static td_err what_if(const td_cli_planning *in, const char *text,
+                      const td_plan *plan, td_errinfo *info)
+{
+    change other = {0};
+    td_cli_planning said = *in;
+    if (!read_change(text, &other))
+        return td_fail(info, TD_ERR_INVALID,
+                       "--what-if is robots=N, gpus=N, unsafe=PART or "
+                       "failing=PART, not \"%s\"",
+                       text);
+    if (other.robots > 0 || other.gpus > 0)
+        return what_if_planned(in, &other, text, plan, info);
+    said.unsafe = other.unsafe;
+    said.failing = other.failing;
+    return what_if_said(&said, plan, text, info);
+}
+
 static void print_row(const char *planner, const td_plan *plan,
                       const td_sim_factory_result *result, bool holds)
 {
     uint32_t refused = 0;
     for (size_t i = 0; i < plan->class_count; i++)
         refused += plan->classes[i].refused;
-    (void)printf("%-16s  %11.1f  %9.1f  %8.1f  %4u  %7u  %s\n", planner,
+    (void)printf("%-16s  %11.1f  %9.1f  %8.1f  %4u  %7u  %7.1f  %s\n", planner,
                  result->actions_hz, result->qualified_hz, result->value_hz,
-                 plan->gpus_used, refused, holds ? "yes" : "no");
+                 plan->gpus_used, refused,
+                 (double)count_stopped(result) / TD_CLI_PLANNING_RUNS,
+                 holds ? "yes" : "no");
 }
 
 static td_err compare_one(const td_cli_planning *in, const char *name,
@@ -187,9 +251,9 @@ static td_err compare(const td_cli_planning *in, const char *names,
                       td_errinfo *info)
 {
     char name[32];
-    (void)printf("\n%-16s  %11s  %9s  %8s  %4s  %7s  %s\n", "simulated",
+    (void)printf("\n%-16s  %11s  %9s  %8s  %4s  %7s  %7s  %s\n", "simulated",
                  "actions/s", "qualified", "weighted", "GPUs", "refused",
-                 "deadlines hold");
+                 "stopped", "deadlines hold");
     TD_TRY(compare_one(in, td_plan_planner_name(in->options.planner), info));
     while (*names) {
         size_t size = strcspn(names, ",");

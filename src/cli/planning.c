@@ -21,6 +21,8 @@ td_err td_cli_planning_simulate(const td_cli_planning *in,
     options.runs = TD_CLI_PLANNING_RUNS;
     options.duration_ns =
         options.warmup_ns + TD_CLI_PLANNING_S * (int64_t)TD_NS_PER_S;
+    options.unsafe = in->unsafe;
+    options.failing = in->failing;
     return td_sim_factory_run(factory, in->profiles, plan, &options, ret_result,
                               info);
 }

@@ -14,6 +14,7 @@ typedef struct td_cli_planning {
     td_config_factory *factory;
     td_config_profiles *profiles;
     td_plan_options options;
+    double unsafe, failing; // as td_sim_factory_options
 } td_cli_planning;
 
 // Simulates a plan as all are that are written. Free with

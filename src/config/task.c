@@ -64,7 +64,7 @@ static const td_config_table pipeline_table = {
 
 static const td_config_field retry_rows[] = {
     TD_ROW_INTEGER(td_config_factory_retry, max_task_retries, "3", 0, 1000000,
-                   "how often a task that failed is begun again"),
+                   "how often in a row a task that failed is begun again"),
     TD_ROW_ENUM(td_config_factory_retry, on_max_task_retries,
                 "stop_and_call_human", fallbacks, "what comes after that"),
 };
@@ -75,14 +75,14 @@ static const td_config_field violation_rows[] = {
     TD_ROW_INTEGER(td_config_factory_violation, max_consecutive_safety_replan,
                    "10", 0, 1000000,
                    "warnings of the safety model in a row that are answered "
-                   "by its fallback"),
+                   "by its fallback; one more is too many"),
     TD_ROW_INTEGER(td_config_factory_violation, max_consecutive_slo_violation,
                    "3", 0, 1000000,
-                   "late answers in a row that are answered by the "
-                   "component's fallback"),
+                   "late answers of one component in a row that are too many; "
+                   "fewer are answered by its fallback"),
     TD_ROW_ENUM(td_config_factory_violation, on_max_violation,
                 "stop_and_call_human", fallbacks,
-                "what comes after either of them"),
+                "what comes when either is too many"),
 };
 static const td_config_table violation_table = {
     violation_rows, TD_COUNT_OF(violation_rows),

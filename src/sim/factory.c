@@ -26,6 +26,9 @@ static td_err check_options(const td_sim_factory_options *options,
         bad = "action jitter: 0 to 1";
     if (options->network_jitter_ns < 0) bad = "network jitter: not below 0";
     if (!(options->interference >= 0)) bad = "interference: not below 0";
+    if (!(options->unsafe >= 0 && options->unsafe <= 1)) bad = "unsafe: 0 to 1";
+    if (!(options->failing >= 0 && options->failing <= 1))
+        bad = "failing: 0 to 1";
     return bad ? td_fail(info, TD_ERR_INVALID, "%s", bad) : TD_OK;
 }
 
@@ -83,6 +86,9 @@ static void happen(const td_sim_factory_event *event)
         break;
     case TD_SIM_FACTORY_ACTED:
         td_sim_factory_robot_acted(event->subject, now_ns);
+        break;
+    case TD_SIM_FACTORY_BACK:
+        td_sim_factory_robot_back(event->subject, now_ns);
         break;
     case TD_SIM_FACTORY_LATE:
         td_sim_factory_robot_late(event->subject, now_ns, event->tag);
@@ -177,6 +183,21 @@ static double wanted_of(const td_config_factory *factory, const td_plan *plan,
     return task->components[s->component].slo_percentile / 100;
 }
 
+// Whether no robot was stopped by what came in a row.
+static td_err nobody_stopped(const td_plan *plan,
+                             const td_sim_factory_result *result,
+                             td_errinfo *info)
+{
+    for (size_t i = 0; i < result->class_count; i++)
+        if (result->classes[i].stopped > 0)
+            return td_fail(info, TD_ERR_MISMATCH,
+                           "%s: %llu times a robot was stopped for good by "
+                           "what went wrong in a row",
+                           plan->classes[i].task,
+                           (unsigned long long)result->classes[i].stopped);
+    return TD_OK;
+}
+
 td_err td_sim_factory_holds(const td_config_factory *factory,
                             const td_plan *plan,
                             const td_sim_factory_result *result,
@@ -191,7 +212,8 @@ td_err td_sim_factory_holds(const td_config_factory *factory,
         worst = i;
         most_short = short_by;
     }
-    if (worst == result->stream_count) return TD_OK;
+    if (worst == result->stream_count)
+        return nobody_stopped(plan, result, info);
     const td_plan_stream *stream = &plan->streams[worst];
     return td_fail(info, TD_ERR_MISMATCH,
                    "robot %s: %.1f %% of the answers of %s were on time, %.4g "

@@ -15,6 +15,9 @@
 // was on time, and every obligation's latest due check was answered on time;
 // all of it on the robot's clock, for each robot by itself.
 //
+// What goes wrong in a row is counted by edge/strikes and leads to what the
+// task says; nobody clears a robot that was stopped.
+//
 // Pure but for memory: one thread, no clock. The same seed gives the same trace
 // to the byte.
 
@@ -35,7 +38,9 @@ typedef struct td_sim_factory_options {
                    // at the phases of the plan
     double interference; // how much longer a model takes for each other one
                          // that runs on its GPU: 1 is fair slices of time
-    bool trace;          // keep one
+    double unsafe;       // part of the safety model's answers that are warnings
+    double failing; // part of the monitor's that say that the task has failed
+    bool trace;     // keep one
 } td_sim_factory_options;
 
 // One run of 80 s with 20 s of warm-up, 5 % and 3 ms of jitter, by deadline, at
@@ -62,6 +67,9 @@ typedef struct td_sim_factory_component {
 
 typedef struct td_sim_factory_class {
     double actions_hz, qualified_hz;
+    // Of all runs, warm-ups too: robots that stood still for good, as a human
+    // was called or none; and tasks that were begun again.
+    uint64_t stopped, restarts;
     td_sim_factory_component components[TD_WIRE_MAX_COMPONENTS];
 } td_sim_factory_class;
 
@@ -98,8 +106,9 @@ TD_NODISCARD td_err td_sim_factory_run(const td_config_factory *factory,
                                        td_errinfo *info);
 void td_sim_factory_result_done(td_sim_factory_result *result);
 
-// Whether every robot met the percentile of each of its components. MISMATCH
-// with the one that fell short most.
+// Whether every robot met the percentile of each of its components, and none
+// was stopped for good. MISMATCH with the one that fell short most, or with the
+// task.
 TD_NODISCARD td_err td_sim_factory_holds(const td_config_factory *factory,
                                          const td_plan *plan,
                                          const td_sim_factory_result *result,

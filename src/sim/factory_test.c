@@ -3,6 +3,8 @@
 
 #define COUNT "  on_miss: count\n"
 #define ASYNC "  execution: async\n"
+#define PATIENT                                                                \
+    "  safety_and_slo_violation: {max_consecutive_slo_violation: 1000000}\n"
 
 static bool near(double value, double wanted, double part)
 {
@@ -225,7 +227,8 @@ static const shop_hand crowded = {.components = P1,
                                   .robots = 16,
                                   .servers = {1},
                                   .batch = 1,
-                                  .wait = TD_CONFIG_WAIT_NONE};
+                                  .wait = TD_CONFIG_WAIT_NONE,
+                                  .more = PATIENT};
 
 static void where_misses_count_only_late_answers_are_acted_on(void **state)
 {
@@ -292,7 +295,7 @@ static void an_action_with_a_late_check_does_not_qualify(void **state)
 static void a_late_check_stops_the_motion(void **state)
 {
     (void)state;
-    shop_hand stopped = unsafe(NULL);
+    shop_hand stopped = unsafe(PATIENT);
     td_sim_factory_options options = shop_replay();
     td_sim_factory_result result = shop_try(&stopped, &options);
     assert_true(result.actions_hz < 0.05 * 64);
@@ -404,6 +407,8 @@ static void options_that_make_no_sense_are_refused_by_name(void **state)
         {"network jitter",
          {.runs = 1, .duration_ns = 1, .network_jitter_ns = -1}},
         {"interference", {.runs = 1, .duration_ns = 1, .interference = -1}},
+        {"unsafe", {.runs = 1, .duration_ns = 1, .unsafe = 1.5}},
+        {"failing", {.runs = 1, .duration_ns = 1, .failing = -0.1}},
     };
     shop made;
     shop_open(&made, &four_robots);

@@ -59,9 +59,42 @@ static void ask_goals(td_sim_factory_robot *robot, int64_t now_ns)
         ask_system1(robot, now_ns);
 }
 
+// A warning stops a robot whatever its misses lead to.
+static bool is_halted(const td_sim_factory_robot *robot, int64_t now_ns)
+{
+    return robot->warned ||
+           (falls_back(robot) && (poor(robot, now_ns) & ~robot->goals));
+}
+
+static int64_t action_ns(td_sim_factory_robot *robot)
+{
+    const td_sim_factory_options *options = robot->world->options;
+    double off = options->action_jitter *
+                 (options->deviates ? td_rand_normal(&robot->rand)
+                                    : 2 * td_rand_unit(&robot->rand) - 1);
+    double ms = robot->task->pipeline.action_period_ms;
+    if (off < -1) off = -1;
+    return (int64_t)(ms * (1 + off) * (double)TD_NS_PER_MS);
+}
+
+// To where its task begins, which takes as long as an action.
+static void go_back(td_sim_factory_robot *robot, int64_t now_ns)
+{
+    robot->anew = false;
+    robot->stage = TD_SIM_FACTORY_RETURNING;
+    td_sim_factory_robot_replan(robot);
+    td_sim_factory_world_put(robot->world, now_ns + action_ns(robot),
+                             TD_SIM_FACTORY_BACK, robot, 0);
+}
+
 static void want(td_sim_factory_robot *robot, int64_t now_ns)
 {
-    if (falls_back(robot) && (poor(robot, now_ns) & ~robot->goals)) {
+    if (robot->stopped) return;
+    if (robot->anew) {
+        go_back(robot, now_ns);
+        return;
+    }
+    if (is_halted(robot, now_ns)) {
         robot->stage = TD_SIM_FACTORY_HALTED;
         return;
     }
@@ -100,17 +133,6 @@ void td_sim_factory_robot_check(td_sim_factory_robot *robot, int64_t now_ns)
     await_check(robot);
 }
 
-static int64_t action_ns(td_sim_factory_robot *robot)
-{
-    const td_sim_factory_options *options = robot->world->options;
-    double off = options->action_jitter *
-                 (options->deviates ? td_rand_normal(&robot->rand)
-                                    : 2 * td_rand_unit(&robot->rand) - 1);
-    double ms = robot->task->pipeline.action_period_ms;
-    if (off < -1) off = -1;
-    return (int64_t)(ms * (1 + off) * (double)TD_NS_PER_MS);
-}
-
 static void begin_action(td_sim_factory_robot *robot,
                          td_sim_factory_action action, int64_t now_ns)
 {
@@ -139,7 +161,7 @@ void td_sim_factory_robot_acted(td_sim_factory_robot *robot, int64_t now_ns)
 {
     count_action(robot, now_ns);
     robot->acting = false;
-    if (!is_async(robot)) {
+    if (!is_async(robot) || robot->anew) {
         want(robot, now_ns);
     } else if (robot->has_next) {
         robot->has_next = false;
@@ -200,6 +222,9 @@ static void receive(td_sim_factory_stream *stream,
         td_edge_components_answered(&robot->parts, stream->number);
         stream->waiting = false;
     }
+    if (falls_back(robot))
+        (void)td_sim_factory_trouble_answer(stream, on_time, now_ns);
+    td_sim_factory_trouble_verdict(stream, now_ns);
     go_on(stream, on_time, now_ns);
 }
 
@@ -213,7 +238,7 @@ void td_sim_factory_robot_answered(td_sim_factory_request *request,
     td_sim_factory_world_free(stream->robot->world, request);
 }
 
-void td_sim_factory_robot_lost(td_sim_factory_request *request)
+void td_sim_factory_robot_lost(td_sim_factory_request *request, int64_t now_ns)
 {
     td_sim_factory_stream *stream = request->stream;
     td_sim_factory_robot *robot = stream->robot;
@@ -221,6 +246,8 @@ void td_sim_factory_robot_lost(td_sim_factory_request *request)
     if (!(robot->goals & bit_of(stream))) {
         robot->missed |= bit_of(stream);
         stream->tally->lost += counts(robot, request->sent_ns);
+        if (falls_back(robot))
+            (void)td_sim_factory_trouble_answer(stream, false, now_ns);
     }
     td_sim_factory_world_free(robot->world, request);
 }
@@ -236,6 +263,8 @@ static void fall_back(td_sim_factory_stream *stream, int64_t now_ns)
         return;
     }
     robot->parts.parts[stream->number].owed = bit_of(stream) != PRIMARY;
+    if (stream->component->fallback == TD_CONFIG_STOP_AND_REPLAN)
+        td_sim_factory_robot_replan(robot);
     if (!blocks) return;
     robot->needed = 0;
     want(robot, now_ns);
@@ -251,7 +280,54 @@ void td_sim_factory_robot_late(td_sim_factory_stream *stream, int64_t now_ns,
     stream->tally->late += counts(robot, now_ns - stream->deadline_ns - 1);
     td_sim_trace_line(robot->world->trace, now_ns, "robot %u %s missed",
                       robot->number, stream->component->name);
-    fall_back(stream, now_ns);
+    if (!td_sim_factory_trouble_answer(stream, false, now_ns))
+        fall_back(stream, now_ns);
+}
+
+void td_sim_factory_robot_back(td_sim_factory_robot *robot, int64_t now_ns)
+{
+    if (robot->stage != TD_SIM_FACTORY_RETURNING) return;
+    robot->stage = TD_SIM_FACTORY_IDLE;
+    want(robot, now_ns);
+}
+
+void td_sim_factory_robot_replan(td_sim_factory_robot *robot)
+{
+    for (uint32_t i = 1; i < robot->parts.count; i++)
+        if (robot->goals & 1u << i) robot->parts.parts[i].owed = true;
+}
+
+// Answers to what it has asked no longer matter.
+static void give_up(td_sim_factory_robot *robot)
+{
+    for (uint32_t i = 0; i < robot->parts.count; i++)
+        if (robot->goals & 1u << i) robot->streams[i].waiting = false;
+    robot->needed = 0;
+    robot->has_next = false;
+    robot->stage = TD_SIM_FACTORY_IDLE;
+}
+
+void td_sim_factory_robot_restart(td_sim_factory_robot *robot, int64_t now_ns)
+{
+    if (robot->stopped || robot->anew ||
+        robot->stage == TD_SIM_FACTORY_RETURNING)
+        return;
+    robot->world->sums->restarts[robot->task_number]++;
+    td_sim_trace_line(robot->world->trace, now_ns, "robot %u begins again",
+                      robot->number);
+    give_up(robot);
+    robot->anew = true;
+    if (!robot->acting) want(robot, now_ns);
+}
+
+void td_sim_factory_robot_stop(td_sim_factory_robot *robot, int64_t now_ns)
+{
+    if (robot->stopped) return;
+    robot->world->sums->stopped[robot->task_number]++;
+    td_sim_trace_line(robot->world->trace, now_ns, "robot %u stops",
+                      robot->number);
+    give_up(robot);
+    robot->stopped = true;
 }
 
 static double phase_of(td_sim_factory_robot *robot, double granted)
@@ -279,6 +355,7 @@ td_err td_sim_factory_robot_begin(td_sim_factory_robot *robot)
         paces[i] = pace_of(&robot->streams[i]);
     double hz = robot->streams[0].plan->rate_hz;
     int64_t saved_ns = hz > 0 ? (int64_t)((double)TD_NS_PER_S / hz) : 0;
+    td_sim_factory_trouble_begin(robot);
     TD_TRY(td_edge_components_init(&robot->parts, paces, plan->stream_count, 0,
                                    0));
     TD_TRY(td_edge_rate_init(&robot->rate, hz, paces[0].phase, saved_ns, 0));

@@ -108,8 +108,9 @@ void td_sim_factory_server_arrives(td_sim_factory_request *request,
     td_sched_ended ended;
     td_sched_outcome outcome = td_sched_submit(
         td_server_turns_sched(server->turns), now_ns, &item, &ended);
-    if (ended.request.payload) td_sim_factory_robot_lost(ended.request.payload);
-    if (outcome == TD_SCHED_REFUSED) td_sim_factory_robot_lost(request);
+    if (ended.request.payload)
+        td_sim_factory_robot_lost(ended.request.payload, now_ns);
+    if (outcome == TD_SCHED_REFUSED) td_sim_factory_robot_lost(request, now_ns);
     td_sim_factory_server_look(server, now_ns);
 }
 
@@ -155,7 +156,7 @@ static void drop(td_sim_factory_server *server, int64_t now_ns)
 {
     td_sched_ended ended;
     while (td_sched_drop(td_server_turns_sched(server->turns), now_ns, &ended))
-        td_sim_factory_robot_lost(ended.request.payload);
+        td_sim_factory_robot_lost(ended.request.payload, now_ns);
 }
 
 void td_sim_factory_server_next(td_sim_factory_server *server, int64_t now_ns)

@@ -15,12 +15,15 @@ td_err td_sim_factory_sums_init(td_sim_factory_sums *sums, const td_plan *plan)
         .streams = calloc(plan->stream_count, sizeof *sums->streams),
         .actions = calloc(plan->class_count, sizeof *sums->actions),
         .qualified = calloc(plan->class_count, sizeof *sums->qualified),
+        .stopped = calloc(plan->class_count, sizeof *sums->stopped),
+        .restarts = calloc(plan->class_count, sizeof *sums->restarts),
         .latencies = calloc(latency_count(plan), sizeof *sums->latencies),
         .busy_ns = calloc(plan->server_count, sizeof *sums->busy_ns),
         .ran_ns = calloc(plan->server_count, sizeof *sums->ran_ns),
     };
     if (!sums->streams || !sums->actions || !sums->qualified ||
-        !sums->latencies || !sums->busy_ns || !sums->ran_ns)
+        !sums->stopped || !sums->restarts || !sums->latencies ||
+        !sums->busy_ns || !sums->ran_ns)
         return TD_ERR_NOMEM;
     for (size_t i = 0; i < latency_count(plan); i++)
         td_hist_init(&sums->latencies[i]);
@@ -32,6 +35,8 @@ void td_sim_factory_sums_done(td_sim_factory_sums *sums)
     free(sums->streams);
     free(sums->actions);
     free(sums->qualified);
+    free(sums->stopped);
+    free(sums->restarts);
     free(sums->latencies);
     free(sums->busy_ns);
     free(sums->ran_ns);
@@ -66,6 +71,8 @@ static void class_figures(const td_sim_factory_sums *sums, const td_plan *plan,
     td_sim_factory_class *class = &result->classes[number];
     class->actions_hz = (double)sums->actions[number] / result->seconds;
     class->qualified_hz = (double)sums->qualified[number] / result->seconds;
+    class->stopped = sums->stopped[number];
+    class->restarts = sums->restarts[number];
     result->actions_hz += class->actions_hz;
     result->qualified_hz += class->qualified_hz;
     result->value_hz += class->qualified_hz * plan->classes[number].value;

@@ -8,6 +8,7 @@
 #include "base/hist.h"
 #include "base/rand.h"
 #include "edge/components.h"
+#include "edge/strikes.h"
 #include "server/turns.h"
 #include "sim/factory.h"
 #include "sim/factory/events.h"
@@ -23,6 +24,7 @@ typedef enum td_sim_factory_kind { // with the subject of each
     TD_SIM_FACTORY_ASK,            // robot: its token is there
     TD_SIM_FACTORY_CHECK,          // robot: an obligation is due
     TD_SIM_FACTORY_ACTED,          // robot: its action has ended
+    TD_SIM_FACTORY_BACK,           // robot: it is where its task begins
     TD_SIM_FACTORY_LATE,           // stream, seq: not answered by its deadline
     TD_SIM_FACTORY_ARRIVES,        // request, at its server
     TD_SIM_FACTORY_ANSWERED,       // request, at its robot
@@ -34,6 +36,7 @@ typedef enum td_sim_factory_kind { // with the subject of each
 typedef struct td_sim_factory_sums {
     td_sim_factory_tally *streams; // as the plan's
     uint64_t *actions, *qualified; // by class
+    uint64_t *stopped, *restarts;  // likewise
     td_hist *latencies;            // by class and component
     double *busy_ns, *ran_ns;      // by server; of members, the second
     uint64_t events;
@@ -66,10 +69,11 @@ struct td_sim_factory_request {
 // What a robot does about its next action.
 typedef enum td_sim_factory_stage {
     TD_SIM_FACTORY_IDLE,
-    TD_SIM_FACTORY_PACED,    // waits for its token
-    TD_SIM_FACTORY_HALTED,   // an obligation is not met
-    TD_SIM_FACTORY_PLANNING, // waits for what comes before System 1
-    TD_SIM_FACTORY_ASKING,   // waits for System 1
+    TD_SIM_FACTORY_PACED,     // waits for its token
+    TD_SIM_FACTORY_HALTED,    // an obligation is not met
+    TD_SIM_FACTORY_PLANNING,  // waits for what comes before System 1
+    TD_SIM_FACTORY_ASKING,    // waits for System 1
+    TD_SIM_FACTORY_RETURNING, // goes back to where its task begins
 } td_sim_factory_stage;
 
 // What counts of an action beside the obligations.
@@ -88,8 +92,12 @@ struct td_sim_factory_robot {
     uint32_t goals;  // components that come before an action, a bit each
     uint32_t needed; // of those, whose answers System 1 waits for
     uint32_t missed; // components whose latest answer was late
+    uint32_t warned; // those whose latest answer was a warning
+    td_edge_strikes strikes;
     td_sim_factory_stage stage;
     bool acting, has_next;
+    bool anew;    // its task is to begin again
+    bool stopped; // for good: nobody clears it here
     td_sim_factory_action asked, now, next;
 };
 
@@ -171,7 +179,24 @@ void td_sim_factory_robot_late(td_sim_factory_stream *stream, int64_t now_ns,
 // Consumes the request.
 void td_sim_factory_robot_answered(td_sim_factory_request *request,
                                    int64_t now_ns);
-void td_sim_factory_robot_lost(td_sim_factory_request *request);
+void td_sim_factory_robot_lost(td_sim_factory_request *request, int64_t now_ns);
+void td_sim_factory_robot_back(td_sim_factory_robot *robot, int64_t now_ns);
+// Gives up what it asked, and begins its task again after its action.
+void td_sim_factory_robot_restart(td_sim_factory_robot *robot, int64_t now_ns);
+// Acts no more after this action.
+void td_sim_factory_robot_stop(td_sim_factory_robot *robot, int64_t now_ns);
+// A new plan comes before the next action.
+void td_sim_factory_robot_replan(td_sim_factory_robot *robot);
+
+// trouble.c: what late answers, warnings and failures lead to.
+void td_sim_factory_trouble_begin(td_sim_factory_robot *robot);
+// An answer of the stream, or none by its deadline. True: the robot does
+// something else than go on.
+bool td_sim_factory_trouble_answer(td_sim_factory_stream *stream, bool on_time,
+                                   int64_t now_ns);
+// What the model said, where it is one that judges.
+void td_sim_factory_trouble_verdict(td_sim_factory_stream *stream,
+                                    int64_t now_ns);
 
 // server.c
 TD_NODISCARD td_err td_sim_factory_server_open(td_sim_factory_server *server,
