@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // Which GPU each server gets: one that had its model before, where there is a
-// previous plan, and of these the one with the most of its robots; then one of
+// previous plan, and so that the most streams stay where they are; then one of
 // a node that has a standby elsewhere, and of these of the one with the fewest
 // servers of its model, so that no machine that fails takes a whole model
 // along.
 #include "plan/assemble.h"
 
+#include "plan/assign.h"
 #include "plan/stay.h"
 
 #include <stdlib.h>
@@ -49,24 +50,21 @@ static bool is_free(const slot *gpu, const td_plan_share *share)
     return !gpu->taken && !gpu->standby && gpu->type == share->type;
 }
 
-// A GPU that had the model, with the most streams that stay; NULL: none.
-static slot *find_kept(const td_plan_draft *draft, slot *gpus, size_t count,
-                       const td_plan_share *share)
+// What it is worth that a share gets a GPU: keeping its model more than all
+// streams together.
+static double worth_of(const td_plan_draft *draft, const td_plan_share *share,
+                       const slot *gpu)
 {
     const char *model = draft->problem->pools[share->pool].model;
-    slot *best = NULL;
-    uint32_t most = 0;
-    for (size_t i = 0; i < count; i++) {
-        const char *node = node_name(draft, &gpus[i]);
-        if (!is_free(&gpus[i], share) ||
-            !td_plan_stay_was_here(draft, node, gpus[i].index, model))
-            continue;
-        uint32_t stay = td_plan_stay_streams(draft, share, node, gpus[i].index);
-        if (best && stay <= most) continue;
-        best = &gpus[i];
-        most = stay;
-    }
-    return best;
+    const char *node = node_name(draft, gpu);
+    const td_plan_problem *problem = draft->problem;
+    double most = 1;
+    if (!is_free(gpu, share) ||
+        !td_plan_stay_was_here(draft, node, gpu->index, model))
+        return 0;
+    for (size_t i = 0; i < problem->pool_count; i++)
+        most += problem->pools[i].streams;
+    return most + td_plan_stay_streams(draft, share, node, gpu->index);
 }
 
 // What there is to know of a node before it gets a server of a model.
@@ -165,20 +163,65 @@ static bool is_alone(const td_plan_draft *draft, size_t index)
     return true;
 }
 
-static td_err place_hosts(td_plan_draft *draft, slot *gpus, size_t count,
-                          const slot **gpu_of, bool same)
+static void take(const td_plan_draft *draft, slot *gpu, size_t share,
+                 const slot **gpu_of)
+{
+    gpu->taken = true;
+    gpu->model = draft->problem->pools[draft->found->shares[share].pool].model;
+    gpu_of[share] = gpu;
+}
+
+// What each host (a share that was not merged into another) is worth on each
+// GPU. Returns how many there are.
+static size_t weigh_hosts(const td_plan_draft *draft, const slot *gpus,
+                          size_t count, double *worth, size_t *hosts)
+{
+    const td_plan_found *found = draft->found;
+    size_t rows = 0;
+    for (size_t i = 0; i < found->share_count; i++) {
+        if (found->shares[i].joined != TD_PLAN_NONE) continue;
+        for (size_t j = 0; j < count; j++)
+            worth[rows * count + j] =
+                worth_of(draft, &found->shares[i], &gpus[j]);
+        hosts[rows++] = i;
+    }
+    return rows;
+}
+
+// As many GPUs as can keep their models, with as many streams as can stay.
+static td_err place_kept(const td_plan_draft *draft, slot *gpus, size_t count,
+                         const slot **gpu_of)
+{
+    size_t most = draft->found->share_count + 1;
+    size_t *hosts = calloc(2 * most, sizeof *hosts);
+    double *worth = calloc(most * (count + 1), sizeof *worth);
+    size_t *columns = hosts ? hosts + most : NULL;
+    size_t rows = 0;
+    td_err err = TD_ERR_NOMEM;
+    if (hosts && worth) {
+        rows = weigh_hosts(draft, gpus, count, worth, hosts);
+        err = rows > count
+                  ? TD_ERR_INTERNAL // the packing was within the budget
+                  : td_plan_assign(worth, rows, count, columns);
+    }
+    for (size_t i = 0; err == TD_OK && i < rows; i++)
+        if (worth[i * count + columns[i]] > 0)
+            take(draft, &gpus[columns[i]], hosts[i], gpu_of);
+    free(hosts);
+    free(worth);
+    return err;
+}
+
+static td_err place_fresh(td_plan_draft *draft, slot *gpus, size_t count,
+                          const slot **gpu_of)
 {
     const td_plan_found *found = draft->found;
     for (size_t i = 0; i < found->share_count; i++) {
         const td_plan_share *share = &found->shares[i];
         if (gpu_of[i] || share->joined != TD_PLAN_NONE) continue;
-        slot *gpu = same ? find_kept(draft, gpus, count, share)
-                         : find_fresh(draft, gpus, count, share);
-        if (!gpu && same) continue;
+        slot *gpu = find_fresh(draft, gpus, count, share);
         if (!gpu) return TD_ERR_INTERNAL; // the packing was within the budget
-        gpu->taken = true;
-        gpu->model = draft->problem->pools[share->pool].model;
-        gpu_of[i] = gpu;
+        take(draft, gpu, i, gpu_of);
     }
     return TD_OK;
 }
@@ -210,8 +253,9 @@ static td_err place_shares(td_plan_draft *draft, slot *gpus, size_t count)
     const slot **gpu_of = td_config_arena_alloc(
         draft->arena, found->share_count + 1, sizeof *gpu_of);
     if (!gpu_of) return TD_ERR_NOMEM;
-    TD_TRY(place_hosts(draft, gpus, count, gpu_of, true));
-    TD_TRY(place_hosts(draft, gpus, count, gpu_of, false));
+    if (draft->problem->options.previous)
+        TD_TRY(place_kept(draft, gpus, count, gpu_of));
+    TD_TRY(place_fresh(draft, gpus, count, gpu_of));
     for (size_t i = 0; i < found->share_count; i++) {
         const td_plan_share *share = &found->shares[i];
         if (share->joined != TD_PLAN_NONE) continue;

@@ -3,12 +3,10 @@
 
 #include "plan/assemble.h"
 #include "plan/baseline.h"
+#include "plan/prefer.h"
 #include "plan/stay.h"
 
 #include <string.h>
-
-#define AS_GOOD 0.99    // of the best: then what is there already stays
-#define MOST_RELOADS 12 // tried one by one before the best is taken as it is
 
 static const char *const names[] = {
 #define TD_PLAN_PLANNER_NAME(name, text) text,
@@ -87,80 +85,6 @@ td_plan_options td_plan_options_of(td_plan_planner planner)
     return options;
 }
 
-// How many servers of the previous plan serve streams of this pool.
-static uint32_t servers_before(const td_plan *previous,
-                               const td_plan_problem *problem,
-                               const td_plan_pool *pool)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < previous->server_count; i++) {
-        bool found = false;
-        for (size_t j = 0; j < previous->stream_count && !found; j++) {
-            const td_plan_stream *stream = &previous->streams[j];
-            if (stream->server != i) continue;
-            const char *task =
-                previous->classes[previous->robots[stream->robot].task].task;
-            for (size_t k = 0; k < pool->need_count && !found; k++)
-                found =
-                    pool->needs[k].component == stream->component &&
-                    strcmp(problem->factory->tasks[pool->needs[k].task].name,
-                           task) == 0;
-        }
-        count += found;
-    }
-    return count;
-}
-
-static uint32_t servers_found(const td_plan_found *found, uint32_t pool)
-{
-    uint32_t count = 0;
-    for (size_t i = 0; i < found->share_count; i++)
-        count += found->shares[i].pool == pool &&
-                 found->shares[i].joined == TD_PLAN_NONE;
-    return count;
-}
-
-// The pool that lacks most of what it has in the best plan gets one server
-// more. False when none lacks any.
-static bool allow_more(td_plan_problem *problem, const td_plan_found *best)
-{
-    td_plan_pool *next = NULL;
-    uint32_t most = 0;
-    for (uint32_t i = 0; i < problem->pool_count; i++) {
-        td_plan_pool *pool = &problem->pools[i];
-        uint32_t count = servers_found(best, i);
-        if (count <= pool->servers || count - pool->servers <= most) continue;
-        most = count - pool->servers;
-        next = pool;
-    }
-    if (next) next->servers++;
-    return next;
-}
-
-// With as many servers of each kind as before no GPU loads another model. Where
-// that is too little, one after the other does, until it is nearly as good as
-// the best.
-static td_err prefer_previous(td_plan_problem *problem, td_plan_found *found)
-{
-    const td_plan *previous = problem->options.previous;
-    for (uint32_t i = 0; i < problem->pool_count; i++) {
-        td_plan_pool *pool = &problem->pools[i];
-        pool->servers = servers_before(previous, problem, pool);
-        if (pool->servers == 0) pool->servers = servers_found(found, i);
-    }
-    for (int i = 0; i < MOST_RELOADS; i++) {
-        td_plan_found stable = {.value_hz = 0};
-        td_err err = td_plan_search(problem, &stable, NULL);
-        if (err != TD_OK && err != TD_ERR_LIMIT) return err;
-        if (err == TD_OK && stable.value_hz >= AS_GOOD * found->value_hz) {
-            *found = stable;
-            return TD_OK;
-        }
-        if (!allow_more(problem, found)) return TD_OK;
-    }
-    return TD_OK;
-}
-
 static td_err find(td_plan_problem *problem, td_plan_found *ret_found,
                    td_errinfo *info)
 {
@@ -170,7 +94,7 @@ static td_err find(td_plan_problem *problem, td_plan_found *ret_found,
         TD_TRY(td_plan_baseline_split(problem, info));
     if (!options->capped) return td_plan_baseline_share(problem, ret_found);
     TD_TRY(td_plan_search(problem, ret_found, info));
-    return options->previous ? prefer_previous(problem, ret_found) : TD_OK;
+    return options->previous ? td_plan_prefer(problem, ret_found) : TD_OK;
 }
 
 td_err td_plan_make(const td_config_factory *factory,

@@ -22,6 +22,22 @@ static void the_same_factory_changes_nothing(void **state)
     plant_close(&before);
 }
 
+// Servers of unlike sizes, of which the last was where now the first would go.
+static void robots_stay_wherever_their_servers_were(void **state)
+{
+    (void)state;
+    plant before;
+    plant after;
+    plant_made(&before, CLUSTER(8) FLEET(33) P4("job"), TD_PLAN_TENDON);
+    for (size_t i = 0; i < before.plan->server_count; i++)
+        before.plan->servers[i].gpu = 7 - before.plan->servers[i].gpu;
+    replan(&after, CLUSTER(8) FLEET(33) P4("job"), before.plan);
+    assert_int_equal(after.plan->reloaded, 0);
+    assert_int_equal(after.plan->rerouted, 0);
+    plant_close(&after);
+    plant_close(&before);
+}
+
 // Of two robots more, whom only the newcomers' servers need to know.
 static void robots_more_move_few_others(void **state)
 {
@@ -88,6 +104,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_factory_changes_nothing),
+        cmocka_unit_test(robots_stay_wherever_their_servers_were),
         cmocka_unit_test(robots_more_move_few_others),
         cmocka_unit_test(a_gpu_more_loads_one_model),
         cmocka_unit_test(a_plan_that_is_worth_it_reloads),
