@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A config.json ('c'), or the steps before ('b') or after ('a') a policy.
 #include "engine/native/checkpoint/checkpoint.h"
+#include "engine/native/checkpoint/path.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +22,8 @@ static void open_policy(td_slice text, td_native_policy *ret_policy,
 {
     json_t *config = NULL;
     td_errinfo info = {""};
-    *ret_err = td_native_json_parse(text, "config.json", &config, &info);
+    *ret_err = td_json_read_bytes(text, TD_NATIVE_MAX_JSON_BYTES, "config.json",
+                                  &config, &info);
     if (*ret_err == TD_OK)
         *ret_err = td_native_policy_init_from(config, "config.json", ret_policy,
                                               &info);
@@ -47,7 +49,8 @@ static void open_steps(td_slice text, td_native_side side)
     td_errinfo info = {""};
     open_policy(known, &policy, &err);
     if (err != TD_OK) abort();
-    if (td_native_json_parse(text, "steps.json", &config, &info) == TD_OK &&
+    if (td_json_read_bytes(text, TD_NATIVE_MAX_JSON_BYTES, "steps.json",
+                           &config, &info) == TD_OK &&
         td_native_steps_init_from(config, "steps.json", "/nonexistent", &policy,
                                   side, &steps, &info) == TD_OK) {
         if (steps.count > TD_NATIVE_MAX_STEPS) abort();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/stats_file.h"
 
+#include "base/json/read.h"
 #include "dataset/disk.h"
-#include "dataset/json.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -107,7 +107,8 @@ td_err td_dataset_stats_file_parse(td_slice bytes,
                                    td_errinfo *info)
 {
     TD_AUTO(json_t) *json = NULL;
-    TD_TRY(td_dataset_json_parse(bytes, NAME, &json, info));
+    TD_TRY(td_json_read_bytes(bytes, TD_DATASET_STATS_FILE_MAX_BYTES, NAME,
+                              &json, info));
     return read_all(json, dataset, ret_stats, info);
 }
 
@@ -119,8 +120,8 @@ td_err td_dataset_stats_file_read(const char *folder,
     TD_AUTO(json_t) *json = NULL;
     td_dataset_disk_path path;
     TD_TRY(td_dataset_disk_join(folder, NAME, &path, info));
-    TD_TRY(td_dataset_json_load(path.text, TD_DATASET_STATS_FILE_MAX_BYTES,
-                                &json, info));
+    TD_TRY(td_json_read_file(path.text, TD_DATASET_STATS_FILE_MAX_BYTES, &json,
+                             info));
     return read_all(json, dataset, ret_stats, info);
 }
 

@@ -2,11 +2,11 @@
 // What td_plan_write() wrote, and what else claims to be that: every member is
 // checked, so that whoever has a plan may use its indices as they are. Members
 // that the tables do not name are left alone.
+#include "base/json/read.h"
 #include "plan/file.h"
 #include "plan/own.h"
 
 #include <errno.h>
-#include <jansson.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -15,12 +15,6 @@
 #define MOST_BYTES (64u << 20)
 #define MOST_MEMBERS 1000000 // of a list
 #define MOST_NUMBER 1e12
-
-static inline void drop(json_t *json)
-{
-    json_decref(json);
-}
-TD_AUTO_FREE(json_t, drop)
 
 typedef struct reader {
     const char *file;
@@ -338,17 +332,9 @@ td_err td_plan_parse(const char *file, const void *data, size_t size,
 {
     TD_AUTO(td_plan) *plan = NULL;
     reader in = {.file = file, .info = info};
-    json_error_t error = {0};
-    if (size > MOST_BYTES)
-        return td_fail(info, TD_ERR_LIMIT, "%s: has %zu bytes, at most %u",
-                       file, size, MOST_BYTES);
-    TD_AUTO(json_t) *root =
-        json_loadb(data, size, JSON_REJECT_DUPLICATES, &error);
-    if (!root)
-        return td_fail(info, TD_ERR_FORMAT, "%s:%d: %s", file, error.line,
-                       error.text);
-    if (!json_is_object(root))
-        return td_fail(info, TD_ERR_FORMAT, "%s: is no JSON object", file);
+    TD_AUTO(json_t) *root = NULL;
+    TD_TRY(td_json_read_bytes((td_slice){data, size}, MOST_BYTES, file, &root,
+                              info));
     TD_TRY(td_plan_new(&plan, &in.arena));
     in.plan = plan;
     TD_TRY(read_plan(&in, root));

@@ -4,8 +4,8 @@
 
 // What a td_dataset_info keeps for itself.
 
+#include "base/json/read.h"
 #include "dataset/info.h"
-#include "dataset/json.h"
 #include "dataset/scratch.h"
 
 typedef struct td_dataset_info_own {

@@ -255,7 +255,8 @@ td_err td_dataset_info_parse(td_slice bytes, td_dataset_info **ret_dataset,
                              td_errinfo *info)
 {
     json_t *json = NULL;
-    TD_TRY(td_dataset_json_parse(bytes, FILE_NAME, &json, info));
+    TD_TRY(td_json_read_bytes(bytes, TD_DATASET_INFO_MAX_BYTES, FILE_NAME,
+                              &json, info));
     return read_json(json, ret_dataset, info);
 }
 
@@ -268,6 +269,6 @@ td_err td_dataset_info_read(const char *folder, td_dataset_info **ret_dataset,
         return td_fail(info, TD_ERR_LIMIT, "%.200s: the path is too long",
                        folder);
     json_t *json = NULL;
-    TD_TRY(td_dataset_json_load(path, TD_DATASET_INFO_MAX_BYTES, &json, info));
+    TD_TRY(td_json_read_file(path, TD_DATASET_INFO_MAX_BYTES, &json, info));
     return read_json(json, ret_dataset, info);
 }

@@ -14,45 +14,44 @@ typedef struct options {
     td_ops_act act;
 } options;
 
-static td_err read_activation(const td_native_json *at, td_ops_act *ret_act,
+static td_err read_activation(const td_json_at *at, td_ops_act *ret_act,
                               td_errinfo *info)
 {
     const char *name = NULL;
-    TD_TRY(td_native_json_text(at, "feedforward_activation", &name, info));
+    TD_TRY(td_json_read_text(at, "feedforward_activation", &name, info));
     if (strcmp(name, "relu") == 0)
         *ret_act = TD_OPS_RELU;
     else if (strcmp(name, "gelu") == 0)
         *ret_act = TD_OPS_GELU;
     else
-        return td_native_json_fail(at, "feedforward_activation", info,
-                                   TD_ERR_UNSUPPORTED,
-                                   "must be relu or gelu, got %.32s", name);
+        return td_json_read_fail(at, "feedforward_activation", info,
+                                 TD_ERR_UNSUPPORTED,
+                                 "must be relu or gelu, got %.32s", name);
     return TD_OK;
 }
 
 static td_err read_options(const td_native_checkpoint *of, options *ret_options,
                            td_errinfo *info)
 {
-    td_native_json at = td_native_policy_options(&of->policy);
+    td_json_at at = td_native_policy_options(&of->policy);
     const char *backbone = NULL;
     options read = {0};
-    TD_TRY(
-        td_native_json_whole(&at, "n_heads", 1, MAX_WIDTH, &read.heads, info));
-    TD_TRY(td_native_json_whole(&at, "n_encoder_layers", 1,
-                                TD_NATIVE_ACT_MAX_LAYERS, &read.encoder_layers,
-                                info));
-    TD_TRY(td_native_json_whole(&at, "n_decoder_layers", 1,
-                                TD_NATIVE_ACT_MAX_LAYERS, &read.decoder_layers,
-                                info));
-    TD_TRY(td_native_json_bool(&at, "pre_norm", &read.norm_first, info));
-    TD_TRY(td_native_json_bool(&at, "replace_final_stride_with_dilation",
-                               &read.dilate, info));
+    TD_TRY(td_json_read_whole(&at, "n_heads", 1, MAX_WIDTH, &read.heads, info));
+    TD_TRY(td_json_read_whole(&at, "n_encoder_layers", 1,
+                              TD_NATIVE_ACT_MAX_LAYERS, &read.encoder_layers,
+                              info));
+    TD_TRY(td_json_read_whole(&at, "n_decoder_layers", 1,
+                              TD_NATIVE_ACT_MAX_LAYERS, &read.decoder_layers,
+                              info));
+    TD_TRY(td_json_read_bool(&at, "pre_norm", &read.norm_first, info));
+    TD_TRY(td_json_read_bool(&at, "replace_final_stride_with_dilation",
+                             &read.dilate, info));
     TD_TRY(read_activation(&at, &read.act, info));
-    TD_TRY(td_native_json_text(&at, "vision_backbone", &backbone, info));
+    TD_TRY(td_json_read_text(&at, "vision_backbone", &backbone, info));
     if (strncmp(backbone, "resnet", 6) != 0)
-        return td_native_json_fail(&at, "vision_backbone", info,
-                                   TD_ERR_UNSUPPORTED,
-                                   "must be a ResNet, got %.32s", backbone);
+        return td_json_read_fail(&at, "vision_backbone", info,
+                                 TD_ERR_UNSUPPORTED,
+                                 "must be a ResNet, got %.32s", backbone);
     *ret_options = read;
     return TD_OK;
 }

@@ -4,6 +4,7 @@
 #include "engine/native/pipeline.h"
 
 #include "engine/native/checkpoint/fixture.h"
+#include "engine/native/checkpoint/path.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -37,7 +38,8 @@ static void open_golden(const char *kind, folder *ret_golden)
     if (td_native_checkpoint_open(path, &made.checkpoint, &info) != TD_OK ||
         td_native_pipeline_new(made.checkpoint, NULL, &made.pipeline, &info) !=
             TD_OK ||
-        td_native_json_load(expected, &made.expected, &info) != TD_OK)
+        td_json_read_file(expected, TD_NATIVE_MAX_JSON_BYTES, &made.expected,
+                          &info) != TD_OK)
         fail_msg("%s", info.text);
     *ret_golden = made;
 }

@@ -26,8 +26,8 @@ const char *td_native_mode_name(td_native_mode mode)
 
 // A step under way.
 typedef struct reading {
-    td_native_json config;
-    td_native_json features, norm_map;
+    td_json_at config;
+    td_json_at features, norm_map;
     json_t *only; // the keys that are normalised, or NULL: all
     float eps;
     const td_native_safetensors *stats;
@@ -39,14 +39,14 @@ static td_err mode_of(const reading *from, const char *type,
 {
     const char *name = modes[TD_NATIVE_IDENTITY].name;
     if (json_object_get(from->norm_map.object, type))
-        TD_TRY(td_native_json_text(&from->norm_map, type, &name, info));
+        TD_TRY(td_json_read_text(&from->norm_map, type, &name, info));
     for (td_native_mode i = 0; i < TD_NATIVE_MODE_COUNT; i++)
         if (strcmp(modes[i].name, name) == 0) {
             *ret_mode = i;
             return TD_OK;
         }
-    return td_native_json_fail(&from->norm_map, type, info, TD_ERR_UNSUPPORTED,
-                               "%.32s is not known", name);
+    return td_json_read_fail(&from->norm_map, type, info, TD_ERR_UNSUPPORTED,
+                             "%.32s is not known", name);
 }
 
 // Whether there is any number of this feature's.
@@ -74,17 +74,17 @@ static td_err read_stat(const reading *from, const char *key, const char *stat,
     const td_native_tensor *tensor =
         td_native_safetensors_find(from->stats, name);
     if (!tensor)
-        return td_native_json_fail(&from->config, key, info, TD_ERR_NOTFOUND,
-                                   "its statistics have no %s", stat);
+        return td_json_read_fail(&from->config, key, info, TD_ERR_NOTFOUND,
+                                 "its statistics have no %s", stat);
     if (tensor->count != count && tensor->count != 1)
-        return td_native_json_fail(
+        return td_json_read_fail(
             &from->config, key, info, TD_ERR_MISMATCH,
             "its statistics have %llu values of %s, the policy %u",
             (unsigned long long)tensor->count, stat, count);
     td_errinfo why = {""};
     if (td_native_tensor_check_finite(tensor, &why) != TD_OK)
-        return td_native_json_fail(&from->config, key, info, TD_ERR_FORMAT,
-                                   "%s", why.text);
+        return td_json_read_fail(&from->config, key, info, TD_ERR_FORMAT, "%s",
+                                 why.text);
     for (uint32_t i = 0; i < count; i++)
         td_native_tensor_read(tensor, tensor->count == 1 ? 0 : i, 1,
                               &ret_values[i]);
@@ -132,10 +132,10 @@ static td_err read_input(const reading *from, const char *key, uint32_t count,
                          td_native_norm *ret_norm, td_errinfo *info)
 {
     if (is_left_out(from, key)) return TD_OK;
-    td_native_json feature = {from->features.file, "features.", NULL};
-    TD_TRY(td_native_json_object(&from->features, key, &feature.object, info));
+    td_json_at feature = {from->features.file, "features.", NULL};
+    TD_TRY(td_json_read_object(&from->features, key, &feature.object, info));
     const char *type = NULL;
-    TD_TRY(td_native_json_text(&feature, "type", &type, info));
+    TD_TRY(td_json_read_text(&feature, "type", &type, info));
     return read_norm(from, key, type, count, ret_norm, info);
 }
 
@@ -154,20 +154,20 @@ static td_err read_norms(const reading *from, const td_native_policy *policy,
                      info);
 }
 
-static td_err read_config(const td_native_json *config, reading *ret_from,
+static td_err read_config(const td_json_at *config, reading *ret_from,
                           td_errinfo *info)
 {
     static const char only[] = "normalize_observation_keys";
     double eps = 0;
     json_t *features = NULL, *norm_map = NULL, *keys = NULL;
-    TD_TRY(td_native_json_number(config, "eps", &eps, info));
+    TD_TRY(td_json_read_number(config, "eps", &eps, info));
     if (!((float)eps > 0))
-        return td_native_json_fail(config, "eps", info, TD_ERR_LIMIT,
-                                   "must be above 0");
-    TD_TRY(td_native_json_object(config, "features", &features, info));
-    TD_TRY(td_native_json_object(config, "norm_map", &norm_map, info));
-    if (!td_native_json_is_null(config, only))
-        TD_TRY(td_native_json_array(config, only, &keys, info));
+        return td_json_read_fail(config, "eps", info, TD_ERR_LIMIT,
+                                 "must be above 0");
+    TD_TRY(td_json_read_object(config, "features", &features, info));
+    TD_TRY(td_json_read_object(config, "norm_map", &norm_map, info));
+    if (!td_json_read_is_null(config, only))
+        TD_TRY(td_json_read_array(config, only, &keys, info));
     *ret_from = (reading){.config = *config,
                           .features = {config->file, config->where, features},
                           .norm_map = {config->file, config->where, norm_map},
@@ -176,7 +176,7 @@ static td_err read_config(const td_native_json *config, reading *ret_from,
     return TD_OK;
 }
 
-td_err td_native_norms_new(const td_native_json *config,
+td_err td_native_norms_new(const td_json_at *config,
                            const td_native_safetensors *stats,
                            const td_native_policy *policy,
                            td_native_norms **ret_norms, td_errinfo *info)

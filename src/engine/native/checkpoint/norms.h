@@ -40,7 +40,7 @@ typedef struct td_native_norms {
 // Reads a step's configuration and its statistics, which may be NULL: then, and
 // where they are silent on a feature, nothing happens to it, as with LeRobot.
 // Owned by the caller. FORMAT, MISMATCH, UNSUPPORTED, NOMEM.
-TD_NODISCARD td_err td_native_norms_new(const td_native_json *config,
+TD_NODISCARD td_err td_native_norms_new(const td_json_at *config,
                                         const td_native_safetensors *stats,
                                         const td_native_policy *policy,
                                         td_native_norms **ret_norms,

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 
 #define TD_NATIVE_MAX_PATH 4096
+#define TD_NATIVE_MAX_JSON_BYTES (16u << 20) // of a file
 
 // "FOLDER/NAME". LIMIT when it is too long.
 TD_NODISCARD td_err td_native_path_join(const char *folder, const char *name,

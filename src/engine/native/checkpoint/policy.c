@@ -32,24 +32,24 @@ bool td_native_policy_has_text(td_native_policy_type type)
     return types[type].has_text;
 }
 
-td_native_json td_native_policy_options(const td_native_policy *policy)
+td_json_at td_native_policy_options(const td_native_policy *policy)
 {
-    return (td_native_json){policy->file, "", policy->config};
+    return (td_json_at){policy->file, "", policy->config};
 }
 
-static td_err read_type(const td_native_json *at, td_native_policy *policy,
+static td_err read_type(const td_json_at *at, td_native_policy *policy,
                         td_errinfo *info)
 {
     const char *name = NULL;
-    TD_TRY(td_native_json_text(at, "type", &name, info));
+    TD_TRY(td_json_read_text(at, "type", &name, info));
     for (td_native_policy_type i = 0; i < TD_NATIVE_POLICY_COUNT; i++)
         if (strcmp(types[i].name, name) == 0) {
             policy->type = i;
             return TD_OK;
         }
-    return td_native_json_fail(at, "type", info, TD_ERR_UNSUPPORTED,
-                               "is %.64s; known are act, smolvla, pi0 and pi05",
-                               name);
+    return td_json_read_fail(at, "type", info, TD_ERR_UNSUPPORTED,
+                             "is %.64s; known are act, smolvla, pi0 and pi05",
+                             name);
 }
 
 // One member of input_features or output_features.
@@ -60,15 +60,15 @@ typedef struct entry {
     json_t *shape;
 } entry;
 
-static td_err read_feature(const td_native_json *features, const char *key,
+static td_err read_feature(const td_json_at *features, const char *key,
                            entry *ret_feature, td_errinfo *info)
 {
     json_t *object = NULL, *shape = NULL;
     const char *type = NULL;
-    TD_TRY(td_native_json_object(features, key, &object, info));
-    const td_native_json at = {features->file, "", object};
-    TD_TRY(td_native_json_text(&at, "type", &type, info));
-    TD_TRY(td_native_json_array(&at, "shape", &shape, info));
+    TD_TRY(td_json_read_object(features, key, &object, info));
+    const td_json_at at = {features->file, "", object};
+    TD_TRY(td_json_read_text(&at, "type", &type, info));
+    TD_TRY(td_json_read_array(&at, "shape", &shape, info));
     *ret_feature = (entry){at.file, key, type, shape};
     return TD_OK;
 }
@@ -136,11 +136,11 @@ static td_err add_input(const entry *feature, td_native_policy *policy,
                 "is an input that no policy of ours looks at");
 }
 
-static td_err read_inputs(const td_native_json *at, td_native_policy *policy,
+static td_err read_inputs(const td_json_at *at, td_native_policy *policy,
                           td_errinfo *info)
 {
-    td_native_json inputs = {at->file, "input_features.", NULL};
-    TD_TRY(td_native_json_object(at, "input_features", &inputs.object, info));
+    td_json_at inputs = {at->file, "input_features.", NULL};
+    TD_TRY(td_json_read_object(at, "input_features", &inputs.object, info));
     const char *key = NULL;
     json_t *value = NULL;
     json_object_foreach(inputs.object, key, value)
@@ -152,11 +152,11 @@ static td_err read_inputs(const td_native_json *at, td_native_policy *policy,
     return TD_OK;
 }
 
-static td_err read_outputs(const td_native_json *at, td_native_policy *policy,
+static td_err read_outputs(const td_json_at *at, td_native_policy *policy,
                            td_errinfo *info)
 {
-    td_native_json outputs = {at->file, "output_features.", NULL};
-    TD_TRY(td_native_json_object(at, "output_features", &outputs.object, info));
+    td_json_at outputs = {at->file, "output_features.", NULL};
+    TD_TRY(td_json_read_object(at, "output_features", &outputs.object, info));
     const char *key = NULL;
     json_t *value = NULL;
     json_object_foreach(outputs.object, key, value)
@@ -171,32 +171,32 @@ static td_err read_outputs(const td_native_json *at, td_native_policy *policy,
     return TD_OK;
 }
 
-static td_err read_size(const td_native_json *at, const char *name,
+static td_err read_size(const td_json_at *at, const char *name,
                         uint32_t ret_sides[2], td_errinfo *info)
 {
     json_t *sides = NULL;
-    TD_TRY(td_native_json_array(at, name, &sides, info));
+    TD_TRY(td_json_read_array(at, name, &sides, info));
     for (size_t i = 0; i < 2; i++) {
         json_t *side = json_array_get(sides, i);
         json_int_t pixels =
             json_is_integer(side) ? json_integer_value(side) : 0;
         if (json_array_size(sides) != 2 || pixels < 1 ||
             pixels > TD_MEDIA_MAX_SIDE)
-            return td_native_json_fail(at, name, info, TD_ERR_FORMAT,
-                                       "must be two sides of 1 to %d pixels",
-                                       TD_MEDIA_MAX_SIDE);
+            return td_json_read_fail(at, name, info, TD_ERR_FORMAT,
+                                     "must be two sides of 1 to %d pixels",
+                                     TD_MEDIA_MAX_SIDE);
         ret_sides[i] = (uint32_t)pixels;
     }
     return TD_OK;
 }
 
 // smolvla has width and height, in this order.
-static td_err read_smolvla_fit(const td_native_json *at,
-                               td_native_policy *policy, td_errinfo *info)
+static td_err read_smolvla_fit(const td_json_at *at, td_native_policy *policy,
+                               td_errinfo *info)
 {
     static const char name[] = "resize_imgs_with_padding";
     uint32_t sides[2];
-    if (td_native_json_is_null(at, name)) return TD_OK;
+    if (td_json_read_is_null(at, name)) return TD_OK;
     TD_TRY(read_size(at, name, sides, info));
     policy->fits = true;
     policy->fit = (td_media_size){.height = sides[1], .width = sides[0]};
@@ -204,7 +204,7 @@ static td_err read_smolvla_fit(const td_native_json *at,
     return TD_OK;
 }
 
-static td_err read_pi0_fit(const td_native_json *at, td_native_policy *policy,
+static td_err read_pi0_fit(const td_json_at *at, td_native_policy *policy,
                            td_errinfo *info)
 {
     uint32_t sides[2];
@@ -228,12 +228,12 @@ static td_err add_feature(td_native_policy *policy, const char *group,
     return td_fail(info, TD_ERR_NOMEM, "%s: out of memory", policy->file);
 }
 
-static td_err add_empty_cameras(const td_native_json *at, td_media_size size,
+static td_err add_empty_cameras(const td_json_at *at, td_media_size size,
                                 td_native_policy *policy, td_errinfo *info)
 {
     uint32_t count = 0;
-    TD_TRY(td_native_json_whole(at, "empty_cameras", 0, TD_WIRE_MAX_IMAGES,
-                                &count, info));
+    TD_TRY(td_json_read_whole(at, "empty_cameras", 0, TD_WIRE_MAX_IMAGES,
+                              &count, info));
     for (uint32_t i = 0; i < count; i++) {
         char key[sizeof EMPTY_CAMERA + 10];
         (void)snprintf(key, sizeof key, EMPTY_CAMERA "%u", i);
@@ -246,26 +246,26 @@ static td_err add_empty_cameras(const td_native_json *at, td_media_size size,
     return TD_OK;
 }
 
-static td_err add_vector(const td_native_json *at, const char *group,
+static td_err add_vector(const td_json_at *at, const char *group,
                          const char *key, const char *type, const char *most,
                          td_native_policy *policy, td_errinfo *info)
 {
     uint32_t dim = 0;
-    TD_TRY(td_native_json_whole(at, most, 1, TD_WIRE_MAX_CHANNELS, &dim, info));
+    TD_TRY(td_json_read_whole(at, most, 1, TD_WIRE_MAX_CHANNELS, &dim, info));
     return add_feature(
         policy, group, key,
         json_pack("{s:s,s:[i]}", "type", type, "shape", (int)dim), info);
 }
 
-static td_err complete_smolvla(const td_native_json *at,
-                               td_native_policy *policy, td_errinfo *info)
+static td_err complete_smolvla(const td_json_at *at, td_native_policy *policy,
+                               td_errinfo *info)
 {
     TD_TRY(read_smolvla_fit(at, policy, info));
     return add_empty_cameras(at, (td_media_size){.height = 480, .width = 640},
                              policy, info);
 }
 
-static td_err complete_pi0(const td_native_json *at, td_native_policy *policy,
+static td_err complete_pi0(const td_json_at *at, td_native_policy *policy,
                            td_errinfo *info)
 {
     TD_TRY(read_pi0_fit(at, policy, info));
@@ -276,7 +276,7 @@ static td_err complete_pi0(const td_native_json *at, td_native_policy *policy,
                       policy, info);
 }
 
-static td_err complete(const td_native_json *at, td_native_policy *policy,
+static td_err complete(const td_json_at *at, td_native_policy *policy,
                        td_errinfo *info)
 {
     switch (policy->type) {
@@ -292,13 +292,13 @@ static td_err complete(const td_native_json *at, td_native_policy *policy,
 
 // LeRobot names actions only if its dataset has a plain list of names, one for
 // each: of others it keeps what is none, such as ["motors"].
-static td_err read_action_names(const td_native_json *at,
-                                td_native_policy *policy, td_errinfo *info)
+static td_err read_action_names(const td_json_at *at, td_native_policy *policy,
+                                td_errinfo *info)
 {
     static const char name[] = "action_feature_names";
     json_t *names = NULL;
-    if (td_native_json_is_null(at, name)) return TD_OK;
-    TD_TRY(td_native_json_array(at, name, &names, info));
+    if (td_json_read_is_null(at, name)) return TD_OK;
+    TD_TRY(td_json_read_array(at, name, &names, info));
     if (json_array_size(names) != policy->action_dim) return TD_OK;
     policy->action_names = calloc(policy->action_dim, sizeof(const char *));
     if (!policy->action_names)
@@ -306,8 +306,8 @@ static td_err read_action_names(const td_native_json *at,
     for (uint32_t i = 0; i < policy->action_dim; i++) {
         const json_t *each = json_array_get(names, i);
         if (!json_is_string(each))
-            return td_native_json_fail(at, name, info, TD_ERR_FORMAT,
-                                       "must be texts");
+            return td_json_read_fail(at, name, info, TD_ERR_FORMAT,
+                                     "must be texts");
         policy->action_names[i] = json_string_value(each);
     }
     return TD_OK;
@@ -315,35 +315,35 @@ static td_err read_action_names(const td_native_json *at,
 
 // Options that change what a policy computes, and that nobody here computes.
 // Those that are not there are off.
-static td_err check_options(const td_native_json *at, td_errinfo *info)
+static td_err check_options(const td_json_at *at, td_errinfo *info)
 {
     static const char *const foreign[] = {"use_peft", "adapt_to_pi_aloha",
                                           "use_delta_joint_actions_aloha"};
     for (size_t i = 0; i < TD_COUNT_OF(foreign); i++)
         if (json_is_true(json_object_get(at->object, foreign[i])))
-            return td_native_json_fail(at, foreign[i], info, TD_ERR_UNSUPPORTED,
-                                       "is not supported");
+            return td_json_read_fail(at, foreign[i], info, TD_ERR_UNSUPPORTED,
+                                     "is not supported");
     uint32_t steps = 0;
-    return td_native_json_whole(at, "n_obs_steps", 1, 1, &steps, info);
+    return td_json_read_whole(at, "n_obs_steps", 1, 1, &steps, info);
 }
 
 static td_err read_policy(td_native_policy *policy, td_errinfo *info)
 {
-    const td_native_json at = td_native_policy_options(policy);
+    const td_json_at at = td_native_policy_options(policy);
     TD_TRY(read_type(&at, policy, info));
     TD_TRY(check_options(&at, info));
     TD_TRY(complete(&at, policy, info));
     TD_TRY(read_inputs(&at, policy, info));
     TD_TRY(read_outputs(&at, policy, info));
-    TD_TRY(td_native_json_whole(&at, "chunk_size", 1, TD_NATIVE_MAX_ROWS,
-                                &policy->chunk_rows, info));
+    TD_TRY(td_json_read_whole(&at, "chunk_size", 1, TD_NATIVE_MAX_ROWS,
+                              &policy->chunk_rows, info));
     if (policy->action_dim == 0)
-        return td_native_json_fail(&at, "output_features." ACTION, info,
-                                   TD_ERR_FORMAT, "is missing");
+        return td_json_read_fail(&at, "output_features." ACTION, info,
+                                 TD_ERR_FORMAT, "is missing");
     if (policy->camera_count == 0 && policy->env_dim == 0)
-        return td_native_json_fail(&at, "input_features", info, TD_ERR_FORMAT,
-                                   "have neither a camera nor the "
-                                   "environment's state");
+        return td_json_read_fail(&at, "input_features", info, TD_ERR_FORMAT,
+                                 "have neither a camera nor the "
+                                 "environment's state");
     return read_action_names(&at, policy, info);
 }
 
@@ -367,7 +367,7 @@ td_err td_native_policy_init(const char *folder, td_native_policy *ret_policy,
     char path[TD_NATIVE_MAX_PATH];
     json_t *config = NULL;
     TD_TRY(td_native_path_join(folder, CONFIG, path, info));
-    TD_TRY(td_native_json_load(path, &config, info));
+    TD_TRY(td_json_read_file(path, TD_NATIVE_MAX_JSON_BYTES, &config, info));
     return td_native_policy_init_from(config, path, ret_policy, info);
 }
 

@@ -9,7 +9,7 @@
 // To add a kind: a row in TD_NATIVE_POLICY_TYPES, and in policy.c what it does
 // with pictures and which of its options nobody here understands.
 
-#include "engine/native/checkpoint/json.h"
+#include "base/json/read.h"
 #include "media/fit.h"
 #include "tendon/wire.h"
 
@@ -67,8 +67,8 @@ TD_NODISCARD td_err td_native_policy_init_from(json_t *config, const char *file,
                                                td_errinfo *info);
 void td_native_policy_done(td_native_policy *policy);
 
-// For reading a policy's own options with td_native_json_*.
-td_native_json td_native_policy_options(const td_native_policy *policy);
+// For reading a policy's own options with td_json_read_*.
+td_json_at td_native_policy_options(const td_native_policy *policy);
 
 const char *td_native_policy_name(td_native_policy_type type);
 bool td_native_policy_has_text(td_native_policy_type type);

@@ -88,9 +88,9 @@ static void a_policys_own_options_are_read_from_the_same_file(void **state)
     td_native_policy policy;
     uint32_t width = 0;
     open_policy("act", &policy);
-    td_native_json at = td_native_policy_options(&policy);
+    td_json_at at = td_native_policy_options(&policy);
     assert_int_equal(
-        td_native_json_whole(&at, "dim_model", 1, 4096, &width, NULL), TD_OK);
+        td_json_read_whole(&at, "dim_model", 1, 4096, &width, NULL), TD_OK);
     assert_int_equal(width, 32);
     td_native_policy_done(&policy);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/checkpoint/safetensors.h"
 
-#include "engine/native/checkpoint/json.h"
+#include "base/json/read.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,15 +24,15 @@ struct td_native_safetensors {
     td_native_tensor *tensors; // in order of their names
 };
 
-static td_err read_dtype(const td_native_json *at, td_native_dtype *ret_dtype,
+static td_err read_dtype(const td_json_at *at, td_native_dtype *ret_dtype,
                          td_errinfo *info)
 {
     const char *name = NULL;
-    TD_TRY(td_native_json_text(at, "dtype", &name, info));
+    TD_TRY(td_json_read_text(at, "dtype", &name, info));
     td_native_dtype dtype = td_native_dtype_find(name);
     if (dtype == TD_NATIVE_DTYPE_COUNT)
-        return td_native_json_fail(at, "dtype", info, TD_ERR_UNSUPPORTED,
-                                   "is %.32s, which is not known here", name);
+        return td_json_read_fail(at, "dtype", info, TD_ERR_UNSUPPORTED,
+                                 "is %.32s, which is not known here", name);
     *ret_dtype = dtype;
     return TD_OK;
 }
@@ -42,64 +42,64 @@ static bool is_size(const json_t *value)
     return json_is_integer(value) && json_integer_value(value) >= 0;
 }
 
-static td_err read_shape(const td_native_json *at, td_native_tensor *tensor,
+static td_err read_shape(const td_json_at *at, td_native_tensor *tensor,
                          td_errinfo *info)
 {
     json_t *shape = NULL;
-    TD_TRY(td_native_json_array(at, "shape", &shape, info));
+    TD_TRY(td_json_read_array(at, "shape", &shape, info));
     if (json_array_size(shape) > TD_NATIVE_MAX_RANK)
-        return td_native_json_fail(at, "shape", info, TD_ERR_LIMIT,
-                                   "has %zu sides, at most %d",
-                                   json_array_size(shape), TD_NATIVE_MAX_RANK);
+        return td_json_read_fail(at, "shape", info, TD_ERR_LIMIT,
+                                 "has %zu sides, at most %d",
+                                 json_array_size(shape), TD_NATIVE_MAX_RANK);
     tensor->rank = (uint32_t)json_array_size(shape);
     tensor->count = 1;
     for (uint32_t i = 0; i < tensor->rank; i++) {
         json_t *side = json_array_get(shape, i);
         if (!is_size(side))
-            return td_native_json_fail(at, "shape", info, TD_ERR_FORMAT,
-                                       "must be whole numbers from 0 on");
+            return td_json_read_fail(at, "shape", info, TD_ERR_FORMAT,
+                                     "must be whole numbers from 0 on");
         tensor->shape[i] = (uint64_t)json_integer_value(side);
         if (__builtin_mul_overflow(tensor->count, tensor->shape[i],
                                    &tensor->count))
-            return td_native_json_fail(at, "shape", info, TD_ERR_LIMIT,
-                                       "is beyond all memory");
+            return td_json_read_fail(at, "shape", info, TD_ERR_LIMIT,
+                                     "is beyond all memory");
     }
     return TD_OK;
 }
 
 // Where its bytes lie in the data: two offsets that fit its shape.
-static td_err read_place(const td_native_json *at, td_slice data,
+static td_err read_place(const td_json_at *at, td_slice data,
                          td_native_tensor *tensor, td_errinfo *info)
 {
     json_t *offsets = NULL;
-    TD_TRY(td_native_json_array(at, "data_offsets", &offsets, info));
+    TD_TRY(td_json_read_array(at, "data_offsets", &offsets, info));
     json_t *first = json_array_get(offsets, 0);
     json_t *last = json_array_get(offsets, 1);
     if (json_array_size(offsets) != 2 || !is_size(first) || !is_size(last))
-        return td_native_json_fail(at, "data_offsets", info, TD_ERR_FORMAT,
-                                   "must be two whole numbers from 0 on");
+        return td_json_read_fail(at, "data_offsets", info, TD_ERR_FORMAT,
+                                 "must be two whole numbers from 0 on");
     uint64_t begin = (uint64_t)json_integer_value(first);
     uint64_t end = (uint64_t)json_integer_value(last), bytes = 0;
     if (begin > end || end > data.size)
-        return td_native_json_fail(at, "data_offsets", info, TD_ERR_FORMAT,
-                                   "%llu to %llu lie outside the %zu bytes of "
-                                   "data",
-                                   (unsigned long long)begin,
-                                   (unsigned long long)end, data.size);
+        return td_json_read_fail(at, "data_offsets", info, TD_ERR_FORMAT,
+                                 "%llu to %llu lie outside the %zu bytes of "
+                                 "data",
+                                 (unsigned long long)begin,
+                                 (unsigned long long)end, data.size);
     size_t each = td_native_dtype_bytes(tensor->dtype);
     if (__builtin_mul_overflow(tensor->count, each, &bytes) ||
         bytes != end - begin)
-        return td_native_json_fail(at, "data_offsets", info, TD_ERR_FORMAT,
-                                   "hold %llu bytes, which are not those of "
-                                   "its shape",
-                                   (unsigned long long)(end - begin));
+        return td_json_read_fail(at, "data_offsets", info, TD_ERR_FORMAT,
+                                 "hold %llu bytes, which are not those of "
+                                 "its shape",
+                                 (unsigned long long)(end - begin));
     tensor->bytes = bytes;
     tensor->data = (const uint8_t *)data.data + begin;
     if ((uintptr_t)tensor->data % each != 0)
-        return td_native_json_fail(at, "data_offsets", info, TD_ERR_UNSUPPORTED,
-                                   "are not aligned to %s; save it again with "
-                                   "today's safetensors",
-                                   td_native_dtype_name(tensor->dtype));
+        return td_json_read_fail(at, "data_offsets", info, TD_ERR_UNSUPPORTED,
+                                 "are not aligned to %s; save it again with "
+                                 "today's safetensors",
+                                 td_native_dtype_name(tensor->dtype));
     return TD_OK;
 }
 
@@ -109,7 +109,7 @@ static td_err read_tensor(const char *file, const char *name, json_t *about,
 {
     char where[200];
     (void)snprintf(where, sizeof where, "%s: ", name);
-    const td_native_json at = {file, where, about};
+    const td_json_at at = {file, where, about};
     if (!json_is_object(about) || json_object_size(about) != 3)
         return td_fail(info, TD_ERR_FORMAT,
                        "%s: %s: must have dtype, shape and data_offsets", file,
@@ -208,7 +208,8 @@ static td_err parse(td_native_safetensors *file, td_slice bytes,
     const td_slice header = {begin + LENGTH_BYTES, (size_t)length};
     const td_slice data = {begin + LENGTH_BYTES + length,
                            bytes.size - LENGTH_BYTES - (size_t)length};
-    TD_TRY(td_native_json_parse(header, file->path, &file->header, info));
+    TD_TRY(td_json_read_bytes(header, TD_NATIVE_MAX_HEADER_BYTES, file->path,
+                              &file->header, info));
     return read_tensors(file, data, info);
 }
 

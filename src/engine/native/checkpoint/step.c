@@ -28,8 +28,8 @@ const char *td_native_step_name(td_native_step_kind kind)
 typedef struct reading {
     const char *folder;
     const td_native_policy *policy;
-    td_native_json entry;  // steps[i]
-    td_native_json config; // its member of this name
+    td_json_at entry;  // steps[i]
+    td_json_at config; // its member of this name
     td_native_step *step;
 } reading;
 
@@ -46,10 +46,10 @@ static td_err wants(const reading *from, const char *name, const char *value,
                     td_errinfo *info)
 {
     const char *text = NULL;
-    TD_TRY(td_native_json_text(&from->config, name, &text, info));
+    TD_TRY(td_json_read_text(&from->config, name, &text, info));
     if (strcmp(text, value) == 0) return TD_OK;
-    return td_native_json_fail(&from->config, name, info, TD_ERR_UNSUPPORTED,
-                               "must be %s, got %.64s", value, text);
+    return td_json_read_fail(&from->config, name, info, TD_ERR_UNSUPPORTED,
+                             "must be %s, got %.64s", value, text);
 }
 
 // Whether a member before `end` has this text.
@@ -67,16 +67,16 @@ static td_err read_rename(const reading *from, td_errinfo *info)
 {
     static const char name[] = "rename_map";
     json_t *renames = NULL;
-    TD_TRY(td_native_json_object(&from->config, name, &renames, info));
+    TD_TRY(td_json_read_object(&from->config, name, &renames, info));
     for (void *at = json_object_iter(renames); at;
          at = json_object_iter_next(renames, at)) {
         const char *to = json_string_value(json_object_iter_value(at));
         if (!to)
-            return td_native_json_fail(&from->config, name, info, TD_ERR_FORMAT,
-                                       "must be texts");
+            return td_json_read_fail(&from->config, name, info, TD_ERR_FORMAT,
+                                     "must be texts");
         if (has_text(renames, at, to))
-            return td_native_json_fail(&from->config, name, info, TD_ERR_FORMAT,
-                                       "has two keys for %.64s", to);
+            return td_json_read_fail(&from->config, name, info, TD_ERR_FORMAT,
+                                     "has two keys for %.64s", to);
     }
     from->step->renames = renames;
     return TD_OK;
@@ -86,25 +86,25 @@ static td_err read_rename(const reading *from, td_errinfo *info)
 static td_err read_device(const reading *from, td_errinfo *info)
 {
     const char *dtype = NULL;
-    if (td_native_json_is_null(&from->config, "float_dtype")) return TD_OK;
-    TD_TRY(td_native_json_text(&from->config, "float_dtype", &dtype, info));
+    if (td_json_read_is_null(&from->config, "float_dtype")) return TD_OK;
+    TD_TRY(td_json_read_text(&from->config, "float_dtype", &dtype, info));
     if (strcmp(dtype, "float32") == 0 || strcmp(dtype, "float") == 0)
         return TD_OK;
-    return td_native_json_fail(&from->config, "float_dtype", info,
-                               TD_ERR_UNSUPPORTED,
-                               "must be null or float32, got %.32s", dtype);
+    return td_json_read_fail(&from->config, "float_dtype", info,
+                             TD_ERR_UNSUPPORTED,
+                             "must be null or float32, got %.32s", dtype);
 }
 
 static td_err open_state(const reading *from, td_native_safetensors **ret_state,
                          td_errinfo *info)
 {
     const char *name = NULL;
-    if (td_native_json_is_null(&from->entry, "state_file")) return TD_OK;
-    TD_TRY(td_native_json_text(&from->entry, "state_file", &name, info));
+    if (td_json_read_is_null(&from->entry, "state_file")) return TD_OK;
+    TD_TRY(td_json_read_text(&from->entry, "state_file", &name, info));
     if (!td_native_path_is_plain(name))
-        return td_native_json_fail(&from->entry, "state_file", info,
-                                   TD_ERR_FORMAT,
-                                   "%.64s is no file of this folder", name);
+        return td_json_read_fail(&from->entry, "state_file", info,
+                                 TD_ERR_FORMAT,
+                                 "%.64s is no file of this folder", name);
     char path[TD_NATIVE_MAX_PATH];
     TD_TRY(td_native_path_join(from->folder, name, path, info));
     return td_native_safetensors_open(path, ret_state, info);
@@ -120,27 +120,27 @@ static td_err read_norms(const reading *from, td_errinfo *info)
 
 static td_err read_tokenizer(const reading *from, td_errinfo *info)
 {
-    const td_native_json *config = &from->config;
+    const td_json_at *config = &from->config;
     td_native_step *step = from->step;
     const char *padding = NULL;
     bool truncates = false;
     TD_TRY(wants(from, "task_key", "task", info));
     TD_TRY(wants(from, "padding_side", "right", info));
-    TD_TRY(td_native_json_bool(config, "truncation", &truncates, info));
+    TD_TRY(td_json_read_bool(config, "truncation", &truncates, info));
     if (!truncates)
-        return td_native_json_fail(config, "truncation", info,
-                                   TD_ERR_UNSUPPORTED, "must be true");
-    TD_TRY(td_native_json_text(config, "padding", &padding, info));
+        return td_json_read_fail(config, "truncation", info, TD_ERR_UNSUPPORTED,
+                                 "must be true");
+    TD_TRY(td_json_read_text(config, "padding", &padding, info));
     step->pads = strcmp(padding, "max_length") == 0;
     if (!step->pads && strcmp(padding, "longest") != 0)
-        return td_native_json_fail(config, "padding", info, TD_ERR_UNSUPPORTED,
-                                   "must be max_length or longest, got %.32s",
-                                   padding);
-    if (!td_native_json_is_null(config, "tokenizer_name"))
-        TD_TRY(td_native_json_text(config, "tokenizer_name", &step->tokenizer,
-                                   info));
-    return td_native_json_whole(config, "max_length", 1, TD_NATIVE_MAX_TOKENS,
-                                &step->most_tokens, info);
+        return td_json_read_fail(config, "padding", info, TD_ERR_UNSUPPORTED,
+                                 "must be max_length or longest, got %.32s",
+                                 padding);
+    if (!td_json_read_is_null(config, "tokenizer_name"))
+        TD_TRY(td_json_read_text(config, "tokenizer_name", &step->tokenizer,
+                                 info));
+    return td_json_read_whole(config, "max_length", 1, TD_NATIVE_MAX_TOKENS,
+                              &step->most_tokens, info);
 }
 
 static td_err read_state_to_text(const reading *from, td_errinfo *info)
@@ -149,7 +149,7 @@ static td_err read_state_to_text(const reading *from, td_errinfo *info)
         return td_fail(info, TD_ERR_MISMATCH,
                        "%s: %s wants a state, the policy has none",
                        from->entry.file, td_native_step_name(from->step->kind));
-    if (td_native_json_is_null(&from->config, "task_key")) return TD_OK;
+    if (td_json_read_is_null(&from->config, "task_key")) return TD_OK;
     return wants(from, "task_key", "task", info);
 }
 
@@ -176,12 +176,11 @@ static td_err read_relative(const reading *from, td_errinfo *info)
 {
     td_native_step *step = from->step;
     json_t *excluded = NULL, *names = NULL;
-    TD_TRY(td_native_json_bool(&from->config, "enabled", &step->enabled, info));
+    TD_TRY(td_json_read_bool(&from->config, "enabled", &step->enabled, info));
     TD_TRY(
-        td_native_json_array(&from->config, "exclude_joints", &excluded, info));
-    if (!td_native_json_is_null(&from->config, "action_names"))
-        TD_TRY(
-            td_native_json_array(&from->config, "action_names", &names, info));
+        td_json_read_array(&from->config, "exclude_joints", &excluded, info));
+    if (!td_json_read_is_null(&from->config, "action_names"))
+        TD_TRY(td_json_read_array(&from->config, "action_names", &names, info));
     step->mask = calloc(from->policy->action_dim, sizeof *step->mask);
     if (!step->mask) return TD_ERR_NOMEM;
     for (uint32_t i = 0; i < from->policy->action_dim; i++) {
@@ -193,8 +192,8 @@ static td_err read_relative(const reading *from, td_errinfo *info)
 
 static td_err read_absolute(const reading *from, td_errinfo *info)
 {
-    TD_TRY(td_native_json_bool(&from->config, "enabled", &from->step->enabled,
-                               info));
+    TD_TRY(td_json_read_bool(&from->config, "enabled", &from->step->enabled,
+                             info));
     if (from->step->enabled &&
         from->policy->state_dim < from->policy->action_dim)
         return td_fail(info, TD_ERR_MISMATCH,
@@ -231,19 +230,18 @@ static const struct {
     [TD_NATIVE_STEP_ABSOLUTE] = {read_absolute, {"enabled"}},
 };
 
-td_err td_native_step_kind_of(const td_native_json *entry,
-                              td_native_side wanted,
+td_err td_native_step_kind_of(const td_json_at *entry, td_native_side wanted,
                               td_native_step_kind *ret_kind, td_errinfo *info)
 {
     const char *name = NULL;
-    TD_TRY(td_native_json_text(entry, "registry_name", &name, info));
+    TD_TRY(td_json_read_text(entry, "registry_name", &name, info));
     for (td_native_step_kind i = 0; i < TD_NATIVE_STEP_COUNT; i++)
         if (strcmp(kinds[i].name, name) == 0 && kinds[i].side & wanted) {
             *ret_kind = i;
             return TD_OK;
         }
-    return td_native_json_fail(entry, "registry_name", info, TD_ERR_UNSUPPORTED,
-                               "%.64s is a step that is not known here", name);
+    return td_json_read_fail(entry, "registry_name", info, TD_ERR_UNSUPPORTED,
+                             "%.64s is a step that is not known here", name);
 }
 
 static bool is_member(td_native_step_kind kind, const char *name)
@@ -260,21 +258,21 @@ static td_err check_members(const reading *from, td_errinfo *info)
          at = json_object_iter_next(config, at)) {
         const char *name = json_object_iter_key(at);
         if (!is_member(from->step->kind, name))
-            return td_native_json_fail(&from->config, name, info,
-                                       TD_ERR_UNSUPPORTED, "is not known of %s",
-                                       kinds[from->step->kind].name);
+            return td_json_read_fail(&from->config, name, info,
+                                     TD_ERR_UNSUPPORTED, "is not known of %s",
+                                     kinds[from->step->kind].name);
     }
     return TD_OK;
 }
 
 td_err td_native_step_read(const char *folder, const td_native_policy *policy,
-                           const td_native_json *entry, td_native_step *step,
+                           const td_json_at *entry, td_native_step *step,
                            td_errinfo *info)
 {
     char where[64];
     (void)snprintf(where, sizeof where, "%sconfig.", entry->where);
     reading from = {folder, policy, *entry, {entry->file, where, NULL}, step};
-    TD_TRY(td_native_json_object(entry, "config", &from.config.object, info));
+    TD_TRY(td_json_read_object(entry, "config", &from.config.object, info));
     TD_TRY(check_members(&from, info));
     return readers[step->kind].read(&from, info);
 }

@@ -54,7 +54,7 @@ typedef struct td_native_step {
 const char *td_native_step_name(td_native_step_kind kind);
 
 // Which one it is, and may stand on this side. UNSUPPORTED by name.
-TD_NODISCARD td_err td_native_step_kind_of(const td_native_json *entry,
+TD_NODISCARD td_err td_native_step_kind_of(const td_json_at *entry,
                                            td_native_side side,
                                            td_native_step_kind *ret_kind,
                                            td_errinfo *info);
@@ -64,7 +64,7 @@ TD_NODISCARD td_err td_native_step_kind_of(const td_native_json *entry,
 // td_native_checkpoint_open.
 TD_NODISCARD td_err td_native_step_read(const char *folder,
                                         const td_native_policy *policy,
-                                        const td_native_json *entry,
+                                        const td_json_at *entry,
                                         td_native_step *step, td_errinfo *info);
 void td_native_step_done(td_native_step *step);
 

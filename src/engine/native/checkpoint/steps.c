@@ -19,28 +19,27 @@ const td_native_step *td_native_steps_find(const td_native_steps *steps,
 }
 
 // Renaming comes before all that goes by names, and each thing is done once.
-static td_err check_order(const td_native_steps *steps,
-                          const td_native_json *entry, td_native_step_kind kind,
-                          td_errinfo *info)
+static td_err check_order(const td_native_steps *steps, const td_json_at *entry,
+                          td_native_step_kind kind, td_errinfo *info)
 {
     static const td_native_step_kind by_name[] = {TD_NATIVE_STEP_NORMALIZE,
                                                   TD_NATIVE_STEP_RELATIVE,
                                                   TD_NATIVE_STEP_STATE_TO_TEXT};
     const char *name = td_native_step_name(kind);
     if (kind != TD_NATIVE_STEP_DEVICE && td_native_steps_find(steps, kind))
-        return td_native_json_fail(entry, "registry_name", info,
-                                   TD_ERR_UNSUPPORTED, "a second %s", name);
+        return td_json_read_fail(entry, "registry_name", info,
+                                 TD_ERR_UNSUPPORTED, "a second %s", name);
     for (size_t i = 0;
          kind == TD_NATIVE_STEP_RENAME && i < TD_COUNT_OF(by_name); i++)
         if (td_native_steps_find(steps, by_name[i]))
-            return td_native_json_fail(entry, "registry_name", info,
-                                       TD_ERR_UNSUPPORTED, "%s after %s", name,
-                                       td_native_step_name(by_name[i]));
+            return td_json_read_fail(entry, "registry_name", info,
+                                     TD_ERR_UNSUPPORTED, "%s after %s", name,
+                                     td_native_step_name(by_name[i]));
     return TD_OK;
 }
 
 static td_err read_step(const char *folder, const td_native_policy *policy,
-                        td_native_side side, const td_native_json *entry,
+                        td_native_side side, const td_json_at *entry,
                         td_native_steps *steps, td_errinfo *info)
 {
     td_native_step_kind kind = TD_NATIVE_STEP_COUNT;
@@ -55,21 +54,20 @@ static td_err read_steps(const char *folder, const td_native_policy *policy,
                          td_native_side side, td_native_steps *steps,
                          td_errinfo *info)
 {
-    const td_native_json top = {steps->file, "", steps->config};
+    const td_json_at top = {steps->file, "", steps->config};
     json_t *list = NULL;
-    TD_TRY(td_native_json_array(&top, "steps", &list, info));
+    TD_TRY(td_json_read_array(&top, "steps", &list, info));
     if (json_array_size(list) > TD_NATIVE_MAX_STEPS)
-        return td_native_json_fail(&top, "steps", info, TD_ERR_LIMIT,
-                                   "are %zu, at most %d", json_array_size(list),
-                                   TD_NATIVE_MAX_STEPS);
+        return td_json_read_fail(&top, "steps", info, TD_ERR_LIMIT,
+                                 "are %zu, at most %d", json_array_size(list),
+                                 TD_NATIVE_MAX_STEPS);
     for (size_t i = 0; i < json_array_size(list); i++) {
         char where[32];
         (void)snprintf(where, sizeof where, "steps[%zu].", i);
-        const td_native_json entry = {steps->file, where,
-                                      json_array_get(list, i)};
+        const td_json_at entry = {steps->file, where, json_array_get(list, i)};
         if (!json_is_object(entry.object))
-            return td_native_json_fail(&top, "steps", info, TD_ERR_FORMAT,
-                                       "must be objects");
+            return td_json_read_fail(&top, "steps", info, TD_ERR_FORMAT,
+                                     "must be objects");
         TD_TRY(read_step(folder, policy, side, &entry, steps, info));
     }
     return TD_OK;
@@ -100,7 +98,7 @@ td_err td_native_steps_init(const char *folder, const td_native_policy *policy,
     json_t *config = NULL;
     TD_TRY(td_native_path_join(
         folder, side == TD_NATIVE_BEFORE ? BEFORE : AFTER, path, info));
-    TD_TRY(td_native_json_load(path, &config, info));
+    TD_TRY(td_json_read_file(path, TD_NATIVE_MAX_JSON_BYTES, &config, info));
     return td_native_steps_init_from(config, path, folder, policy, side,
                                      ret_steps, info);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/checkpoint/weights.h"
 
-#include "engine/native/checkpoint/json.h"
+#include "base/json/read.h"
 #include "engine/native/checkpoint/path.h"
 
 #include <stdio.h>
@@ -52,7 +52,7 @@ static td_err find_shard(td_native_weights *weights, const char *name,
     return TD_OK;
 }
 
-static td_err open_shards(td_native_weights *weights, const td_native_json *at,
+static td_err open_shards(td_native_weights *weights, const td_json_at *at,
                           td_errinfo *info)
 {
     const char *tensor = NULL;
@@ -61,14 +61,14 @@ static td_err open_shards(td_native_weights *weights, const td_native_json *at,
     {
         const td_native_safetensors *file = NULL;
         const char *name = NULL;
-        TD_TRY(td_native_json_text(at, tensor, &name, info));
+        TD_TRY(td_json_read_text(at, tensor, &name, info));
         if (!td_native_path_is_plain(name))
-            return td_native_json_fail(at, tensor, info, TD_ERR_FORMAT,
-                                       "%.64s is no file of this folder", name);
+            return td_json_read_fail(at, tensor, info, TD_ERR_FORMAT,
+                                     "%.64s is no file of this folder", name);
         TD_TRY(find_shard(weights, name, &file, info));
         if (!td_native_safetensors_find(file, tensor))
-            return td_native_json_fail(at, tensor, info, TD_ERR_FORMAT,
-                                       "is not in %s", name);
+            return td_json_read_fail(at, tensor, info, TD_ERR_FORMAT,
+                                     "is not in %s", name);
     }
     return TD_OK;
 }
@@ -76,7 +76,7 @@ static td_err open_shards(td_native_weights *weights, const td_native_json *at,
 // With each name found where the index has it, as many tensors as names mean
 // that there are no others.
 static td_err check_others(const td_native_weights *weights,
-                           const td_native_json *at, td_errinfo *info)
+                           const td_json_at *at, td_errinfo *info)
 {
     uint64_t tensors = td_native_weights_count(weights).tensors;
     size_t named = json_object_size(at->object);
@@ -90,10 +90,10 @@ static td_err open_index(td_native_weights *weights, const char *path,
                          td_errinfo *info)
 {
     TD_AUTO(json_t) *index = NULL;
-    TD_TRY(td_native_json_load(path, &index, info));
-    const td_native_json top = {path, "", index};
-    td_native_json map = {path, "weight_map.", NULL};
-    TD_TRY(td_native_json_object(&top, "weight_map", &map.object, info));
+    TD_TRY(td_json_read_file(path, TD_NATIVE_MAX_JSON_BYTES, &index, info));
+    const td_json_at top = {path, "", index};
+    td_json_at map = {path, "weight_map.", NULL};
+    TD_TRY(td_json_read_object(&top, "weight_map", &map.object, info));
     TD_TRY(open_shards(weights, &map, info));
     return check_others(weights, &map, info);
 }
