@@ -115,6 +115,27 @@ bool td_cli_parse_file(int argc, char **argv, const char *help,
     return true;
 }
 
+bool td_cli_parse_folder(int argc, char **argv, const char *command,
+                         const char *help, td_cli_folder *ret_folder,
+                         int *ret_code)
+{
+    td_cli_folder folder = {0};
+    const td_cli_option options[] = {{"json", NULL, &folder.json}, {0}};
+    if (td_cli_wants_help(argc, argv)) {
+        (void)printf("%s", help);
+        *ret_code = 0;
+        return false;
+    }
+    *ret_code = 2;
+    if (!td_cli_parse(argc, argv, options, &folder.path)) return false;
+    if (!folder.path) {
+        (void)fprintf(stderr, "tendon %s: which folder?\n\n%s", command, help);
+        return false;
+    }
+    *ret_folder = folder;
+    return true;
+}
+
 int td_cli_fail(const char *command, td_err err, const td_errinfo *info)
 {
     td_log_stop();

@@ -63,6 +63,18 @@ bool td_cli_parse_file(int argc, char **argv, const char *help,
                        const td_config_table *fields, const td_cli_option *more,
                        td_cli_file *ret_file, int *ret_code);
 
+// The arguments of a command that looks at a folder: DIR [--json].
+typedef struct td_cli_folder {
+    const char *path;
+    bool json;
+} td_cli_folder;
+
+// Reads them, or prints `help`; `command` is what people type, "dataset info".
+// True to go on; otherwise the exit code is in `ret_code`.
+bool td_cli_parse_folder(int argc, char **argv, const char *command,
+                         const char *help, td_cli_folder *ret_folder,
+                         int *ret_code);
+
 // Whether any argument is --help or -h.
 bool td_cli_wants_help(int argc, char **argv);
 

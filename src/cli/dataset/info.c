@@ -123,17 +123,9 @@ static int show(const char *folder, bool as_json)
 
 int td_cli_dataset_info(int argc, char **argv)
 {
-    bool as_json = false;
-    const char *folder = NULL;
-    const td_cli_option options[] = {{"json", NULL, &as_json}, {0}};
-    if (td_cli_wants_help(argc, argv)) {
-        (void)printf("%s", help);
-        return 0;
-    }
-    if (!td_cli_parse(argc, argv, options, &folder)) return 2;
-    if (!folder) {
-        (void)fprintf(stderr, "tendon dataset info: which folder?\n\n%s", help);
-        return 2;
-    }
-    return show(folder, as_json);
+    int code = 0;
+    td_cli_folder folder;
+    if (!td_cli_parse_folder(argc, argv, "dataset info", help, &folder, &code))
+        return code;
+    return show(folder.path, folder.json);
 }

@@ -102,18 +102,10 @@ static int repair(const char *folder, bool as_json)
 
 int td_cli_dataset_repair(int argc, char **argv)
 {
-    bool as_json = false;
-    const char *folder = NULL;
-    const td_cli_option options[] = {{"json", NULL, &as_json}, {0}};
-    if (td_cli_wants_help(argc, argv)) {
-        (void)printf("%s", help);
-        return 0;
-    }
-    if (!td_cli_parse(argc, argv, options, &folder)) return 2;
-    if (!folder) {
-        (void)fprintf(stderr, "tendon dataset repair: which folder?\n\n%s",
-                      help);
-        return 2;
-    }
-    return repair(folder, as_json);
+    int code = 0;
+    td_cli_folder folder;
+    if (!td_cli_parse_folder(argc, argv, "dataset repair", help, &folder,
+                             &code))
+        return code;
+    return repair(folder.path, folder.json);
 }

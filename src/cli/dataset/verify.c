@@ -114,19 +114,11 @@ static int verify(const char *folder, bool as_json)
 
 int td_cli_dataset_verify(int argc, char **argv)
 {
-    bool as_json = false;
-    const char *folder = NULL;
-    const td_cli_option options[] = {{"json", NULL, &as_json}, {0}};
-    if (td_cli_wants_help(argc, argv)) {
-        (void)printf("%s", help);
-        return 0;
-    }
-    if (!td_cli_parse(argc, argv, options, &folder)) return 2;
-    if (!folder) {
-        (void)fprintf(stderr, "tendon dataset verify: which folder?\n\n%s",
-                      help);
-        return 2;
-    }
+    int code = 0;
+    td_cli_folder folder;
+    if (!td_cli_parse_folder(argc, argv, "dataset verify", help, &folder,
+                             &code))
+        return code;
     td_cli_keep_stop();
-    return verify(folder, as_json);
+    return verify(folder.path, folder.json);
 }
