@@ -1,25 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/native.h"
 
-#include "base/event.h"
 #include "engine/conformance.h"
 #include "engine/native/golden.h"
+#include "engine/native_fixture.h"
 #include "engine/warmup.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include <cmocka.h>
-
-#define STATES 5
-#define ENVIRONMENT 9
-#define ROWS 33
-#define ACTIONS 5
 
 static td_native_golden golden;
 static td_engine_native_settings settings;
@@ -29,64 +19,15 @@ static td_engine_config config = {.model_id = "act",
                                   .step_period_us = 33333,
                                   .settings = &settings};
 
-// One observation, and room for its answer.
-typedef struct request {
-    float state[STATES], environment[ENVIRONMENT];
-    float actions[ROWS * ACTIONS];
-    td_wire_obs obs;
-    td_errinfo why;
-    td_engine_item item;
-    td_engine_batch batch;
-    td_event event;
-} request;
-
-static void on_done(void *user, td_engine_batch *batch)
-{
-    (void)batch;
-    td_event_signal(user);
-}
-
-static td_wire_tensor tensor_of(const float *data, uint32_t count)
-{
-    return (td_wire_tensor){.dtype = TD_WIRE_F32,
-                            .rank = 1,
-                            .shape = {count},
-                            .data = data,
-                            .size = count * sizeof(float)};
-}
-
 static void make(request *r, uint64_t cursor, float value)
 {
-    *r = (request){.state = {value}};
-    r->obs.client = td_wire_text_of("arm");
-    r->obs.cursor = cursor;
-    r->obs.state = tensor_of(r->state, STATES);
-    r->obs.tensors[0] =
-        (td_wire_named){.name = td_wire_text_of("environment_state"),
-                        .tensor = tensor_of(r->environment, ENVIRONMENT)};
-    r->obs.tensor_count = 1;
-    r->item = (td_engine_item){
-        .obs = &r->obs, .actions = r->actions, .info = &r->why};
-    r->batch = (td_engine_batch){.items = {&r->item}, .count = 1};
-    td_event_init(&r->event);
-}
-
-static td_err ask(td_engine *engine, request *r)
-{
-    assert_int_equal(engine->ops->submit(engine, &r->batch, on_done, &r->event),
-                     TD_OK);
-    (void)td_event_wait_until(&r->event, INT64_MAX);
-    return r->item.status;
+    make_request(r, "arm", cursor);
+    r->state[0] = value;
 }
 
 static td_engine *open_engine(void)
 {
-    td_engine *engine = NULL;
-    td_errinfo info = {.text = ""};
-    td_err err = td_engine_open("native", &config, &engine, &info);
-    if (err != TD_OK) print_error("%s\n", info.text);
-    assert_int_equal(err, TD_OK);
-    return engine;
+    return open_as("native", &config);
 }
 
 static int begin(void **state)
@@ -245,7 +186,7 @@ static void an_ensemble_is_the_mean_of_a_clients_chunks(void **state)
     make(&both, 10, -0.5f);
     assert_int_equal(ask(engine, &both), TD_OK);
     td_engine_close(engine);
-    for (int i = 0; i < ROWS * ACTIONS; i++)
+    for (int i = 0; i < VALUES; i++)
         assert_true(fabsf(both.actions[i] -
                           (one.actions[i] + other.actions[i]) / 2) < 1e-4f);
 }

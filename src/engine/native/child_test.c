@@ -4,32 +4,21 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
-#include "base/event.h"
 #include "engine/native/golden.h"
 #include "engine/native/hashed.h"
 #include "engine/native/library.h"
+#include "engine/native_fixture.h"
 #include "engine/warmup.h"
 #include "engine/worker/worker.h"
 
 #include <math.h>
-#include <setjmp.h>
 #include <signal.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#define STATES 5
-#define ENVIRONMENT 9
-#define ROWS 33
-#define ACTIONS 5
 #define OBSERVATIONS 3
 #define COEFFICIENT "0" // all chunks weigh alike
-
-enum { VALUES = ROWS * ACTIONS }; // of a chunk
 
 #ifdef TD_FAKE_FOLDER
 #define TOLERANCE 1e-4 // of the largest value
@@ -53,76 +42,30 @@ static td_engine_config config = {.model_id = "act",
                                   .step_period_us = 33333,
                                   .settings = &settings};
 
-// One observation, and room for its answer.
-typedef struct request {
-    float state[STATES], environment[ENVIRONMENT];
-    float actions[VALUES];
-    td_wire_obs obs;
-    td_errinfo why;
-    td_engine_item item;
-    td_engine_batch batch;
-    td_event event;
-} request;
-
-static td_wire_tensor tensor_of(const float *data, uint32_t count)
-{
-    return (td_wire_tensor){.dtype = TD_WIRE_F32,
-                            .rank = 1,
-                            .shape = {count},
-                            .data = data,
-                            .size = count * sizeof(float)};
-}
-
 static void make(request *r, int observation, const char *client,
                  uint64_t cursor)
 {
     char name[64];
-    *r = (request){.obs = {.client = td_wire_text_of(client)}};
+    make_request(r, client, cursor);
     (void)snprintf(name, sizeof name, "no-camera/%d/observation.state",
                    observation);
     td_native_hashed_floats(name, STATES, r->state);
     (void)snprintf(name, sizeof name,
                    "no-camera/%d/observation.environment_state", observation);
     td_native_hashed_floats(name, ENVIRONMENT, r->environment);
-    r->obs.cursor = cursor;
-    r->obs.state = tensor_of(r->state, STATES);
-    r->obs.tensors[0] =
-        (td_wire_named){.name = td_wire_text_of("environment_state"),
-                        .tensor = tensor_of(r->environment, ENVIRONMENT)};
-    r->obs.tensor_count = 1;
-    r->item = (td_engine_item){
-        .obs = &r->obs, .actions = r->actions, .info = &r->why};
-    r->batch = (td_engine_batch){.items = {&r->item}, .count = 1};
-    td_event_init(&r->event);
-}
-
-static void on_done(void *user, td_engine_batch *batch)
-{
-    (void)batch;
-    td_event_signal(user);
-}
-
-static td_err ask(td_engine *engine, request *r)
-{
-    assert_int_equal(engine->ops->submit(engine, &r->batch, on_done, &r->event),
-                     TD_OK);
-    (void)td_event_wait_until(&r->event, INT64_MAX);
-    return r->item.status;
 }
 
 static td_engine *open_engine(void)
 {
-    td_engine *engine = NULL;
-    td_errinfo info = {.text = ""};
-    td_err err = td_engine_open("worker", &config, &engine, &info);
-    if (err != TD_OK) print_error("%s\n", info.text);
-    assert_int_equal(err, TD_OK);
-    return engine;
+    return open_as("worker", &config);
 }
 
-static void wait_ready(td_engine *engine)
+// Until another child than `pid` is ready.
+static void wait_for_another(td_engine *engine, int pid)
 {
-    while (td_engine_health_of(engine) != TD_ENGINE_READY)
+    while (td_engine_worker_pid(engine) == pid ||
+           td_engine_worker_pid(engine) == 0 ||
+           td_engine_health_of(engine) != TD_ENGINE_READY)
         td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
                              TD_NS_PER_MS);
 }
@@ -223,11 +166,7 @@ static void child_that_is_killed_comes_back(void **state)
     td_engine *engine = open_engine();
     int pid = td_engine_worker_pid(engine);
     assert_int_equal(kill(pid, SIGKILL), 0);
-    while (td_engine_worker_pid(engine) == pid ||
-           td_engine_worker_pid(engine) == 0)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
-    wait_ready(engine);
+    wait_for_another(engine, pid);
     assert_answers(engine);
     td_engine_close(engine);
 }
@@ -289,11 +228,7 @@ static void gpu_that_falls_away_costs_the_child(void **state)
     assert_int_equal(ask(engine, &r), TD_ERR_IO);
     assert_non_null(strstr(r.why.text, "the GPU is lost"));
     tell("");
-    while (td_engine_worker_pid(engine) == pid ||
-           td_engine_worker_pid(engine) == 0)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
-    wait_ready(engine);
+    wait_for_another(engine, pid);
     assert_answers(engine);
     td_engine_close(engine);
 }
