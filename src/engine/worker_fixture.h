@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "engine/results.h"
 #include "engine/worker/worker.h"
+#include "engine/worker_orders.h"
 
 #include <pthread.h>
 #include <setjmp.h>
@@ -23,23 +24,6 @@
 #define ROWS 5
 #define CHANNELS 2
 #define MOST 8
-
-// What tests/worker/echo.c does for the first value of a state.
-enum {
-    DIES = 1001,
-    HANGS,
-    FAILS,
-    GARBAGE,
-    NO_ROWS,
-    NOT_FINITE,
-    PRINTS,
-    LIES,
-    NO_VALUES,
-    DIES_DECODING,
-    LOSES,
-    GROWS,
-    STARVES,
-};
 
 static const char *command[3] = {TD_WORKER_ECHO};
 static td_engine_worker_settings settings = {

@@ -2,6 +2,7 @@
 // A worker in C that answers with the state, a little more each row, and, when
 // the state's first value or its argument says so, does what no worker should.
 // With the argument "halves" it works in two, and gives more than actions.
+#include "engine/worker_orders.h"
 #include "tendon/worker.h"
 
 #include <signal.h>
@@ -9,22 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-enum {
-    DIES = 1001,
-    HANGS,
-    FAILS,
-    GARBAGE,
-    NO_ROWS,
-    NOT_FINITE,
-    PRINTS,
-    LIES,
-    NO_VALUES,
-    DIES_DECODING,
-    LOSES,
-    GROWS,
-    STARVES,
-};
 
 #define MOST_KEPT 4096
 
