@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataset/disk.h"
 #include "dataset/meta.h"
 
 #include <dirent.h>
@@ -279,13 +280,11 @@ static td_err for_each(struct reading *reading, const char *folder,
                        folder, strerror(errno));
     td_err err = TD_OK;
     for (int i = 0; i < count; i++) {
-        char path[4096];
-        int size =
-            snprintf(path, sizeof path, "%s/%s", folder, entries[i]->d_name);
-        if (err == TD_OK && (size_t)size >= sizeof path)
-            err = td_fail(reading->info, TD_ERR_LIMIT,
-                          "%.200s: the path is too long", folder);
-        if (err == TD_OK) err = each(reading, path);
+        td_dataset_disk_path path;
+        if (err == TD_OK)
+            err = td_dataset_disk_join(folder, entries[i]->d_name, &path,
+                                       reading->info);
+        if (err == TD_OK) err = each(reading, path.text);
         free(entries[i]);
     }
     free(entries);
@@ -320,13 +319,10 @@ td_err td_dataset_episodes_read(const char *folder,
     struct reading reading = {.episodes = episodes, .info = info};
     if (!episodes) return no_memory(&reading);
     TD_TRY(name_columns(&reading, dataset));
-    char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s/meta/episodes", folder) >=
-        sizeof path)
-        return td_fail(info, TD_ERR_LIMIT, "%.200s: the path is too long",
-                       folder);
+    td_dataset_disk_path path;
+    TD_TRY(td_dataset_disk_join(folder, "meta/episodes", &path, info));
     if (dataset->total_episodes > 0)
-        TD_TRY(for_each(&reading, path, is_shown, read_chunk));
+        TD_TRY(for_each(&reading, path.text, is_shown, read_chunk));
     TD_TRY(check_totals(&reading, dataset));
     *ret_episodes = TD_TAKE(episodes);
     return TD_OK;

@@ -118,22 +118,21 @@ td_err td_dataset_info_add(td_dataset_info *dataset, const char *key,
     return td_dataset_info_take(dataset, key, feature, info);
 }
 
+const td_dataset_default td_dataset_info_defaults[TD_DATASET_DEFAULTS] = {
+    {"timestamp", TD_DATASET_DTYPE_F32},
+    {"frame_index", TD_DATASET_DTYPE_I64},
+    {"episode_index", TD_DATASET_DTYPE_I64},
+    {"index", TD_DATASET_DTYPE_I64},
+    {"task_index", TD_DATASET_DTYPE_I64},
+};
+
 td_err td_dataset_info_add_defaults(td_dataset_info *dataset, td_errinfo *info)
 {
-    static const struct {
-        const char *key;
-        td_dataset_dtype dtype;
-    } defaults[] = {
-        {"timestamp", TD_DATASET_DTYPE_F32},
-        {"frame_index", TD_DATASET_DTYPE_I64},
-        {"episode_index", TD_DATASET_DTYPE_I64},
-        {"index", TD_DATASET_DTYPE_I64},
-        {"task_index", TD_DATASET_DTYPE_I64},
-    };
     const uint32_t one = 1;
-    for (size_t i = 0; i < TD_COUNT_OF(defaults); i++)
-        TD_TRY(td_dataset_info_add(dataset, defaults[i].key, defaults[i].dtype,
-                                   &one, 1, NULL, info));
+    const td_dataset_default *each = td_dataset_info_defaults;
+    for (size_t i = 0; i < TD_DATASET_DEFAULTS; i++)
+        TD_TRY(td_dataset_info_add(dataset, each[i].key, each[i].dtype, &one, 1,
+                                   NULL, info));
     return TD_OK;
 }
 

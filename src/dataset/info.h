@@ -84,8 +84,15 @@ TD_NODISCARD td_err td_dataset_info_add(td_dataset_info *dataset,
                                         const char *const *names,
                                         td_errinfo *info);
 
-// The five that end every dataset: timestamp, frame_index, episode_index,
-// index, task_index.
+// The features that end every dataset, of one number each.
+#define TD_DATASET_DEFAULTS 5
+typedef struct td_dataset_default {
+    const char *key;
+    td_dataset_dtype dtype;
+} td_dataset_default;
+extern const td_dataset_default td_dataset_info_defaults[TD_DATASET_DEFAULTS];
+
+// Adds those.
 TD_NODISCARD td_err td_dataset_info_add_defaults(td_dataset_info *dataset,
                                                  td_errinfo *info);
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/reader.h"
 
+#include "dataset/disk.h"
 #include "dataset/path.h"
 #include "dataset/reader/picture.h"
 
 #include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,12 +47,8 @@ void td_dataset_reader_close(td_dataset_reader *reader)
     free(reader);
 }
 
-// Every dataset has these, and a window of rows is checked by them.
-static const char *const defaults[] = {
-    "timestamp", "frame_index", "episode_index", "index", "task_index",
-};
-
-// Everything but pictures and videos, which are read when they are wanted.
+// Everything but pictures and videos, which are read when they are wanted. A
+// window of rows is checked by what every dataset has.
 static td_err name_columns(td_dataset_reader *reader, td_errinfo *info)
 {
     const td_dataset_info *dataset = reader->dataset;
@@ -61,13 +57,12 @@ static td_err name_columns(td_dataset_reader *reader, td_errinfo *info)
     for (size_t i = 0; i < dataset->feature_count; i++)
         if (!td_dataset_feature_is_picture(&dataset->features[i]))
             reader->names[reader->count++] = dataset->features[i].key;
-    for (size_t i = 0; i < TD_COUNT_OF(defaults); i++) {
-        const td_dataset_feature *feature =
-            td_dataset_info_find(dataset, defaults[i]);
+    for (size_t i = 0; i < TD_DATASET_DEFAULTS; i++) {
+        const char *key = td_dataset_info_defaults[i].key;
+        const td_dataset_feature *feature = td_dataset_info_find(dataset, key);
         if (!feature || td_dataset_feature_size(feature) != 1)
             return td_fail(info, TD_ERR_FORMAT,
-                           "info.json: has no feature %s of one number",
-                           defaults[i]);
+                           "info.json: has no feature %s of one number", key);
     }
     return TD_OK;
 }
@@ -139,14 +134,13 @@ static td_err open_table(td_dataset_reader *reader, size_t episode,
     const td_dataset_episode *items = reader->episodes->items;
     td_dataset_place at = items[episode].data;
     if (reader->table && same_place(at, reader->at)) return TD_OK;
-    char name[TD_DATASET_MAX_PATH], path[4096];
+    char name[TD_DATASET_MAX_PATH];
+    td_dataset_disk_path path;
     TD_TRY(td_dataset_path_fill(reader->dataset->data_path, NULL, at.chunk,
                                 at.file, name, info));
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", reader->folder, name) >=
-        sizeof path)
-        return td_fail(info, TD_ERR_LIMIT, "%s: the path is too long", name);
+    TD_TRY(td_dataset_disk_join(reader->folder, name, &path, info));
     td_dataset_table *table = NULL;
-    TD_TRY(td_dataset_table_open(path, &table, info));
+    TD_TRY(td_dataset_table_open(path.text, &table, info));
     if (reader->table) td_dataset_table_close(reader->table);
     reader->table = table;
     reader->at = at;

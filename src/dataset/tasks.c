@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataset/disk.h"
 #include "dataset/meta.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,13 +70,10 @@ static td_err read_table(const td_dataset_table *table, td_dataset_tasks *tasks,
 td_err td_dataset_tasks_read(const char *folder, td_dataset_tasks **ret_tasks,
                              td_errinfo *info)
 {
-    char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s/meta/tasks.parquet", folder) >=
-        sizeof path)
-        return td_fail(info, TD_ERR_LIMIT, "%.200s: the path is too long",
-                       folder);
+    td_dataset_disk_path path;
+    TD_TRY(td_dataset_disk_join(folder, "meta/tasks.parquet", &path, info));
     TD_AUTO(td_dataset_table) *table = NULL;
-    TD_TRY(td_dataset_table_open(path, &table, info));
+    TD_TRY(td_dataset_table_open(path.text, &table, info));
     TD_AUTO(td_dataset_tasks) *tasks = calloc(1, sizeof *tasks);
     if (!tasks) return no_memory(info);
     TD_TRY(read_table(table, tasks, info));

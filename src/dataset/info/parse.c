@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataset/disk.h"
 #include "dataset/info/own.h"
 #include "dataset/path.h"
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
 #include <string.h>
 
 #define FILE_NAME "info.json"
@@ -263,12 +263,10 @@ td_err td_dataset_info_parse(td_slice bytes, td_dataset_info **ret_dataset,
 td_err td_dataset_info_read(const char *folder, td_dataset_info **ret_dataset,
                             td_errinfo *info)
 {
-    char path[4096];
-    if ((size_t)snprintf(path, sizeof path, "%s/meta/" FILE_NAME, folder) >=
-        sizeof path)
-        return td_fail(info, TD_ERR_LIMIT, "%.200s: the path is too long",
-                       folder);
     json_t *json = NULL;
-    TD_TRY(td_json_read_file(path, TD_DATASET_INFO_MAX_BYTES, &json, info));
+    td_dataset_disk_path path;
+    TD_TRY(td_dataset_disk_join(folder, "meta/" FILE_NAME, &path, info));
+    TD_TRY(
+        td_json_read_file(path.text, TD_DATASET_INFO_MAX_BYTES, &json, info));
     return read_json(json, ret_dataset, info);
 }

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/reader/picture.h"
 
+#include "dataset/disk.h"
 #include "dataset/path.h"
 #include "media/jpeg.h"
 #include "media/png.h"
 #include "media/video.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -63,14 +63,13 @@ static td_err open_film(const td_dataset_reader_pictures *pictures,
 {
     if (film->decoder && film->at.chunk == at.chunk && film->at.file == at.file)
         return TD_OK;
-    char name[TD_DATASET_MAX_PATH], path[4096];
+    char name[TD_DATASET_MAX_PATH];
+    td_dataset_disk_path path;
     TD_TRY(td_dataset_path_fill(pictures->dataset->video_path, key, at.chunk,
                                 at.file, name, info));
-    if ((size_t)snprintf(path, sizeof path, "%s/%s", pictures->folder, name) >=
-        sizeof path)
-        return td_fail(info, TD_ERR_LIMIT, "%s: the path is too long", name);
+    TD_TRY(td_dataset_disk_join(pictures->folder, name, &path, info));
     td_media_video_decoder *decoder = NULL;
-    TD_TRY(td_media_video_decoder_open(path, &decoder, info));
+    TD_TRY(td_media_video_decoder_open(path.text, &decoder, info));
     if (film->decoder) td_media_video_decoder_close(film->decoder);
     film->decoder = decoder;
     film->at = at;

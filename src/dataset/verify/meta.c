@@ -21,24 +21,15 @@ static td_err reported(td_dataset_check *check, td_err err, const char *file,
 
 static td_err check_defaults(td_dataset_check *check)
 {
-    static const struct {
-        const char *key;
-        td_dataset_dtype dtype;
-    } defaults[] = {
-        {"timestamp", TD_DATASET_DTYPE_F32},
-        {"frame_index", TD_DATASET_DTYPE_I64},
-        {"episode_index", TD_DATASET_DTYPE_I64},
-        {"index", TD_DATASET_DTYPE_I64},
-        {"task_index", TD_DATASET_DTYPE_I64},
-    };
-    for (size_t i = 0; i < TD_COUNT_OF(defaults); i++) {
+    for (size_t i = 0; i < TD_DATASET_DEFAULTS; i++) {
+        const td_dataset_default *wanted = &td_dataset_info_defaults[i];
         const td_dataset_feature *feature =
-            td_dataset_info_find(check->dataset, defaults[i].key);
-        if (feature && feature->dtype == defaults[i].dtype &&
+            td_dataset_info_find(check->dataset, wanted->key);
+        if (feature && feature->dtype == wanted->dtype &&
             td_dataset_feature_size(feature) == 1)
             continue;
         TD_TRY(td_dataset_check_fault(check, "meta/info.json", REMEDY_INFO,
-                                      "features: %s is %s", defaults[i].key,
+                                      "features: %s is %s", wanted->key,
                                       feature ? "of another type" : "missing"));
     }
     return TD_OK;
