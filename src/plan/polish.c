@@ -65,15 +65,21 @@ static bool latency_ms(const td_plan_draft *draft, uint32_t robot,
     return true;
 }
 
+// Whether a robot's actions come from this server.
+static bool acts_by(const td_plan *plan, const td_plan_robot *robot,
+                    uint32_t server)
+{
+    return robot->stream_count > 0 &&
+           plan->streams[robot->first_stream].server == server;
+}
+
 // Makes the robots whose actions come from this server faster, or slower.
 static void scale(td_plan_draft *draft, uint32_t server, double factor)
 {
     const td_plan *plan = draft->plan;
     for (uint32_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *robot = &plan->robots[i];
-        if (robot->stream_count == 0 ||
-            plan->streams[robot->first_stream].server != server)
-            continue;
+        if (!acts_by(plan, robot, server)) continue;
         for (uint32_t j = 0; j < robot->stream_count; j++) {
             const td_plan_stream *stream =
                 &plan->streams[robot->first_stream + j];
@@ -93,9 +99,7 @@ static bool holds(const td_plan_draft *draft, uint32_t server, bool loops)
     double took_ms;
     for (uint32_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *robot = &plan->robots[i];
-        if (robot->stream_count == 0 ||
-            plan->streams[robot->first_stream].server != server)
-            continue;
+        if (!acts_by(plan, robot, server)) continue;
         if (!latency_ms(draft, i, &took_ms)) return false;
         if (loops &&
             draft->rates_hz[i] >
@@ -114,9 +118,7 @@ static void find_range(const td_plan_draft *draft, uint32_t server,
     *ret_most = 0;
     for (uint32_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *robot = &plan->robots[i];
-        if (robot->stream_count == 0 ||
-            plan->streams[robot->first_stream].server != server)
-            continue;
+        if (!acts_by(plan, robot, server)) continue;
         *ret_least = fmin(*ret_least, draft->rates_hz[i]);
         *ret_most = fmax(*ret_most, draft->rates_hz[i]);
     }
@@ -129,9 +131,7 @@ static void set_all(td_plan_draft *draft, uint32_t server, double rate_hz)
     const td_plan *plan = draft->plan;
     for (uint32_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *robot = &plan->robots[i];
-        if (robot->stream_count == 0 ||
-            plan->streams[robot->first_stream].server != server)
-            continue;
+        if (!acts_by(plan, robot, server)) continue;
         if (rate_hz < draft->rates_hz[i] &&
             draft->problem->factory->tasks[robot->task].min_throughput > 0)
             continue;
@@ -224,9 +224,7 @@ static void grant(td_plan_draft *draft, uint32_t server)
     scale(draft, server, 1 / more);
     for (uint32_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *robot = &plan->robots[i];
-        if (robot->stream_count == 0 ||
-            plan->streams[robot->first_stream].server != server)
-            continue;
+        if (!acts_by(plan, robot, server)) continue;
         set_rates(draft, i,
                   draft->rates_hz[i] *
                       (fine && is_by_loop(draft, i) ? more : 1));
