@@ -41,6 +41,18 @@ def test_nothing_is_left_beside_it(recorded):
     assert repaired(recorded) == {}
 
 
+def test_repair_says_what_it_drops(folder):
+    journal = folder.parent / ".arm.recording/episode"
+    journal.mkdir(parents=True)
+    shown = json.loads(run("dataset", "repair", folder, "--json").stdout)
+    assert shown == {"folder": str(folder), "saved": [], "dropped": 1, "left": []}
+    journal.mkdir(parents=True)
+    done = run("dataset", "repair", folder)
+    assert (done.returncode, done.stdout) == (0, "dropped an episode without a frame\n")
+    assert "nothing is unfinished" in run("dataset", "repair", folder).stdout
+    assert os.listdir(folder.parent) == ["arm"]
+
+
 def test_info_says_what_is_there(recorded):
     shown = json.loads(run("dataset", "info", recorded, "--json").stdout)
     assert shown["robot_type"] == "seeded"

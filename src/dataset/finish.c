@@ -57,7 +57,8 @@ static td_err finish_ended(td_dataset_work *work, const td_dataset_reel *reel,
     if (td_dataset_append_episodes(append) != reel->number)
         return put_aside(work, reel, info);
     TD_TRY(add(work, reel, append, info));
-    *finished = (td_dataset_finished){reel->number, reel->frames};
+    finished->episode = reel->number;
+    finished->frames = reel->frames;
     td_log_text(TD_LOG_INFO,
                 "dataset: %s: episode %u, whose recorder died while it ended "
                 "it, is finished: %u frames",
@@ -72,15 +73,18 @@ td_err td_dataset_finish_ended(td_dataset_work *work,
     td_dataset_finished finished = {0};
     TD_AUTO(td_dataset_reel) *reel = NULL;
     td_err err = TD_ERR_NOTFOUND;
-    if (td_dataset_disk_is_there(work->episode.text))
+    bool there = td_dataset_disk_is_there(work->episode.text);
+    if (there)
         err = td_dataset_reel_load(work->episode.text, false, &reel, info);
     if (err == TD_ERR_FORMAT || err == TD_ERR_NOTFOUND ||
-        (err == TD_OK && reel->frames == 0))
+        (err == TD_OK && reel->frames == 0)) {
         err = drop_journal(work, info);
-    else if (err == TD_OK && reel->ended)
+        finished.dropped = there;
+    } else if (err == TD_OK && reel->ended) {
         err = finish_ended(work, reel, &finished, info);
-    else if (err == TD_OK)
+    } else if (err == TD_OK) {
         err = put_aside(work, reel, info);
+    }
     if (err == TD_OK) *ret_finished = finished;
     return err;
 }
@@ -111,6 +115,7 @@ td_err td_dataset_finish_unfinished(td_dataset_work *work,
     if (err == TD_ERR_MISMATCH) TD_TRY(td_dataset_work_put_aside(work, NULL));
     TD_TRY(err);
     finished.frames = reel->frames;
+    finished.dropped = reel->frames == 0;
     *ret_finished = finished;
     return TD_OK;
 }

@@ -11,6 +11,7 @@
 typedef struct td_dataset_finished {
     uint32_t episode;
     uint32_t frames; // 0: there was nothing to finish
+    bool dropped;    // a journal without a frame was there, and is gone
 } td_dataset_finished;
 
 // Adds the complete journal in `work->episode` to the dataset and removes it.

@@ -7,6 +7,7 @@ static void tell(const td_dataset_repair_hooks *hooks,
 {
     if (finished->frames > 0)
         hooks->saved(hooks->user, finished->episode, finished->frames);
+    if (finished->dropped) hooks->dropped(hooks->user);
 }
 
 static td_err save_one(td_dataset_work *work,

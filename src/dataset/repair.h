@@ -11,6 +11,8 @@
 typedef struct td_dataset_repair_hooks {
     // An episode was saved: its number in the dataset and its frames.
     void (*saved)(void *user, uint32_t episode, uint32_t frames);
+    // One had no frame in it, and is gone.
+    void (*dropped)(void *user);
     // One could not be saved, and is still where it was.
     void (*left)(void *user, const char *why);
     void *user;

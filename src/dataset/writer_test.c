@@ -254,6 +254,12 @@ static void on_saved(void *user, uint32_t episode, uint32_t frames)
     saved[1] = frames;
 }
 
+static void on_dropped(void *user)
+{
+    uint32_t *saved = user;
+    saved[2]++;
+}
+
 static void on_left(void *user, const char *text)
 {
     (void)user;
@@ -263,8 +269,9 @@ static void on_left(void *user, const char *text)
 static void what_was_not_ended_is_saved_by_repair(void **state)
 {
     (void)state;
-    uint32_t saved[2] = {0, 0};
-    const td_dataset_repair_hooks hooks = {on_saved, on_left, saved};
+    uint32_t saved[3] = {0};
+    const td_dataset_repair_hooks hooks = {on_saved, on_dropped, on_left,
+                                           saved};
     td_dataset_writer *writer = open_writer();
     (void)record(writer, 2, "pick");
     ok(td_dataset_writer_begin(writer, &why));
@@ -280,8 +287,35 @@ static void what_was_not_ended_is_saved_by_repair(void **state)
     ok(td_dataset_repair(folder().text, &hooks, &why));
     assert_int_equal(saved[0], 2);
     assert_int_equal(saved[1], 4);
+    assert_int_equal(saved[2], 0);
     assert_int_equal(td_dataset_work_unfinished(folder().text), 0);
     assert_sound();
+}
+
+// Both under way and put aside, whatever it was that took its frames.
+static void repair_says_what_it_drops(void **state)
+{
+    (void)state;
+    uint32_t saved[3] = {0};
+    const td_dataset_repair_hooks hooks = {on_saved, on_dropped, on_left,
+                                           saved};
+    td_dataset_writer *writer = open_writer();
+    ok(td_dataset_writer_begin(writer, &why));
+    td_dataset_writer_close(writer);
+    ok(td_dataset_repair(folder().text, &hooks, &why));
+    assert_int_equal(saved[2], 1);
+    ok(td_dataset_repair(folder().text, &hooks, &why));
+    assert_int_equal(saved[2], 1);
+    writer = open_writer();
+    ok(td_dataset_writer_begin(writer, &why));
+    td_dataset_writer_close(writer);
+    assert_int_equal(rename(at_home(".arm.recording/episode").text,
+                            at_home(".arm.recording/unfinished-000").text),
+                     0);
+    ok(td_dataset_repair(folder().text, &hooks, &why));
+    assert_int_equal(saved[2], 2);
+    assert_int_equal(saved[1], 0);
+    assert_int_equal(td_dataset_work_unfinished(folder().text), 0);
 }
 
 static void another_schema_is_refused(void **state)
@@ -370,6 +404,7 @@ int main(void)
         TEST(a_missing_picture_is_repeated_and_marked),
         TEST(a_lost_row_is_repeated_and_marked),
         TEST(what_was_not_ended_is_saved_by_repair),
+        TEST(repair_says_what_it_drops),
         TEST(another_schema_is_refused),
         TEST(a_schema_that_cannot_be_is_refused),
         TEST(a_disk_with_too_little_room_is_refused),

@@ -11,14 +11,15 @@ static const char help[] =
     "\n"
     "Saves what recorders left unfinished beside a dataset, after a power cut "
     "or a\n"
-    "kill: each such episode is added, as far as it was written. Finished "
-    "episodes\n"
-    "are not touched, and a dataset of which nothing is unfinished stays as it "
-    "is.\n"
-    "Stopping it anywhere loses nothing.\n"
+    "kill: each such episode is added, as far as it was written; one without a "
+    "frame\n"
+    "is dropped. Finished episodes are not touched, and a dataset of which "
+    "nothing is\n"
+    "unfinished stays as it is. Stopping it anywhere loses nothing.\n"
     "\n"
     "  --json   one object: {\"folder\", \"saved\": [{\"episode\", "
-    "\"frames\"}], \"left\": [WHY]}\n"
+    "\"frames\"}],\n"
+    "           \"dropped\": COUNT, \"left\": [WHY]}\n"
     "\n"
     "The exit code is 1 when an episode could not be saved; it is then still "
     "there.\n"
@@ -38,6 +39,7 @@ enum { MAX_SAVED = 1024, MAX_LEFT = 16 };
 typedef struct report {
     bool as_json;
     uint32_t saved_count;
+    uint32_t dropped_count;
     uint32_t left_count;
     saved_one saved[MAX_SAVED];
     td_errinfo left[MAX_LEFT];
@@ -52,6 +54,13 @@ static void on_saved(void *user, uint32_t episode, uint32_t frames)
     if (to->saved_count < MAX_SAVED)
         to->saved[to->saved_count] = (saved_one){episode, frames};
     to->saved_count++;
+}
+
+static void on_dropped(void *user)
+{
+    report *to = user;
+    if (!to->as_json) (void)printf("dropped an episode without a frame\n");
+    to->dropped_count++;
 }
 
 static void on_left(void *user, const char *why)
@@ -78,6 +87,7 @@ static void print_json(const report *of, const char *folder)
         td_json_end_object(&json);
     }
     td_json_end_array(&json);
+    td_json_whole(&json, "dropped", of->dropped_count);
     td_json_array(&json, "left");
     for (uint32_t i = 0; i < of->left_count && i < MAX_LEFT; i++)
         td_json_text(&json, NULL, of->left[i].text);
@@ -90,12 +100,14 @@ static int repair(const char *folder, bool as_json)
 {
     static report done; // 10 kB
     td_errinfo info = {""};
-    const td_dataset_repair_hooks hooks = {on_saved, on_left, &done};
+    const td_dataset_repair_hooks hooks = {on_saved, on_dropped, on_left,
+                                           &done};
     done.as_json = as_json;
     td_err err = td_dataset_repair(folder, &hooks, &info);
     if (as_json) print_json(&done, folder);
     if (err != TD_OK) return td_cli_fail("dataset repair", err, &info);
-    if (!as_json && done.saved_count + done.left_count == 0)
+    if (!as_json &&
+        done.saved_count + done.dropped_count + done.left_count == 0)
         (void)printf("%s: nothing is unfinished\n", folder);
     return done.left_count > 0;
 }
