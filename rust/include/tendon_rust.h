@@ -9,7 +9,8 @@
 // Functions return TDR_OK or a negative code, and write what a person needs to
 // know into `err` (cut to `err_size`; NULL: nowhere). Outputs are untouched on
 // failure. No panic crosses this border: one that is caught is counted and
-// comes out as TDR_INTERNAL.
+// comes out as TDR_INTERNAL. Rust says it on stderr where `err` does not take
+// its text, or with RUST_BACKTRACE set.
 //
 // Callbacks run on Zenoh's receiving threads, and one that blocks stops all
 // reception. What they are given is valid until they return.

@@ -4,9 +4,14 @@
 use std::{
     any::Any,
     cell::Cell,
+    env,
     ffi::{c_char, c_int, c_void, CStr, CString},
-    panic::{catch_unwind, AssertUnwindSafe},
-    sync::atomic::{AtomicU64, Ordering},
+    panic::{self, catch_unwind, AssertUnwindSafe},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        Once,
+    },
+    thread,
 };
 
 pub const INVALID: c_int = -1;
@@ -73,8 +78,12 @@ impl ErrBuf {
         ErrBuf { text, size }
     }
 
+    fn is_there(&self) -> bool {
+        !self.text.is_null() && self.size > 0
+    }
+
     fn write(&self, message: &str) {
-        if self.text.is_null() || self.size == 0 {
+        if !self.is_there() {
             return;
         }
         let mut end = message.len().min(self.size - 1);
@@ -93,6 +102,28 @@ static PANICS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
     static CALLBACKS: Cell<u32> = const { Cell::new(0) };
+    static TOLD: Cell<bool> = const { Cell::new(false) }; // C gets the text of a panic
+}
+
+/// Rust says every panic on stderr; one whose text C gets is for C alone to say.
+fn say_panics_once() {
+    static HOOKED: Once = Once::new();
+    HOOKED.call_once(|| {
+        let say = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !TOLD.get() || env::var_os("RUST_BACKTRACE").is_some() {
+                say(info);
+            }
+        }));
+    });
+}
+
+fn catch<T>(told: bool, body: impl FnOnce() -> T) -> thread::Result<T> {
+    say_panics_once();
+    let before = TOLD.replace(told);
+    let outcome = catch_unwind(AssertUnwindSafe(body));
+    TOLD.set(before);
+    outcome
 }
 
 fn caught(panic: &(dyn Any + Send)) -> String {
@@ -106,8 +137,8 @@ fn caught(panic: &(dyn Any + Send)) -> String {
 
 /// Runs what C called, and lets no panic out.
 pub fn entry(err: ErrBuf, body: impl FnOnce() -> Outcome) -> c_int {
-    let outcome = catch_unwind(AssertUnwindSafe(body))
-        .unwrap_or_else(|panic| fail(INTERNAL, caught(panic.as_ref())));
+    let outcome =
+        catch(err.is_there(), body).unwrap_or_else(|panic| fail(INTERNAL, caught(panic.as_ref())));
     match outcome {
         Ok(()) => 0,
         Err(failed) => {
@@ -119,7 +150,7 @@ pub fn entry(err: ErrBuf, body: impl FnOnce() -> Outcome) -> c_int {
 
 /// As `entry`, for what answers with a value: `otherwise` after a panic.
 pub fn entry_or<T>(otherwise: T, body: impl FnOnce() -> T) -> T {
-    catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
+    catch(false, body).unwrap_or_else(|panic| {
         caught(panic.as_ref());
         otherwise
     })
