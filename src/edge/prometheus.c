@@ -182,7 +182,7 @@ static void write_record(td_prom *prom, const td_edge_report *report)
     td_prom_counter(prom, "tendon_edge_record_lost_total",
                     "Recorded frames whose row was lost.", NULL, record->lost);
     td_prom_counter(prom, "tendon_edge_record_between_total",
-                    "Steps played while an episode was being saved.", NULL,
+                    "Steps played while an episode was saved or begun.", NULL,
                     record->between);
     write_missing(prom, report);
     td_prom_gauge(prom, "tendon_edge_record_frames",

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the tick has ended before; the thread is told, takes what is left
-// in the ring, saves the episode and ends; then everything is freed.
+// Shutdown: the tick has ended before; the thread is told, obeys the orders
+// that are left, takes the rows behind them, saves the episode and ends; then
+// everything is freed.
 #include "edge/recorder.h"
 
 #include "base/event.h"
@@ -138,8 +139,8 @@ static void run(void *user)
         show(recorder);
         (void)td_event_wait_until(&recorder->wake, now() + nap_ns);
     }
-    take_rows(recorder, INT64_MAX);
     take_orders(recorder);
+    take_rows(recorder, INT64_MAX);
     td_edge_recording_free(TD_TAKE(recorder->recording));
 }
 

@@ -231,6 +231,23 @@ static void a_disk_that_hangs_delays_no_tick(void **state)
     assert_int_equal(shelved.saved, 1);
 }
 
+// Whether the order is obeyed before or while it closes is chance.
+static void an_end_before_the_close_has_no_later_row(void **state)
+{
+    for (int i = 0; i < 20; i++) {
+        begin_recorder();
+        tick(0);
+        assert_int_equal(td_edge_recorder_order(recorder, TD_EDGE_ORDER_END,
+                                                order_done, NULL),
+                         TD_OK);
+        tick(1);
+        td_edge_recorder_close(TD_TAKE(recorder));
+        assert_int_equal(shelved.count, 1);
+        assert_int_equal(shelved.saved, 1);
+        setup(state);
+    }
+}
+
 static size_t lost_frames(void)
 {
     size_t lost = 0;
@@ -290,6 +307,7 @@ int main(void)
         TEST(each_order_does_what_its_word_says),
         TEST(a_begin_that_fails_fails_the_start),
         TEST(a_disk_that_hangs_delays_no_tick),
+        TEST(an_end_before_the_close_has_no_later_row),
         TEST(what_found_no_room_is_in_the_dataset_as_lost),
         TEST(orders_may_come_while_ticks_run),
     };

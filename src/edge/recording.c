@@ -15,7 +15,6 @@ struct td_edge_recording {
     td_edge_recorded now;
     int64_t from_ns;    // rows from then on are of the episode under way
     uint64_t episode;   // of the robot, while there are frames
-    bool saving;        // an episode by itself: rows are `between`
     double said_room_s; // when it was last said
     td_err why;         // it stopped
     td_errinfo why_text;
@@ -205,6 +204,26 @@ static bool add(td_edge_recording *recording, const td_dataset_frame *frame)
     return err == TD_OK;
 }
 
+static void note_lost(td_edge_recording *recording, uint64_t lost)
+{
+    if (lost == 0) return;
+    recording->now.lost += lost;
+    td_log_text(TD_LOG_WARN,
+                "recording: %llu frames lost, the robot's period was missed or "
+                "recording does not keep up",
+                (unsigned long long)lost);
+}
+
+static void note_between(td_edge_recording *recording)
+{
+    uint64_t count = ++recording->now.between;
+    if ((count & (count - 1)) == 0)
+        td_log_text(TD_LOG_INFO,
+                    "recording: a frame of no episode, played while one was "
+                    "saved or begun (%llu so far)",
+                    (unsigned long long)count);
+}
+
 // Their pictures are missing with them.
 static bool add_lost(td_edge_recording *recording, const td_edge_row *row,
                      const char *task)
@@ -218,12 +237,7 @@ static bool add_lost(td_edge_recording *recording, const td_edge_row *row,
         .images = none,
         .done = {.held = true, .age_s = -1, .chunk = -1, .step = -1},
     };
-    if (row->lost == 0) return true;
-    recording->now.lost += row->lost;
-    td_log_text(TD_LOG_WARN,
-                "recording: %llu frames lost, the robot's period was missed or "
-                "recording does not keep up",
-                (unsigned long long)row->lost);
+    note_lost(recording, row->lost);
     for (uint64_t i = 0; i < row->lost; i++)
         if (!add(recording, &frame)) return false;
     return true;
@@ -285,9 +299,10 @@ static bool belongs_to_next(const td_edge_recording *recording,
            (row->episode != recording->episode || row->lost > most);
 }
 
-static bool turn_over(td_edge_recording *recording)
+// What was lost before the row is of neither episode.
+static bool turn_over(td_edge_recording *recording, const td_edge_row *row)
 {
-    recording->saving = true;
+    note_lost(recording, row->lost);
     return td_edge_recording_end(recording, true, NULL) == TD_OK &&
            td_edge_recording_begin(recording, NULL) == TD_OK;
 }
@@ -296,12 +311,12 @@ static bool turn_over(td_edge_recording *recording)
 static bool is_wanted(td_edge_recording *recording, const td_edge_row *row)
 {
     if (recording->now.state != TD_EDGE_RECORD_RECORDING) return false;
-    if (belongs_to_next(recording, row) && !turn_over(recording)) return false;
+    if (belongs_to_next(recording, row) && !turn_over(recording, row))
+        return false;
     if (row->seen_ns < recording->from_ns) {
-        if (recording->saving && !row->held) recording->now.between++;
+        if (!row->held) note_between(recording);
         return false;
     }
-    recording->saving = false;
     return recording->now.frames > 0 || !row->held;
 }
 

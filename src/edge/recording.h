@@ -60,7 +60,7 @@ typedef struct td_edge_recorded {
     uint64_t episodes; // saved in this run
     uint64_t frames;   // of the episode under way
     uint64_t lost;     // frames whose row was lost, so far
-    uint64_t between;  // played while the episode before was being saved
+    uint64_t between;  // played while one episode was saved or the next begun
     uint64_t missing[TD_WIRE_MAX_IMAGES]; // pictures, so far
     double room_s; // how long the disk lasts as it goes; -1: not known yet
 } td_edge_recorded;

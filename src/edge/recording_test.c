@@ -249,6 +249,33 @@ static void a_long_gap_is_the_end_of_an_episode(void **state)
     assert_int_equal(shelved.saved, 1);
     assert_false(shelved.frames[1].lost);
     assert_int_equal(shelved.frames[1].episode, 1);
+    assert_int_equal(td_edge_recording_look(recording).lost, 101);
+}
+
+static void what_was_lost_before_a_reset_is_counted(void **state)
+{
+    (void)state;
+    begin();
+    play(1);
+    robot_episode++;
+    add(2, &(td_edge_row){.lost = 3});
+    assert_int_equal(shelved.count, 2);
+    assert_int_equal(td_edge_recording_look(recording).lost, 3);
+}
+
+// As the recorder obeys: the row was played after the order, before its end.
+static void what_is_played_while_an_order_is_obeyed_is_counted(void **state)
+{
+    (void)state;
+    begin();
+    play(1);
+    shelved.end_ns = 2 * PERIOD_NS;
+    end(true);
+    begin();
+    td_clock_virtual_init(&clock_ns, now() - 2 * PERIOD_NS);
+    play(2);
+    assert_int_equal(shelved.count, 1);
+    assert_int_equal(td_edge_recording_look(recording).between, 1);
 }
 
 static void a_missing_picture_is_counted(void **state)
@@ -349,6 +376,8 @@ int main(void)
         TEST(what_is_played_while_an_episode_is_saved_is_counted),
         TEST(a_lost_row_is_a_frame_that_says_so),
         TEST(a_long_gap_is_the_end_of_an_episode),
+        TEST(what_was_lost_before_a_reset_is_counted),
+        TEST(what_is_played_while_an_order_is_obeyed_is_counted),
         TEST(a_missing_picture_is_counted),
         TEST(what_fails_stops_the_recording_alone),
         TEST(a_full_disk_saves_what_there_is),
