@@ -6,6 +6,7 @@
 #include "dataset/stats_file.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define SLACK_BYTES (UINT64_C(4) << 20) // tasks, statistics, folders
 
@@ -56,6 +57,47 @@ static void move_past(td_dataset_append_files *files, td_dataset_place taken,
     if (next.chunk > files->at.chunk ||
         (next.chunk == files->at.chunk && next.file > files->at.file))
         files->at = next;
+}
+
+td_err td_dataset_append_place(const td_dataset_append *append,
+                               const td_dataset_append_files *files,
+                               const char *pattern, const char *key,
+                               char ret_name[TD_DATASET_MAX_PATH],
+                               td_dataset_disk_path *ret_path, td_errinfo *info)
+{
+    char name[TD_DATASET_MAX_PATH];
+    td_dataset_disk_path path;
+    TD_TRY(td_dataset_path_fill(pattern, key, files->at.chunk, files->at.file,
+                                name, info));
+    TD_TRY(td_dataset_disk_join(append->work->folder.text, name, &path, info));
+    if (!files->begun && td_dataset_disk_is_there(path.text))
+        return td_fail(info, TD_ERR_EXISTS,
+                       "%s: no episode is in it, and the next one would "
+                       "replace it; move it out of the dataset",
+                       path.text);
+    memcpy(ret_name, name, strlen(name) + 1);
+    *ret_path = path;
+    return TD_OK;
+}
+
+// Better now than at the end of an episode.
+static td_err check_places(const td_dataset_append *append, td_errinfo *info)
+{
+    char name[TD_DATASET_MAX_PATH];
+    td_dataset_disk_path path;
+    const td_dataset_info *dataset = append->dataset;
+    const td_dataset_append_files *video = append->videos;
+    TD_TRY(td_dataset_append_place(append, &append->data, dataset->data_path,
+                                   NULL, name, &path, info));
+    TD_TRY(td_dataset_append_place(append, &append->meta,
+                                   TD_DATASET_EPISODES_PATH, NULL, name, &path,
+                                   info));
+    for (size_t i = 0; i < dataset->feature_count; i++)
+        if (dataset->features[i].dtype == TD_DATASET_DTYPE_VIDEO)
+            TD_TRY(td_dataset_append_place(append, video++, dataset->video_path,
+                                           dataset->features[i].key, name,
+                                           &path, info));
+    return TD_OK;
 }
 
 static td_err find_places(td_dataset_append *append, td_errinfo *info)
@@ -121,6 +163,7 @@ td_err td_dataset_append_open(const td_dataset_append_config *config,
         !td_dataset_disk_is_there(folder) || td_dataset_disk_is_empty(folder);
     TD_TRY(is_new ? begin_new(append, config, info)
                   : read_present(append, info));
+    TD_TRY(check_places(append, info));
     if (!append->tasks) append->tasks = calloc(1, sizeof *append->tasks);
     if (!append->tasks) return TD_ERR_NOMEM;
     *ret_append = TD_TAKE(append);

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/commit.h"
 
-#include "dataset/disk_fixture.h"
+#include "dataset/sync_fixture.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static td_dataset_work *open_work(const char *folder)
@@ -93,6 +95,54 @@ static void links_and_strange_files_come_along(void **state)
     assert_text(at_home("arm/README.md").text, "mine");
 }
 
+static mode_t mode_of(const char *path)
+{
+    struct stat found;
+    assert_int_equal(stat(path, &found), 0);
+    return found.st_mode & 07777;
+}
+
+static void a_folder_of_a_group_stays_one(void **state)
+{
+    (void)state;
+    td_dataset_disk_path folder = at_home("arm");
+    TD_AUTO(td_dataset_work) *work = open_work(folder.text);
+    commit_one(work, "meta/info.json", "1");
+    assert_int_equal(chmod(folder.text, 02775), 0);
+    assert_int_equal(chmod(at_home("arm/meta").text, 0770), 0);
+    commit_one(work, "meta/info.json", "2");
+    assert_int_equal(mode_of(folder.text), 02775);
+    assert_int_equal(mode_of(at_home("arm/meta").text), 0770);
+}
+
+// What is written through it could not be taken back.
+static void
+a_link_to_a_folder_is_refused_before_anything_is_recorded(void **state)
+{
+    (void)state;
+    td_dataset_disk_path folder = at_home("arm");
+    td_dataset_work *work = open_work(folder.text);
+    commit_one(work, "meta/info.json", "1");
+    td_dataset_work_close(work);
+    assert_int_equal(mkdir(at_home("elsewhere").text, 0755), 0);
+    assert_int_equal(symlink("../elsewhere", at_home("arm/data").text), 0);
+    assert_int_equal(td_dataset_work_open(folder.text, &work, &why),
+                     TD_ERR_UNSUPPORTED);
+    assert_non_null(strstr(why.text, "arm/data: a link to a folder"));
+    assert_false(td_dataset_disk_is_there(at_home(".arm.recording").text));
+    assert_text(at_home("arm/meta/info.json").text, "1");
+}
+
+static void folders_that_are_made_are_on_the_disk(void **state)
+{
+    (void)state;
+    td_dataset_disk_path folder = at_home("above/high/arm");
+    TD_AUTO(td_dataset_work) *work = open_work(folder.text);
+    assert_true(is_synced(home, 0));
+    assert_true(is_synced(at_home("above").text, 0));
+    assert_true(is_synced(at_home("above/high").text, 0));
+}
+
 static void an_empty_folder_is_filled(void **state)
 {
     (void)state;
@@ -118,6 +168,34 @@ static void the_second_recorder_is_refused_by_name_of_the_first(void **state)
     td_dataset_work_close(first);
     assert_int_equal(td_dataset_work_recorder(folder.text), 0);
     td_dataset_work_close(open_work(folder.text));
+}
+
+// What is unfinished keeps the lock's file.
+static void a_child_process_does_not_keep_the_folder(void **state)
+{
+    (void)state;
+    td_dataset_disk_path folder = at_home("arm");
+    td_dataset_work *work = open_work(folder.text);
+    ok(td_dataset_disk_make(work->episode.text, &why));
+    pid_t child = fork();
+    if (child == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    td_dataset_work_close(work);
+    td_err err = td_dataset_work_open(folder.text, &work, &why);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    ok(err);
+    td_dataset_work_close(work);
+}
+
+static void a_lock_that_is_a_pipe_is_nobodys(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir(at_home(".arm.recording").text, 0755), 0);
+    assert_int_equal(mkfifo(at_home(".arm.recording/lock").text, 0600), 0);
+    assert_int_equal(td_dataset_work_recorder(at_home("arm").text), 0);
 }
 
 static void two_names_of_one_folder_are_one_folder(void **state)
@@ -191,8 +269,13 @@ int main(void)
         TEST(nothing_changes_before_the_swap),
         TEST(what_a_crash_left_of_the_next_one_is_rubbish),
         TEST(links_and_strange_files_come_along),
+        TEST(a_folder_of_a_group_stays_one),
+        TEST(a_link_to_a_folder_is_refused_before_anything_is_recorded),
+        TEST(folders_that_are_made_are_on_the_disk),
         TEST(an_empty_folder_is_filled),
         TEST(the_second_recorder_is_refused_by_name_of_the_first),
+        TEST(a_child_process_does_not_keep_the_folder),
+        TEST(a_lock_that_is_a_pipe_is_nobodys),
         TEST(two_names_of_one_folder_are_one_folder),
         TEST(nothing_is_left_beside_a_dataset_that_is_whole),
         TEST(journals_put_aside_come_back_oldest_first),

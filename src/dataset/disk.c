@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -41,6 +42,8 @@ static td_err by_errno(int code)
         return TD_ERR_DENIED;
     case ENOENT:
         return TD_ERR_NOTFOUND;
+    case EEXIST:
+        return TD_ERR_EXISTS;
     default:
         return TD_ERR_IO;
     }
@@ -60,6 +63,7 @@ td_err td_dataset_disk_write(int fd, td_slice bytes, off_t offset)
         ssize_t size = pwrite(fd, at, left, offset);
         if (size < 0 && errno == EINTR) continue;
         if (size < 0) return by_errno(errno);
+        if (size == 0) return TD_ERR_IO;
         at += size;
         left -= (size_t)size;
         offset += size;
@@ -67,23 +71,50 @@ td_err td_dataset_disk_write(int fd, td_slice bytes, off_t offset)
     return TD_OK;
 }
 
-static td_err make_one(const char *path, td_errinfo *info)
+static td_err sync_opened(const char *path, int flags, td_errinfo *info)
 {
-    if (mkdir(path, 0777) == 0 || errno == EEXIST) return TD_OK;
-    return td_dataset_disk_fail(path, info);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | flags);
+    if (fd < 0) return td_dataset_disk_fail(path, info);
+    td_err err = fsync(fd) == 0 ? TD_OK : td_dataset_disk_fail(path, info);
+    (void)close(fd);
+    return err;
 }
 
-td_err td_dataset_disk_make(const char *path, td_errinfo *info)
+// The folder that has the name `path`.
+static td_err sync_above(const char *path, td_errinfo *info)
+{
+    td_dataset_disk_path text;
+    (void)snprintf(text.text, sizeof text.text, "%s", path);
+    return sync_opened(dirname(text.text), O_DIRECTORY, info);
+}
+
+static td_err make_one(const char *path, bool synced, td_errinfo *info)
+{
+    if (mkdir(path, 0777) == 0) return synced ? sync_above(path, info) : TD_OK;
+    return errno == EEXIST ? TD_OK : td_dataset_disk_fail(path, info);
+}
+
+static td_err make_all(const char *path, bool synced, td_errinfo *info)
 {
     td_dataset_disk_path made;
     TD_TRY(td_dataset_disk_join(path, "", &made, info));
     for (char *slash = strchr(made.text + 1, '/'); slash;
          slash = strchr(slash + 1, '/')) {
         *slash = 0;
-        TD_TRY(make_one(made.text, info));
+        TD_TRY(make_one(made.text, synced, info));
         *slash = '/';
     }
     return TD_OK;
+}
+
+td_err td_dataset_disk_make(const char *path, td_errinfo *info)
+{
+    return make_all(path, false, info);
+}
+
+td_err td_dataset_disk_make_synced(const char *path, td_errinfo *info)
+{
+    return make_all(path, true, info);
 }
 
 bool td_dataset_disk_is_there(const char *path)
@@ -151,7 +182,13 @@ td_err td_dataset_disk_remove(const char *path, td_errinfo *info)
 
 static td_err mirror_link(const char *from, const char *to, td_errinfo *info)
 {
+    struct stat found;
     td_dataset_disk_path target;
+    if (stat(from, &found) == 0 && S_ISDIR(found.st_mode))
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "%s: a link to a folder, which would be written into "
+                       "while it is in use",
+                       from);
     ssize_t size = readlink(from, target.text, sizeof target.text - 1);
     if (size < 0) return td_dataset_disk_fail(from, info);
     target.text[size] = 0;
@@ -159,16 +196,25 @@ static td_err mirror_link(const char *from, const char *to, td_errinfo *info)
                                          : td_dataset_disk_fail(to, info);
 }
 
+static each_fn mirror_one;
+
+// NOLINTNEXTLINE(misc-no-recursion): as deep as the folders of a dataset
+static td_err mirror_folder(const char *from, const char *to, mode_t mode,
+                            td_errinfo *info)
+{
+    if (mkdir(to, 0777) != 0) return td_dataset_disk_fail(to, info);
+    TD_TRY(for_each(from, to, mirror_one, info));
+    // Who may do what there is more than mkdir() leaves of it.
+    return chmod(to, mode) == 0 ? TD_OK : td_dataset_disk_fail(to, info);
+}
+
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the folders of a dataset
 static td_err mirror_one(const char *from, const char *to, td_errinfo *info)
 {
     struct stat found;
     TD_TRY(look(from, &found, info));
-    if (S_ISDIR(found.st_mode)) {
-        if (mkdir(to, found.st_mode & 07777) != 0)
-            return td_dataset_disk_fail(to, info);
-        return for_each(from, to, mirror_one, info);
-    }
+    if (S_ISDIR(found.st_mode))
+        return mirror_folder(from, to, found.st_mode & 07777, info);
     if (S_ISLNK(found.st_mode)) return mirror_link(from, to, info);
     if (!S_ISREG(found.st_mode))
         return td_fail(info, TD_ERR_UNSUPPORTED,
@@ -184,11 +230,7 @@ td_err td_dataset_disk_mirror(const char *from, const char *to,
 
 td_err td_dataset_disk_sync(const char *path, td_errinfo *info)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0) return td_dataset_disk_fail(path, info);
-    td_err err = fsync(fd) == 0 ? TD_OK : td_dataset_disk_fail(path, info);
-    (void)close(fd);
-    return err;
+    return sync_opened(path, O_NOFOLLOW, info);
 }
 
 // NOLINTNEXTLINE(misc-no-recursion): as deep as the folders of a dataset

@@ -20,21 +20,26 @@ TD_NODISCARD td_err td_dataset_disk_join(const char *folder, const char *name,
                                          td_dataset_disk_path *ret_path,
                                          td_errinfo *info);
 
-// FULL, DENIED, NOTFOUND or IO by errno, with "PATH: what the system says".
+// FULL, DENIED, NOTFOUND, EXISTS or IO by errno, with "PATH: what the system
+// says".
 td_err td_dataset_disk_fail(const char *path, td_errinfo *info);
 
 // All of it at `offset`, or an error. FULL, IO.
 TD_NODISCARD td_err td_dataset_disk_write(int fd, td_slice bytes, off_t offset);
 
-// Makes a folder and those above it; fine where they are there.
+// Makes a folder and those above it; fine where they are there. The second:
+// the names of those that it made are on the disk when it returns.
 TD_NODISCARD td_err td_dataset_disk_make(const char *path, td_errinfo *info);
+TD_NODISCARD td_err td_dataset_disk_make_synced(const char *path,
+                                                td_errinfo *info);
 
 // Removes a file, or a folder with all that is in it; fine where nothing is.
 // Never follows a link.
 TD_NODISCARD td_err td_dataset_disk_remove(const char *path, td_errinfo *info);
 
 // Makes `to` a folder with the content of `from`: folders are made, files are
-// hard links, symbolic links are written again. UNSUPPORTED for anything else.
+// hard links, symbolic links are written again. UNSUPPORTED for anything else,
+// and for a link to a folder: what is in it would be that of `from`, too.
 TD_NODISCARD td_err td_dataset_disk_mirror(const char *from, const char *to,
                                            td_errinfo *info);
 

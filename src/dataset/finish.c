@@ -21,6 +21,10 @@ td_err td_dataset_finish_episode(td_dataset_work *work,
 {
     TD_AUTO(td_dataset_reel) *reel = NULL;
     TD_TRY(td_dataset_reel_load(work->episode.text, true, &reel, info));
+    if (!reel->ended) // its last record
+        return td_fail(info, TD_ERR_IO,
+                       "%s: what was written cannot be read back",
+                       work->episode.text);
     return add(work, reel, append, info);
 }
 

@@ -14,8 +14,9 @@ typedef struct td_dataset_finished {
     bool dropped;    // a journal without a frame was there, and is gone
 } td_dataset_finished;
 
-// Adds the complete journal in `work->episode` to the dataset and removes it.
-// FULL, IO, and what td_dataset_append_episode() returns.
+// Adds the journal in `work->episode`, which this process has just completed,
+// to the dataset and removes it. FULL, IO (it does not come back whole), and
+// what td_dataset_append_episode() returns.
 TD_NODISCARD td_err td_dataset_finish_episode(td_dataset_work *work,
                                               td_dataset_append *append,
                                               td_errinfo *info);

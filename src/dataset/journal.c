@@ -96,8 +96,9 @@ td_err td_dataset_journal_new(const char *folder,
                              sizeof *journal->values);
     if (!journal->values) return TD_ERR_NOMEM;
 
-    TD_TRY(td_dataset_disk_make(folder, info));
+    TD_TRY(td_dataset_disk_make_synced(folder, info));
     TD_TRY(new_files(journal, info));
+    TD_TRY(td_dataset_disk_sync(journal->folder.text, info));
     TD_TRY(add_head(journal, schema, info));
     *ret_journal = TD_TAKE(journal);
     return TD_OK;
@@ -220,7 +221,6 @@ td_err td_dataset_journal_end(td_dataset_journal *journal, uint32_t episode,
                               td_errinfo *info)
 {
     TD_TRY(td_dataset_journal_sync(journal, info));
-    TD_TRY(td_dataset_disk_sync(journal->folder.text, info));
     td_err err = add_kind(&journal->rows, TD_DATASET_JOURNAL_END,
                           (td_slice){&episode, sizeof episode});
     if (err != TD_OK) return failed(journal, err, info);

@@ -17,7 +17,8 @@
 
 typedef struct td_dataset_journal td_dataset_journal;
 
-// Makes the folder and its files. Owned by the caller. EXISTS, FULL, IO.
+// Makes the folder and its files; their names are on the disk when it returns.
+// Owned by the caller. EXISTS, FULL, IO.
 TD_NODISCARD td_err td_dataset_journal_new(const char *folder,
                                            const td_dataset_schema *schema,
                                            td_dataset_journal **ret_journal,

@@ -2,9 +2,7 @@
 #include "dataset/journal.h"
 #include "dataset/reel.h"
 
-#include "dataset/disk_fixture.h"
-
-#include <unistd.h>
+#include "dataset/sync_fixture.h"
 
 enum { FRAMES = 6, CAMERAS = 2, MOST_PIXELS = 128 };
 
@@ -240,6 +238,16 @@ static void a_torn_journal_can_be_sealed(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_home, remove_home)
 
+static void a_power_cut_leaves_a_journal_its_name(void **state)
+{
+    (void)state;
+    td_dataset_journal *journal = NULL;
+    ok(td_dataset_journal_new(folder().text, &schema, &journal, &why));
+    assert_true(is_synced(home, 0));
+    assert_true(is_synced(folder().text, 0));
+    td_dataset_journal_close(journal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +256,7 @@ int main(void)
         TEST(a_journal_without_a_beginning_is_refused),
         TEST(the_end_says_which_episode_it_is),
         TEST(a_torn_journal_can_be_sealed),
+        TEST(a_power_cut_leaves_a_journal_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

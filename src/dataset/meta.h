@@ -8,6 +8,8 @@
 #include "dataset/scratch.h"
 #include "dataset/stats.h"
 
+#define TD_DATASET_EPISODES_PATH                                               \
+    "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 #define TD_DATASET_MAX_TASKS (1u << 20)
 #define TD_DATASET_MAX_EPISODES (1u << 22)
 

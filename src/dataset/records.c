@@ -18,7 +18,6 @@ typedef struct frame_head {
 static_assert(sizeof(frame_head) == TD_DATASET_RECORDS_FRAME_BYTES, "no gap");
 
 // zlib starts anew where there is nothing to look at.
-
 static uint32_t crc_of(uint32_t size, td_slice head, td_slice body)
 {
     uLong crc = crc32_z(0, (const Bytef *)&size, sizeof size);
@@ -67,12 +66,11 @@ td_err td_dataset_records_open(const char *path,
                                td_errinfo *info)
 {
     struct stat found;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
     if (fd < 0) return td_dataset_disk_fail(path, info);
-    if (fstat(fd, &found) != 0) {
-        td_err err = td_dataset_disk_fail(path, info);
+    if (fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) {
         (void)close(fd);
-        return err;
+        return td_fail(info, TD_ERR_IO, "%s: is no file", path);
     }
     *ret_reader =
         (td_dataset_records_reader){.fd = fd, .size = (uint64_t)found.st_size};
@@ -86,18 +84,20 @@ void td_dataset_records_close(td_dataset_records_reader *reader)
     *reader = (td_dataset_records_reader){.fd = -1};
 }
 
-static bool read_all(int fd, void *to, size_t size, uint64_t offset)
+// EMPTY where the file ends before.
+static td_err read_all(int fd, void *to, size_t size, uint64_t offset)
 {
     uint8_t *at = to;
     while (size > 0) {
         ssize_t got = pread(fd, at, size, (off_t)offset);
         if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return false;
+        if (got < 0) return TD_ERR_IO;
+        if (got == 0) return TD_ERR_EMPTY;
         at += got;
         offset += (uint64_t)got;
         size -= (size_t)got;
     }
-    return true;
+    return TD_OK;
 }
 
 static td_err grow(td_dataset_records_reader *reader, size_t size)
@@ -115,18 +115,17 @@ td_err td_dataset_records_next(td_dataset_records_reader *reader,
 {
     frame_head frame;
     uint64_t left = reader->size - reader->at;
-    if (left < sizeof frame ||
-        !read_all(reader->fd, &frame, sizeof frame, reader->at))
-        return TD_ERR_EMPTY;
+    if (left < sizeof frame) return TD_ERR_EMPTY;
+    TD_TRY(read_all(reader->fd, &frame, sizeof frame, reader->at));
     if (frame.size == 0 || frame.size > TD_DATASET_RECORDS_MAX_BYTES ||
         frame.size > left - sizeof frame)
         return TD_ERR_EMPTY;
 
     TD_TRY(grow(reader, frame.size));
+    TD_TRY(read_all(reader->fd, reader->bytes, frame.size,
+                    reader->at + sizeof frame));
     td_slice record = {reader->bytes, frame.size};
-    if (!read_all(reader->fd, reader->bytes, frame.size,
-                  reader->at + sizeof frame) ||
-        crc_of(frame.size, record, (td_slice){0}) != frame.crc)
+    if (crc_of(frame.size, record, (td_slice){0}) != frame.crc)
         return TD_ERR_EMPTY;
     reader->at += sizeof frame + frame.size;
     *ret_record = record;

@@ -47,7 +47,7 @@ TD_NODISCARD td_err td_dataset_records_open(
 void td_dataset_records_close(td_dataset_records_reader *reader);
 
 // The next record, borrowed until the next call. EMPTY after the last whole
-// one, NOMEM.
+// one, IO (it cannot be read now, and may be whole), NOMEM.
 TD_NODISCARD td_err td_dataset_records_next(td_dataset_records_reader *reader,
                                             td_slice *ret_record);
 

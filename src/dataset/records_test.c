@@ -136,7 +136,32 @@ static void a_file_that_is_there_is_not_written_over(void **state)
     td_dataset_records records;
     write_texts(path.text);
     assert_int_equal(td_dataset_records_new(path.text, &records, &why),
+                     TD_ERR_EXISTS);
+}
+
+static void a_pipe_is_refused_at_once(void **state)
+{
+    (void)state;
+    td_dataset_disk_path path = at_home("log");
+    td_dataset_records_reader reader;
+    assert_int_equal(mkfifo(path.text, 0600), 0);
+    assert_int_equal(td_dataset_records_open(path.text, &reader, &why),
                      TD_ERR_IO);
+}
+
+// It may be there the next time.
+static void what_cannot_be_read_is_not_taken_as_the_end(void **state)
+{
+    (void)state;
+    td_slice record;
+    td_dataset_disk_path path = at_home("log");
+    td_dataset_records_reader reader;
+    write_texts(path.text);
+    ok(td_dataset_records_open(path.text, &reader, &why));
+    assert_int_equal(close(reader.fd), 0);
+    assert_int_equal(td_dataset_records_next(&reader, &record), TD_ERR_IO);
+    reader.fd = -1;
+    td_dataset_records_close(&reader);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_home, remove_home)
@@ -150,6 +175,8 @@ int main(void)
         TEST(a_record_that_did_not_go_is_overwritten),
         TEST(a_record_beyond_the_limit_is_refused),
         TEST(a_file_that_is_there_is_not_written_over),
+        TEST(a_pipe_is_refused_at_once),
+        TEST(what_cannot_be_read_is_not_taken_as_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

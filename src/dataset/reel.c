@@ -67,7 +67,11 @@ td_err td_dataset_reel_camera_open(const td_dataset_reel *reel, uint32_t camera,
     TD_TRY(open_file(reel->folder, name, &opened->video_file, info));
     (void)snprintf(name, sizeof name, "%u.pixels", camera);
     TD_TRY(open_file(reel->folder, name, &opened->pixels_file, info));
-    TD_TRY(read_params(reel, camera, opened));
+    td_err err = read_params(reel, camera, opened);
+    if (err == TD_ERR_EMPTY)
+        return td_fail(info, TD_ERR_FORMAT, "camera %s: its video is damaged",
+                       reel->schema->cameras[camera].name);
+    TD_TRY(err);
     *ret_camera = TD_TAKE(opened);
     return TD_OK;
 }
@@ -116,7 +120,7 @@ td_err td_dataset_reel_pixels(td_dataset_reel_camera *camera, uint32_t frame,
     if (frame < camera->frames &&
         camera->pixels_file.at < camera->pixels_file.size)
         err = td_dataset_records_next(&camera->pixels_file, &pixels);
-    if (err == TD_ERR_NOMEM) return err;
+    if (err == TD_ERR_NOMEM || err == TD_ERR_IO) return err;
     if (err != TD_OK ||
         pixels.size + TD_DATASET_RECORDS_FRAME_BYTES != camera->pixel_bytes)
         return td_fail(info, TD_ERR_FORMAT, "frame %u: its pixels are damaged",
@@ -133,6 +137,7 @@ static td_err read_head(td_dataset_reel *reel, td_dataset_records_reader *rows,
     td_err err = td_dataset_records_next(rows, &record);
     if (err == TD_OK && record.size > sizeof kind)
         memcpy(&kind, record.data, sizeof kind);
+    if (err == TD_ERR_NOMEM || err == TD_ERR_IO) return err;
     if (kind != TD_DATASET_JOURNAL_HEAD)
         return td_fail(info, TD_ERR_FORMAT, "%s: it does not begin",
                        reel->folder);

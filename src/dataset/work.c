@@ -62,7 +62,7 @@ static td_err find_paths(const char *folder, bool make, td_dataset_work *work,
     if (real_path(folder, &given, NULL) != TD_OK)
         TD_TRY(copy_path(folder, &given, info));
     TD_TRY(split(given.text, &work->parent, &name, info));
-    if (make) TD_TRY(td_dataset_disk_make(work->parent.text, info));
+    if (make) TD_TRY(td_dataset_disk_make_synced(work->parent.text, info));
     TD_TRY(real_path(work->parent.text, &given, info));
     work->parent = given;
     TD_TRY(td_dataset_disk_join(given.text, name.text, &work->folder, info));
@@ -97,7 +97,7 @@ static bool is_still(int fd, const char *path)
 static td_err try_lock(td_dataset_work *work, const char *path,
                        td_errinfo *info)
 {
-    TD_TRY(td_dataset_disk_make(work->area.text, info));
+    TD_TRY(td_dataset_disk_make_synced(work->area.text, info));
     work->lock_fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (work->lock_fd < 0)
         return errno == ENOENT ? TD_ERR_TIMEOUT
@@ -164,17 +164,14 @@ static td_err try_out(const td_dataset_work *work, const char *one,
 
 // A commit will give every file of the dataset a second name for a moment,
 // which the kernel refuses for files that are somebody else's.
-static td_err try_owner(const td_dataset_work *work, td_errinfo *info)
+static td_err try_mirror(const td_dataset_work *work, td_errinfo *info)
 {
     td_dataset_disk_path file;
-    td_dataset_disk_path twin;
     TD_TRY(
         td_dataset_disk_join(work->folder.text, "meta/info.json", &file, info));
-    if (!td_dataset_disk_is_there(file.text)) return TD_OK;
-    TD_TRY(td_dataset_disk_join(work->next.text, "info.json", &twin, info));
-    TD_TRY(td_dataset_disk_make(work->next.text, info));
-    if (link(file.text, twin.text) == 0) return TD_OK;
-    return td_dataset_disk_fail(file.text, info);
+    if (!td_dataset_disk_is_there(file.text)) return TD_OK; // no dataset
+    TD_TRY(td_dataset_disk_remove(work->next.text, info));
+    return td_dataset_disk_mirror(work->folder.text, work->next.text, info);
 }
 
 static td_err check_mount(const td_dataset_work *work, td_errinfo *info)
@@ -202,7 +199,7 @@ static td_err try_file_system(const td_dataset_work *work, td_errinfo *info)
     TD_TRY(td_dataset_disk_join(work->next.text, "one", &one, info));
     TD_TRY(td_dataset_disk_join(work->next.text, "other", &other, info));
     TD_TRY(try_out(work, one.text, other.text, info));
-    TD_TRY(try_owner(work, info));
+    TD_TRY(try_mirror(work, info));
     return td_dataset_disk_remove(work->next.text, info);
 }
 
@@ -236,6 +233,8 @@ void td_dataset_work_close(td_dataset_work *work)
         (void)unlink(lock.text);
         (void)rmdir(work->area.text);
     }
+    // A child process may have the same lock, and go on.
+    if (work->owned) (void)flock(work->lock_fd, LOCK_UN);
     if (work->lock_fd >= 0) (void)close(work->lock_fd);
     free(work);
 }
@@ -312,7 +311,7 @@ pid_t td_dataset_work_recorder(const char *folder)
     if (find_paths(folder, false, &work, NULL) != TD_OK ||
         td_dataset_disk_join(work.area.text, "lock", &path, NULL) != TD_OK)
         return 0;
-    int fd = open(path.text, O_RDONLY | O_CLOEXEC);
+    int fd = open(path.text, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0) return 0;
     bool held = flock(fd, LOCK_SH | LOCK_NB) != 0;
     pid_t pid = held ? read_pid(fd) : 0;

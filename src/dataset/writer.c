@@ -130,7 +130,7 @@ static td_err check_open(const td_dataset_writer *writer, td_errinfo *info)
     return td_fail(info, TD_ERR_INVALID, "no episode is open");
 }
 
-// Once a while: what was written goes to the disk, and the disk is looked at.
+// Once in a while what was written goes to the disk.
 static td_err sync_when_due(td_dataset_writer *writer, td_errinfo *info)
 {
     int64_t now_ns = td_clock_now_ns(writer->clock);
@@ -164,6 +164,7 @@ td_err td_dataset_writer_discard(td_dataset_writer *writer, td_errinfo *info)
     if (!writer->take) return TD_OK;
     close_take(writer);
     td_err err = td_dataset_disk_remove(writer->work->episode.text, info);
+    if (err == TD_OK) err = td_dataset_disk_sync(writer->work->area.text, info);
     return err == TD_OK ? TD_OK : stop(writer, err, info);
 }
 
@@ -198,7 +199,8 @@ td_dataset_writer_state td_dataset_writer_look(const td_dataset_writer *writer)
     memcpy(state.missing, writer->missed.camera, sizeof state.missing);
     if (writer->take) {
         state.frames = td_dataset_take_frames(writer->take);
-        state.bytes = td_dataset_take_bytes(writer->take);
+        state.bytes = td_dataset_take_bytes(writer->take) +
+                      td_dataset_take_kept_bytes(writer->take);
     }
     return state;
 }

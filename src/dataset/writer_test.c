@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataset/finish.h"
 #include "dataset/reader.h"
 #include "dataset/repair.h"
 #include "dataset/verify.h"
 #include "dataset/work.h"
 #include "dataset/writer.h"
 
-#include "dataset/disk_fixture.h"
+#include "dataset/sync_fixture.h"
 
 #include <math.h>
 
@@ -155,6 +156,39 @@ static void an_open_episode_is_not_in_the_dataset(void **state)
     assert_int_equal(record(writer, 1, "pick"), 0);
 }
 
+static uint64_t file_bytes(const char *name)
+{
+    struct stat found;
+    td_dataset_disk_path path = at_home(".arm.recording/episode");
+    ok(td_dataset_disk_join(path.text, name, &path, &why));
+    assert_int_equal(stat(path.text, &found), 0);
+    return (uint64_t)found.st_size;
+}
+
+// The pixels alone are only in the journal.
+static void an_episode_takes_the_room_of_its_end_too(void **state)
+{
+    (void)state;
+    TD_AUTO(td_dataset_writer) *writer = open_writer();
+    ok(td_dataset_writer_begin(writer, &why));
+    ok(add(writer, 1, "pick", &picture));
+    ok(add(writer, 2, "pick", &picture));
+    uint64_t kept = file_bytes("rows") + file_bytes("0.video");
+    assert_int_equal(td_dataset_writer_look(writer).bytes,
+                     2 * kept + file_bytes("0.pixels"));
+}
+
+static void a_power_cut_does_not_bring_back_what_was_discarded(void **state)
+{
+    (void)state;
+    TD_AUTO(td_dataset_writer) *writer = open_writer();
+    ok(td_dataset_writer_begin(writer, &why));
+    ok(add(writer, 1, "pick", &picture));
+    size_t before = synced_count;
+    ok(td_dataset_writer_discard(writer, &why));
+    assert_true(is_synced(at_home(".arm.recording").text, before));
+}
+
 static void calls_out_of_order_are_refused(void **state)
 {
     (void)state;
@@ -192,6 +226,32 @@ static void a_resumed_dataset_goes_on_in_new_files(void **state)
     assert_true(items[1].videos[0].from_s > 0.09);
     assert_true(items[2].videos[0].from_s == 0);
     assert_int_equal(td_dataset_reader_tasks(reader)->count, 2);
+}
+
+static void a_file_in_the_way_is_not_replaced(void **state)
+{
+    (void)state;
+    static const char *const strays[] = {
+        "arm/data/chunk-000/file-001.parquet",
+        "arm/videos/observation.images.front/chunk-000/file-001.mp4",
+    };
+    td_dataset_disk_path path = folder();
+    td_dataset_writer_config config = config_of(path.text);
+    td_dataset_writer *writer = open_writer();
+    (void)record(writer, 1, "pick");
+    td_dataset_writer_close(writer);
+    for (size_t i = 0; i < TD_COUNT_OF(strays); i++) {
+        td_dataset_disk_path stray = at_home(strays[i]);
+        write_text(stray.text, "mine");
+        assert_int_equal(td_dataset_writer_open(&config, &writer, &why),
+                         TD_ERR_EXISTS);
+        assert_non_null(strstr(why.text, stray.text));
+        assert_text(stray.text, "mine");
+        ok(td_dataset_disk_remove(stray.text, &why));
+    }
+    writer = open_writer();
+    assert_int_equal(record(writer, 1, "pick"), 1);
+    td_dataset_writer_close(writer);
 }
 
 static void a_missing_picture_is_repeated_and_marked(void **state)
@@ -318,6 +378,26 @@ static void repair_says_what_it_drops(void **state)
     assert_int_equal(td_dataset_work_unfinished(folder().text), 0);
 }
 
+static void a_journal_that_does_not_come_back_whole_is_kept(void **state)
+{
+    (void)state;
+    td_dataset_disk_path path = folder();
+    td_dataset_writer_config config = config_of(path.text);
+    td_dataset_writer *writer = open_writer();
+    ok(td_dataset_writer_begin(writer, &why));
+    ok(add(writer, 1, "pick", &picture));
+    td_dataset_writer_close(writer); // without its end
+    TD_AUTO(td_dataset_work) *work = NULL;
+    TD_AUTO(td_dataset_append) *append = NULL;
+    ok(td_dataset_work_open(path.text, &work, &why));
+    const td_dataset_append_config appending = {.work = work,
+                                                .schema = &config.schema};
+    ok(td_dataset_append_open(&appending, &append, &why));
+    assert_int_equal(td_dataset_finish_episode(work, append, &why), TD_ERR_IO);
+    assert_true(td_dataset_disk_is_there(work->episode.text));
+    assert_false(td_dataset_disk_is_there(path.text));
+}
+
 static void another_schema_is_refused(void **state)
 {
     (void)state;
@@ -399,12 +479,16 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(finished_episodes_are_in_the_dataset),
         TEST(an_open_episode_is_not_in_the_dataset),
+        TEST(an_episode_takes_the_room_of_its_end_too),
+        TEST(a_power_cut_does_not_bring_back_what_was_discarded),
         TEST(calls_out_of_order_are_refused),
         TEST(a_resumed_dataset_goes_on_in_new_files),
+        TEST(a_file_in_the_way_is_not_replaced),
         TEST(a_missing_picture_is_repeated_and_marked),
         TEST(a_lost_row_is_repeated_and_marked),
         TEST(what_was_not_ended_is_saved_by_repair),
         TEST(repair_says_what_it_drops),
+        TEST(a_journal_that_does_not_come_back_whole_is_kept),
         TEST(another_schema_is_refused),
         TEST(a_schema_that_cannot_be_is_refused),
         TEST(a_disk_with_too_little_room_is_refused),

@@ -4,7 +4,6 @@
 #include "dataset/columns.h"
 #include "dataset/commit.h"
 #include "dataset/features.h"
-#include "dataset/path.h"
 #include "dataset/stats_file.h"
 
 #include <fcntl.h>
@@ -15,8 +14,6 @@
 #include <unistd.h>
 
 #define MB (UINT64_C(1) << 20)
-#define EPISODES_PATH                                                          \
-    "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
 
 // One episode on its way into the dataset.
 typedef struct job {
@@ -67,10 +64,8 @@ static td_err grow(job *of, td_dataset_append_files *files, const char *pattern,
     if (files->begun && !fits)
         *files = (td_dataset_append_files){
             .at = td_dataset_place_next(files->at, chunks_size)};
-    TD_TRY(td_dataset_path_fill(pattern, key, files->at.chunk, files->at.file,
-                                name, info));
-    TD_TRY(td_dataset_disk_join(of->append->work->folder.text, name, &of->grown,
-                                info));
+    TD_TRY(td_dataset_append_place(of->append, files, pattern, key, name,
+                                   &of->grown, info));
     of->old = files->begun ? of->grown.text : NULL;
     of->rows_before = files->rows;
     TD_TRY(write_file(of, name, write_it, &files->bytes, info));
@@ -192,7 +187,8 @@ static td_err add_meta(job *of, td_errinfo *info)
         meta->begun && !fits
             ? td_dataset_place_next(meta->at, of->append->dataset->chunks_size)
             : meta->at;
-    TD_TRY(grow(of, meta, EPISODES_PATH, NULL, fits, write_episodes, info));
+    TD_TRY(grow(of, meta, TD_DATASET_EPISODES_PATH, NULL, fits, write_episodes,
+                info));
     meta->rows++;
     return TD_OK;
 }

@@ -7,6 +7,7 @@
 
 #include "dataset/append.h"
 #include "dataset/meta.h"
+#include "dataset/path.h"
 
 // A row of files of which the last one grows.
 typedef struct td_dataset_append_files {
@@ -28,5 +29,12 @@ struct td_dataset_append {
     // One a video, in info.json's order.
     td_dataset_append_files videos[TD_DATASET_MAX_CAMERAS];
 };
+
+// Where `files` go on: a file's name in the dataset, and its path in the
+// present one. EXISTS where a new one would replace a file, LIMIT.
+TD_NODISCARD td_err td_dataset_append_place(
+    const td_dataset_append *append, const td_dataset_append_files *files,
+    const char *pattern, const char *key, char ret_name[TD_DATASET_MAX_PATH],
+    td_dataset_disk_path *ret_path, td_errinfo *info);
 
 #endif
