@@ -87,15 +87,18 @@ def test_a_second_recorder_is_refused(tmp_path):
         many.command(folder, 1), stdout=subprocess.PIPE, text=True
     ) as first:
         assert first.stdout
-        assert first.stdout.readline() == "open\n"
-        second = record(folder, 2, SMALL)
-        told = run("dataset", "verify", folder)
-        first.kill()
+        try:
+            assert first.stdout.readline() == "open\n"
+            second = record(folder, 2, SMALL)
+            told = run("dataset", "verify", folder, "--json")
+        finally:
+            first.kill()
     assert second.code == 3
     assert (
         f"failed BUSY: {folder}: process {first.pid} is recording there" in second.text
     )
     assert told.returncode == 1
+    assert told.stdout == ""
     assert f"process {first.pid} is recording there" in told.stderr
     assert record(folder, 3, Work(episodes=1)).code == 0
 

@@ -68,6 +68,17 @@ def test_info_says_what_is_there(recorded):
     assert "observation.images.front, video 64x64x3" in text
 
 
+def test_older_statistics_have_no_quantiles(folder):
+    path = folder / "meta/stats.json"
+    stats = json.loads(path.read_text())
+    for feature in stats.values():
+        for name in ("q01", "q10", "q50", "q90", "q99"):
+            del feature[name]
+    path.write_text(json.dumps(stats))
+    done = run("dataset", "verify", folder)
+    assert done.returncode == 0, done.stdout
+
+
 def edit_info(folder, **change):
     path = folder / "meta/info.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | change))
@@ -142,6 +153,8 @@ def test_no_dataset_there_is_said(tmp_path):
         done = run("dataset", part, tmp_path / "nothing")
         assert done.returncode == 1
         assert "nothing" in done.stderr
+        done = run("dataset", part, tmp_path / "nothing", "--json")
+        assert (done.returncode, done.stdout) == (1, "")
     assert run("dataset", "repair", tmp_path / "nothing").returncode == 0
     assert run("dataset").returncode == 2
     assert run("dataset", "polish").returncode == 2

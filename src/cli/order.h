@@ -8,7 +8,7 @@
 #include "config/robot.h"
 
 // Asks the robot of this file, and waits until it has done so. Blocks. NOTFOUND
-// if no such robot records; INVALID with what it says.
+// if no such robot records; TIMEOUT after a minute; INVALID with what it says.
 TD_NODISCARD td_err td_cli_order(const td_config_robot *config,
                                  const char *word, td_errinfo *info);
 

@@ -73,9 +73,14 @@ static void run_done(run *self)
 static void show_progress(const run *self)
 {
     if (!isatty(STDERR_FILENO)) return;
-    (void)fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " frames", self->asked,
-                  self->to_ask);
-    if (self->asked == self->to_ask) (void)fputs("\r\033[K", stderr);
+    (void)fprintf(stderr, "\r\033[K%" PRIu64 " of %" PRIu64 " frames",
+                  self->asked, self->to_ask);
+}
+
+static void clear_progress(const run *self)
+{
+    if (self->asked > 0 && isatty(STDERR_FILENO))
+        (void)fputs("\r\033[K", stderr);
 }
 
 static void on_frame(void *user, uint64_t row, uint32_t episode,
@@ -269,6 +274,7 @@ static td_err replay(const arguments *args, td_cli_drive_config config,
     config.stop = td_cli_is_stopping;
     td_err err = prepare(&self, &config);
     if (err == TD_OK) err = td_cli_drive(&config, &self.compare, info);
+    clear_progress(&self);
     if (err == TD_OK && args->json) print_json(&self);
     if (err == TD_OK && !args->json) print_table(&self);
     if (err == TD_OK && args->plot) err = plot(&self, info);

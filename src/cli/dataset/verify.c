@@ -28,10 +28,22 @@ static const char help[] =
     "  tendon dataset verify runs/monday --json | jq '.faults | length'\n";
 
 typedef struct report {
+    const char *folder;
     td_json json;
     bool as_json;
+    bool begun;       // the object, which is not where nothing was found out
     bool on_terminal; // a line of progress is there
 } report;
+
+static void begin_json(report *to)
+{
+    if (to->begun) return;
+    to->begun = true;
+    td_json_init(&to->json, stdout);
+    td_json_object(&to->json, NULL);
+    td_json_text(&to->json, "folder", to->folder);
+    td_json_array(&to->json, "faults");
+}
 
 static void clear_line(report *to)
 {
@@ -47,6 +59,7 @@ static void on_fault(void *user, const td_dataset_fault *fault)
         (void)printf("%s: %s\n  %s\n", fault->file, fault->what, fault->remedy);
         return;
     }
+    begin_json(to);
     td_json_object(&to->json, NULL);
     td_json_text(&to->json, "file", fault->file);
     td_json_text(&to->json, "what", fault->what);
@@ -66,16 +79,16 @@ static bool on_progress(void *user, uint64_t done, uint64_t total)
 
 static void end_json(report *to, uint32_t unfinished)
 {
+    begin_json(to);
     td_json_end_array(&to->json);
     td_json_whole(&to->json, "unfinished", unfinished);
     td_json_end_object(&to->json);
     (void)printf("\n");
 }
 
-static void end_text(report *to, const char *folder, uint32_t faults,
-                     uint32_t unfinished)
+static void end_text(const report *to, uint32_t faults, uint32_t unfinished)
 {
-    clear_line(to);
+    const char *folder = to->folder;
     if (faults == 0)
         (void)printf("%s: nothing is wrong\n", folder);
     else
@@ -91,24 +104,14 @@ static int verify(const char *folder, bool as_json)
 {
     uint32_t faults = 0;
     td_errinfo info = {""};
-    report to = {.as_json = as_json};
+    report to = {.folder = folder, .as_json = as_json};
     const td_dataset_verify_hooks hooks = {on_fault, on_progress, &to};
-    td_json_init(&to.json, stdout);
-    if (as_json) {
-        td_json_object(&to.json, NULL);
-        td_json_text(&to.json, "folder", folder);
-        td_json_array(&to.json, "faults");
-    }
     td_err err = td_dataset_verify(folder, &hooks, &faults, &info);
-    if (err != TD_OK) {
-        clear_line(&to);
-        return td_cli_fail("dataset verify", err, &info);
-    }
     uint32_t unfinished = td_dataset_work_unfinished(folder);
-    if (as_json)
-        end_json(&to, unfinished);
-    else
-        end_text(&to, folder, faults, unfinished);
+    clear_line(&to);
+    if (to.begun || (as_json && err == TD_OK)) end_json(&to, unfinished);
+    if (err != TD_OK) return td_cli_fail("dataset verify", err, &info);
+    if (!as_json) end_text(&to, faults, unfinished);
     return faults > 0;
 }
 
