@@ -205,6 +205,7 @@ def test_documented_example_runs_in_python(house, sdk):
         env=os.environ | variables(house) | given,
         capture_output=True,
         text=True,
+        timeout=2 * PATIENCE_S,
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout == "20 actions\n"

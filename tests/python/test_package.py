@@ -11,7 +11,7 @@ import zipfile
 import pytest
 import tendon
 from scripts import HERE
-from tendon_process import BIN, ROOT
+from tendon_process import BIN, PATIENCE_S, ROOT
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
 TRY = HERE / "try_installed.py"
@@ -20,7 +20,11 @@ TRY = HERE / "try_installed.py"
 def pip(*args, **options):
     command = [sys.executable, "-m", "pip", "--disable-pip-version-check", *args]
     return subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, **options
+        list(map(str, command)),
+        capture_output=True,
+        text=True,
+        timeout=4 * PATIENCE_S,  # a network may hang
+        **options,
     )
 
 
