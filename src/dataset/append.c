@@ -16,6 +16,7 @@ void td_dataset_append_close(td_dataset_append *append)
          i++)
         if (append->totals[i]) td_dataset_stats_free(append->totals[i]);
     free((void *)append->totals);
+    if (append->first) td_dataset_table_close(append->first);
     if (append->before) td_dataset_episodes_free(append->before);
     if (append->tasks) td_dataset_tasks_free(append->tasks);
     if (append->dataset) td_dataset_info_free(append->dataset);
@@ -115,6 +116,19 @@ static td_err find_places(td_dataset_append *append, td_errinfo *info)
     return TD_OK;
 }
 
+// LeRobot says what a video is with the first episode.
+static td_err describe(td_dataset_append *append, td_errinfo *info)
+{
+    const char *codec = td_media_codec_name(append->schema->codec);
+    for (size_t i = 0; i < append->dataset->feature_count; i++) {
+        const td_dataset_feature *feature = &append->dataset->features[i];
+        if (feature->dtype == TD_DATASET_DTYPE_VIDEO)
+            TD_TRY(td_dataset_info_set_video(append->dataset, feature->key,
+                                             codec, info));
+    }
+    return TD_OK;
+}
+
 static td_err read_present(td_dataset_append *append, td_errinfo *info)
 {
     const char *folder = append->work->folder.text;
@@ -125,13 +139,14 @@ static td_err read_present(td_dataset_append *append, td_errinfo *info)
     if (!append->totals) return TD_ERR_NOMEM;
     if (append->dataset->total_tasks > 0)
         TD_TRY(td_dataset_tasks_read(folder, &append->tasks, info));
-    if (!td_dataset_info_find(append->dataset, "tendon.missing"))
+    if (!td_dataset_features_marked(append->dataset))
         td_log_text(TD_LOG_WARN,
                     "dataset: %s has no columns for what was really done: "
                     "held, clamped or missing frames are recorded unmarked",
                     folder);
-    if (append->dataset->total_episodes == 0) return TD_OK;
+    if (append->dataset->total_episodes == 0) return describe(append, info);
     TD_TRY(find_places(append, info));
+    TD_TRY(td_dataset_table_open(append->before->first, &append->first, info));
     td_err err = td_dataset_stats_file_read(folder, append->dataset,
                                             append->totals, info);
     return err == TD_ERR_NOTFOUND ? TD_OK : err;

@@ -10,6 +10,7 @@ struct td_dataset_columns {
     size_t feature_count;
     size_t row_count; // of columns
     td_dataset_column *rows;
+    double **wide; // of a column whose values the dataset keeps as float64
     td_dataset_stats **stats;
     // What follows from where the episode stands.
     float *timestamp;
@@ -24,7 +25,10 @@ void td_dataset_columns_free(td_dataset_columns *columns)
 {
     for (size_t i = 0; columns->stats && i < columns->feature_count; i++)
         if (columns->stats[i]) td_dataset_stats_free(columns->stats[i]);
+    for (size_t i = 0; columns->wide && i < columns->feature_count; i++)
+        free(columns->wide[i]);
     free((void *)columns->stats);
+    free((void *)columns->wide);
     free(columns->rows);
     free(columns->timestamp);
     free(columns->exact);
@@ -103,16 +107,34 @@ static bool find_source(const td_dataset_columns *columns,
     return false;
 }
 
+static td_err widen(td_dataset_columns *columns, size_t count, source *from)
+{
+    const float *values = from->values;
+    double *wide = calloc(count, sizeof *wide);
+    if (!wide) return TD_ERR_NOMEM;
+    columns->wide[columns->row_count] = wide;
+    for (size_t i = 0; i < count; i++)
+        wide[i] = (double)values[i];
+    from->type = TD_DATASET_F64;
+    from->values = wide;
+    from->stats_type = TD_DATASET_STATS_F64;
+    return TD_OK;
+}
+
 static td_err add_values(td_dataset_columns *columns,
-                         const td_dataset_reel *reel, const char *key,
+                         const td_dataset_reel *reel,
+                         const td_dataset_feature *feature,
                          td_dataset_stats **ret_stats, td_errinfo *info)
 {
     source from;
-    if (!find_source(columns, reel, key, &from))
-        return td_fail(info, TD_ERR_NOTFOUND, "%s: not recorded", key);
+    if (!find_source(columns, reel, feature->key, &from))
+        return td_fail(info, TD_ERR_NOTFOUND, "%s: not recorded", feature->key);
+    size_t count = (size_t)reel->frames * from.width;
+    if (feature->dtype == TD_DATASET_DTYPE_F64 && from.type == TD_DATASET_F32)
+        TD_TRY(widen(columns, count, &from));
     columns->rows[columns->row_count++] = (td_dataset_column){
         .type = from.type,
-        .count = (size_t)reel->frames * from.width,
+        .count = count,
         .values = from.values,
     };
     return td_dataset_stats_column(
@@ -139,13 +161,14 @@ static td_err add_pictures(const td_dataset_reel *reel, uint32_t index,
 }
 
 static td_err add_feature(td_dataset_columns *columns,
-                          const td_dataset_reel *reel, const char *key,
+                          const td_dataset_reel *reel,
+                          const td_dataset_feature *feature,
                           td_dataset_stats **ret_stats, td_errinfo *info)
 {
-    uint32_t camera = td_dataset_features_camera(reel->schema, key);
+    uint32_t camera = td_dataset_features_camera(reel->schema, feature->key);
     if (camera < reel->schema->camera_count)
         return add_pictures(reel, camera, ret_stats, info);
-    return add_values(columns, reel, key, ret_stats, info);
+    return add_values(columns, reel, feature, ret_stats, info);
 }
 
 td_err td_dataset_columns_new(const td_dataset_info *dataset,
@@ -158,11 +181,13 @@ td_err td_dataset_columns_new(const td_dataset_info *dataset,
     if (!columns) return TD_ERR_NOMEM;
     columns->feature_count = dataset->feature_count;
     columns->rows = calloc(dataset->feature_count, sizeof *columns->rows);
+    columns->wide = calloc(dataset->feature_count, sizeof *columns->wide);
     columns->stats = calloc(dataset->feature_count, sizeof *columns->stats);
-    if (!columns->rows || !columns->stats) return TD_ERR_NOMEM;
+    if (!columns->rows || !columns->wide || !columns->stats)
+        return TD_ERR_NOMEM;
     TD_TRY(count_up(columns, reel, place));
     for (size_t i = 0; i < dataset->feature_count; i++)
-        TD_TRY(add_feature(columns, reel, dataset->features[i].key,
+        TD_TRY(add_feature(columns, reel, &dataset->features[i],
                            &columns->stats[i], info));
     *ret_columns = TD_TAKE(columns);
     return TD_OK;

@@ -231,12 +231,22 @@ static td_err make_room(struct reading *reading, uint64_t rows)
     return TD_OK;
 }
 
+static td_err keep_first(struct reading *reading, const char *path)
+{
+    td_dataset_episodes *episodes = reading->episodes;
+    if (episodes->first) return TD_OK;
+    episodes->first = td_dataset_scratch_text(&episodes->kept,
+                                              (td_slice){path, strlen(path)});
+    return episodes->first ? TD_OK : no_memory(reading);
+}
+
 static td_err read_file(struct reading *reading, const char *path)
 {
     reading->path = path;
     TD_AUTO(td_dataset_table) *table = NULL;
     TD_TRY(td_dataset_table_open(path, &table, reading->info));
     uint64_t rows = td_dataset_table_rows(table);
+    TD_TRY(keep_first(reading, path));
     TD_TRY(make_room(reading, rows));
     for (uint64_t first = 0; first < rows; first += WINDOW_ROWS) {
         TD_AUTO(td_dataset_rows) *some = NULL;

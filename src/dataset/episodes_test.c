@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/set_fixture.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -127,10 +128,53 @@ static void other_columns_are_not_appended_to(void **state)
     FILE *file = tmpfile();
     assert_int_equal(
         td_dataset_episodes_append(
-            set_path(&made, "meta/episodes/chunk-000/file-000.parquet"),
+            set_path(&made, "meta/episodes/chunk-000/file-000.parquet"), NULL,
             made.dataset, 3, set_episode(2), none, fileno(file), &info),
         TD_ERR_MISMATCH);
     (void)fclose(file);
+    set_free(&made);
+}
+
+// LeRobot takes the columns of all files from the first one.
+static void statistics_that_the_first_file_lacks_are_left_out(void **state)
+{
+    (void)state;
+    const float values[] = {1, 2, 3, 4};
+    set made = set_new();
+    TD_AUTO(td_dataset_table) *first = NULL;
+    TD_AUTO(td_dataset_table) *next = NULL;
+    TD_AUTO(td_dataset_stats) *two = NULL;
+    TD_AUTO(td_dataset_stats) *one = NULL;
+    char path[256];
+    (void)snprintf(path, sizeof path, "%s/next", made.folder);
+    assert_int_equal(
+        td_dataset_table_open(
+            set_path(&made, "meta/episodes/chunk-000/file-000.parquet"), &first,
+            NULL),
+        TD_OK);
+    assert_int_equal(
+        td_dataset_stats_column(TD_DATASET_STATS_F32, values, 2, 2, &two),
+        TD_OK);
+    assert_int_equal(
+        td_dataset_stats_column(TD_DATASET_STATS_F32, values, 4, 1, &one),
+        TD_OK);
+    const td_dataset_stats *stats[6] = {two, one};
+    int fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(td_dataset_episodes_append(NULL, first, made.dataset, 3,
+                                                set_episode(2), stats, fd,
+                                                NULL),
+                     TD_OK);
+    (void)close(fd);
+    assert_int_equal(td_dataset_table_open(path, &next, NULL), TD_OK);
+    assert_int_equal(td_dataset_table_columns(next),
+                     td_dataset_table_columns(first));
+    size_t column = 0;
+    assert_int_equal(td_dataset_table_find(next, "stats/action/q01", &column),
+                     TD_OK);
+    assert_int_equal(
+        td_dataset_table_find(next, "stats/timestamp/q01", &column),
+        TD_ERR_NOTFOUND);
     set_free(&made);
 }
 
@@ -155,6 +199,7 @@ int main(void)
         cmocka_unit_test(statistics_stand_in_their_columns),
         cmocka_unit_test(episodes_that_do_not_follow_are_refused),
         cmocka_unit_test(other_columns_are_not_appended_to),
+        cmocka_unit_test(statistics_that_the_first_file_lacks_are_left_out),
         cmocka_unit_test(an_empty_dataset_has_no_episodes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

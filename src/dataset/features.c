@@ -75,11 +75,19 @@ td_err td_dataset_features_new(const td_dataset_schema *schema,
     return TD_OK;
 }
 
+// A picture's as height, width, channels, in whatever order they stand there.
 static void write_shape(const td_dataset_feature *feature, char *to,
                         size_t size)
 {
     size_t used = 0;
+    uint32_t height = 0;
+    uint32_t width = 0;
     to[0] = 0;
+    if (td_dataset_feature_picture(feature, &height, &width) == TD_OK) {
+        size_t channels = td_dataset_feature_size(feature) / height / width;
+        (void)snprintf(to, size, "%ux%ux%zu", height, width, channels);
+        return;
+    }
     for (uint32_t i = 0; i < feature->dims && used < size; i++)
         used += (size_t)snprintf(to + used, size - used, "%s%u", i ? "x" : "",
                                  feature->shape[i]);
@@ -96,7 +104,9 @@ static td_err differ(const char *key, const char *what, const char *there,
 static td_err check_names(const td_dataset_feature *there,
                           const td_dataset_feature *here, td_errinfo *info)
 {
-    if (there->name_count == 0 || here->name_count == 0) return TD_OK;
+    if (there->name_count == 0 || here->name_count == 0 ||
+        td_dataset_feature_is_picture(here))
+        return TD_OK;
     for (size_t i = 0; i < here->name_count; i++) {
         char what[32];
         const char *name = i < there->name_count ? there->names[i] : "none";
@@ -107,13 +117,27 @@ static td_err check_names(const td_dataset_feature *there,
     return TD_OK;
 }
 
+// float64 keeps all that float32 says.
+static bool can_keep(td_dataset_dtype there, td_dataset_dtype here)
+{
+    return there == here ||
+           (there == TD_DATASET_DTYPE_F64 && here == TD_DATASET_DTYPE_F32);
+}
+
 static td_err check_feature(const td_dataset_feature *there,
                             const td_dataset_feature *here, td_errinfo *info)
 {
     char one[64];
     char other[64];
     if (!here) return differ(there->key, "", "it", "does not", info);
-    if (there->dtype != here->dtype)
+    if (there->dtype == TD_DATASET_DTYPE_IMAGE &&
+        here->dtype == TD_DATASET_DTYPE_VIDEO)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "%s: the dataset has images, this recorder makes "
+                       "videos; LeRobot converts it: lerobot-edit-dataset "
+                       "--operation.type convert_image_to_video",
+                       here->key);
+    if (!can_keep(there->dtype, here->dtype))
         return differ(here->key, "dtype", td_dataset_dtype_name(there->dtype),
                       td_dataset_dtype_name(here->dtype), info);
     write_shape(there, one, sizeof one);
@@ -125,6 +149,11 @@ static td_err check_feature(const td_dataset_feature *there,
     return check_names(there, here, info);
 }
 
+bool td_dataset_features_marked(const td_dataset_info *dataset)
+{
+    return td_dataset_info_find(dataset, "tendon.missing") != NULL;
+}
+
 static td_err check_head(const td_dataset_info *there,
                          const td_dataset_info *here, td_errinfo *info)
 {
@@ -133,8 +162,8 @@ static td_err check_head(const td_dataset_info *there,
     (void)snprintf(one, sizeof one, "%" PRIu32, there->fps);
     (void)snprintf(other, sizeof other, "%" PRIu32, here->fps);
     if (there->fps != here->fps) return differ("fps", "", one, other, info);
-    if (there->robot_type && here->robot_type &&
-        strcmp(there->robot_type, here->robot_type) != 0)
+    if (td_dataset_features_marked(there) && there->robot_type &&
+        here->robot_type && strcmp(there->robot_type, here->robot_type) != 0)
         return differ("robot_type", "", there->robot_type, here->robot_type,
                       info);
     return TD_OK;

@@ -33,9 +33,12 @@ TD_NODISCARD td_err td_dataset_features_new(const td_dataset_schema *schema,
                                             td_dataset_info **ret_info,
                                             td_errinfo *info);
 
-// Whether such a recorder can go on with that dataset. It may lack what was
-// really done (LeRobot's have no such columns). MISMATCH, naming the field and
-// both values.
+// Whether a dataset has columns for what was really done: LeRobot's have not.
+bool td_dataset_features_marked(const td_dataset_info *dataset);
+
+// Whether such a recorder can go on with that dataset. LeRobot's may lack what
+// was really done, and have their own name for the type of the robot. MISMATCH,
+// naming the field and both values.
 TD_NODISCARD td_err td_dataset_features_check(const td_dataset_schema *schema,
                                               const td_dataset_info *dataset,
                                               td_errinfo *info);

@@ -57,7 +57,8 @@ typedef struct td_dataset_episode {
 typedef struct td_dataset_episodes {
     size_t count;
     td_dataset_episode *items; // [episode_index]
-    td_dataset_scratch kept;   // what the items point to
+    const char *first;         // file of them; NULL: there is none
+    td_dataset_scratch kept;   // what these point to
 } td_dataset_episodes;
 
 // All of them, without statistics, in the order of their index, and checked:
@@ -72,9 +73,12 @@ TD_AUTO_FREE(td_dataset_episodes, td_dataset_episodes_free)
 
 // Writes a file of episodes into an empty fd: all rows of the file `old` (NULL:
 // none), then this one, with its statistics, one for each feature of info.json
-// (NULL: none, for texts). MISMATCH (`old` has other columns), FULL, IO, NOMEM.
+// (NULL: none, for texts). LeRobot takes the columns of all files from the
+// first one, `like` (NULL: this is it): statistics that it does not have are
+// left out. MISMATCH (`old` has other columns), FULL, IO, NOMEM.
 TD_NODISCARD td_err td_dataset_episodes_append(
-    const char *old, const td_dataset_info *dataset, uint64_t index,
+    const char *old, const td_dataset_table *like,
+    const td_dataset_info *dataset, uint64_t index,
     const td_dataset_episode *episode, const td_dataset_stats *const *stats,
     int fd, td_errinfo *info);
 

@@ -121,7 +121,7 @@ void set_write_episodes(const set *made, const td_dataset_episode *items,
     char old[256] = "";
     for (size_t i = 0; i < count; i++) {
         int fd = create(made, "next");
-        assert_int_equal(td_dataset_episodes_append(i > 0 ? old : NULL,
+        assert_int_equal(td_dataset_episodes_append(i > 0 ? old : NULL, NULL,
                                                     made->dataset, i, &items[i],
                                                     all, fd, NULL),
                          TD_OK);

@@ -125,7 +125,7 @@ static td_err write_episodes(const struct copying *copying)
         int fd;
         TD_TRY(create(copying->to, "meta/episodes/chunk-000/file-000.parquet",
                       &fd));
-        TD_TRY(td_dataset_episodes_append(i > 0 ? old : NULL, dataset, i,
+        TD_TRY(td_dataset_episodes_append(i > 0 ? old : NULL, NULL, dataset, i,
                                           &episodes->items[i], none, fd,
                                           copying->info));
         (void)unlink(old);

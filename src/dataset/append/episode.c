@@ -172,9 +172,11 @@ static td_err add_videos(job *of, td_errinfo *info)
 
 static td_err write_episodes(const job *of, int fd, td_errinfo *info)
 {
-    return td_dataset_episodes_append(
-        of->old, of->append->dataset, of->append->dataset->total_episodes,
-        &of->row, td_dataset_columns_stats(of->columns), fd, info);
+    const td_dataset_append *append = of->append;
+    return td_dataset_episodes_append(of->old, append->first, append->dataset,
+                                      append->dataset->total_episodes, &of->row,
+                                      td_dataset_columns_stats(of->columns), fd,
+                                      info);
 }
 
 static td_err add_meta(job *of, td_errinfo *info)

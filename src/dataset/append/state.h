@@ -23,6 +23,7 @@ struct td_dataset_append {
     td_dataset_info *dataset;
     td_dataset_tasks *tasks;
     td_dataset_episodes *before; // as they were when opened; NULL: none
+    td_dataset_table *first;     // file of them, likewise
     td_dataset_stats **totals;   // one a feature; NULL: none yet
     td_dataset_append_files data;
     td_dataset_append_files meta;

@@ -11,6 +11,7 @@
 // The columns as they come; each with the values of one row.
 struct sheet {
     td_dataset_scratch scratch;
+    const td_dataset_table *like;
     size_t count;
     td_dataset_field *fields;
     td_dataset_column *columns;
@@ -98,6 +99,17 @@ static td_err add_video(struct sheet *sheet, const char *key,
     return add(sheet, name, TD_DATASET_F64, 0, &span->to_s, 1, info);
 }
 
+static td_err add_stat(struct sheet *sheet, const char *name,
+                       td_dataset_type type, uint32_t depth, const void *values,
+                       size_t count, td_errinfo *info)
+{
+    size_t column = 0;
+    if (sheet->like &&
+        td_dataset_table_find(sheet->like, name, &column) != TD_OK)
+        return TD_OK;
+    return add(sheet, name, type, depth, values, count, info);
+}
+
 // As LeRobot has them: of a picture each number stands as [[[x]], …].
 static td_err add_stats(struct sheet *sheet, const td_dataset_feature *feature,
                         const td_dataset_stats *stats, td_errinfo *info)
@@ -107,13 +119,13 @@ static td_err add_stats(struct sheet *sheet, const td_dataset_feature *feature,
     for (int i = 0; i < TD_DATASET_STAT_COUNT; i++) {
         (void)snprintf(name, sizeof name, "stats/%s/%s", feature->key,
                        td_dataset_stat_name((td_dataset_stat)i));
-        TD_TRY(add(sheet, name, TD_DATASET_F64, depth,
-                   stats->values + (size_t)i * stats->channels, stats->channels,
-                   info));
+        TD_TRY(add_stat(sheet, name, TD_DATASET_F64, depth,
+                        stats->values + (size_t)i * stats->channels,
+                        stats->channels, info));
     }
     int64_t count = (int64_t)stats->count;
     (void)snprintf(name, sizeof name, "stats/%s/count", feature->key);
-    return add(sheet, name, TD_DATASET_I64, 1, &count, 1, info);
+    return add_stat(sheet, name, TD_DATASET_I64, 1, &count, 1, info);
 }
 
 static td_err fill(struct sheet *sheet, const td_dataset_info *dataset,
@@ -169,14 +181,14 @@ static td_err write_sheet(const struct sheet *sheet, const char *old, int fd,
     return td_dataset_table_finish(writer, info);
 }
 
-td_err td_dataset_episodes_append(const char *old,
+td_err td_dataset_episodes_append(const char *old, const td_dataset_table *like,
                                   const td_dataset_info *dataset,
                                   uint64_t index,
                                   const td_dataset_episode *episode,
                                   const td_dataset_stats *const *stats, int fd,
                                   td_errinfo *info)
 {
-    struct sheet sheet = {0};
+    struct sheet sheet = {.like = like};
     td_err err = sheet_init(&sheet, dataset, info);
     if (err == TD_OK) err = fill(&sheet, dataset, index, episode, stats, info);
     if (err == TD_OK) err = write_sheet(&sheet, old, fd, info);
