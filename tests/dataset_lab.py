@@ -31,6 +31,7 @@ class Work:
     frames: int = 20  # at most, an episode
     cameras: int = 2
     codec: str = "h264"
+    noisy: bool = False  # pictures that make large videos
 
     def command(self, folder, seed):
         sizes = [self.episodes, self.frames, self.cameras]
@@ -40,6 +41,7 @@ class Work:
             str(folder),
             *map(str, [seed, *sizes]),
             self.codec,
+            *["noisy"][: self.noisy],
         ]
 
 

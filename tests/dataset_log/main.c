@@ -2,7 +2,7 @@
 // Records episodes whose every value follows from a seed, as fast as it can,
 // and reads them back: what tests/test_dataset_kills.py kills and fails.
 //
-//   dataset_log record DIR SEED EPISODES FRAMES CAMERAS CODEC
+//   dataset_log record DIR SEED EPISODES FRAMES CAMERAS CODEC [noisy]
 //       prints "finished NUMBER SEED ORDINAL FRAMES" when an episode is
 //       finished, and "failed NAME: why" and exits with 3 when recording ends
 //   dataset_log read DIR
@@ -36,6 +36,7 @@ typedef struct run {
     uint32_t seed;
     uint32_t frames; // at most, an episode
     uint32_t camera_count;
+    bool noisy; // pictures that make large videos
 } run;
 
 static uint32_t hash(uint32_t seed, uint32_t ordinal, uint32_t frame)
@@ -67,6 +68,16 @@ static void fill(uint32_t seed, uint32_t ordinal, uint32_t frame, float *state,
     }
 }
 
+// One grey, or noise about it.
+static void paint(const run *of, uint32_t grey, uint8_t *rgb, size_t size)
+{
+    td_rand rand;
+    td_rand_init(&rand, grey);
+    memset(rgb, (int)(grey & 0xff), size);
+    for (size_t i = 0; of->noisy && i < size; i += 3)
+        memset(rgb + i, (int)(rgb[i] / 2 + td_rand_u64(&rand) % 128), 3);
+}
+
 static td_err add(const run *of, uint32_t ordinal, uint32_t number,
                   td_errinfo *info)
 {
@@ -75,7 +86,7 @@ static td_err add(const run *of, uint32_t ordinal, uint32_t number,
     float action[CHANNELS];
     td_dataset_image images[MAX_CAMERAS];
     fill(of->seed, ordinal, number, state, action);
-    memset(rgb, (int)(hash(of->seed, ordinal, number) & 0xff), sizeof rgb);
+    paint(of, hash(of->seed, ordinal, number), rgb, sizeof rgb);
     for (uint32_t i = 0; i < of->camera_count; i++)
         images[i] = (td_dataset_image){TD_DATASET_IMAGE_RGB, {rgb, sizeof rgb}};
     const td_dataset_frame frame = {
@@ -207,7 +218,7 @@ static int usage(void)
 {
     (void)fprintf(stderr,
                   "usage: dataset_log record DIR SEED EPISODES FRAMES CAMERAS "
-                  "CODEC\n       dataset_log read DIR\n");
+                  "CODEC [noisy]\n       dataset_log read DIR\n");
     return 2;
 }
 
@@ -223,12 +234,14 @@ int main(int argc, char **argv)
     td_media_codec codec = TD_MEDIA_CODEC_AV1;
     if (argc == 3 && strcmp(argv[1], "read") == 0) {
         err = read_all(argv[2], &info);
-    } else if (argc == 8 && strcmp(argv[1], "record") == 0 &&
+    } else if ((argc == 8 || (argc == 9 && strcmp(argv[8], "noisy") == 0)) &&
+               strcmp(argv[1], "record") == 0 &&
                td_media_codec_find(argv[7], &codec) == TD_OK &&
                whole(argv[6]) <= MAX_CAMERAS && whole(argv[5]) > 0) {
         run of = {.seed = whole(argv[3]),
                   .frames = whole(argv[5]),
-                  .camera_count = whole(argv[6])};
+                  .camera_count = whole(argv[6]),
+                  .noisy = argc == 9};
         err = record(argv[2], &of, whole(argv[4]), codec, &info);
     } else {
         return usage();
