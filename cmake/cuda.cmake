@@ -5,9 +5,6 @@
 # so theirs do not make it again.
 
 include(GNUInstallDirs)
-# Where the program looks for it.
-set_source_files_properties(${PROJECT_SOURCE_DIR}/src/engine/native/library.c
-  PROPERTIES COMPILE_DEFINITIONS TD_LIBRARY_FOLDER="${CMAKE_INSTALL_LIBDIR}")
 
 find_program(TD_NVCC nvcc
   HINTS ${PROJECT_SOURCE_DIR}/build/cuda/bin PATHS /usr/local/cuda/bin)

@@ -48,6 +48,7 @@ string(REGEX REPLACE "^lib" "" TD_MSGPACK_NAME ${TD_MSGPACK_NAME})
 file(RELATIVE_PATH TD_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
 install(TARGETS tendon tendon_shared)
+install(TARGETS tendon_video DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/python
   FILES_MATCHING PATTERN "*.py")
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

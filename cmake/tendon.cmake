@@ -62,7 +62,8 @@ function(td_fuzz name)
   list(TRANSFORM F_DEPS PREPEND td_)
   if(TD_FUZZ)
     add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c)
-    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    # What is loaded later finds libFuzzer in the program.
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer -rdynamic)
   else()
     add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c
       ${PROJECT_SOURCE_DIR}/fuzz/replay.c)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts libtendon.so and the `tendon` program into the wheel.
+"""Puts libtendon.so, what it loads and the `tendon` program into the wheel.
 
 They are built in the source tree, as `make` does; with TENDON_BUILD they are
 taken from that folder, as they are.
@@ -18,7 +18,7 @@ from setuptools.command.build_py import build_py
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ("cmake", "ninja", "cargo", "cc")
 TARGETS = ("tendon", "tendon_shared")
-NATIVE = ("libtendon.so", "tendon")
+NATIVE = ("libtendon.so", "libtendon_video.so", "tendon")
 
 
 def build_native():

@@ -9,6 +9,14 @@ from tendon_process import BIN, ROOT, Tendon
 
 BUILD = pathlib.Path(BIN).parent
 WARNINGS = ["-Wall", "-Wextra", "-Werror"]
+LIBAV = ("libavcodec", "libavformat", "libavutil", "libswscale", "libx264", "libSvtAv1")
+
+
+def libav_of(path):
+    """What of libav a program or library brings into its process, by name."""
+    done = subprocess.run(["ldd", path], check=True, capture_output=True, text=True)
+    names = [line.split()[0] for line in done.stdout.splitlines()]
+    return [name for name in names if name.startswith(LIBAV)]
 
 
 class Sdk:

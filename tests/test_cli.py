@@ -116,6 +116,7 @@ def test_doctor_finds_this_machine_fit(house):
         "/dev/shm",
         "zenoh link",
         "gpu",
+        "videos",
     ):
         assert f"  {what} " in done.stdout
 

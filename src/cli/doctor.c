@@ -5,6 +5,7 @@
 #include "cli/cli.h"
 #include "cli/doctor/model.h"
 #include "config/manifest.h"
+#include "media/video.h"
 #include "net/zenoh/zenoh.h"
 
 #include <dlfcn.h>
@@ -305,6 +306,23 @@ static void check_gpu(void)
     (void)dlclose(library);
 }
 
+static void check_videos(void)
+{
+    char codecs[64] = "";
+    td_errinfo info = {.text = ""};
+    for (int i = 0; i < TD_MEDIA_CODEC_COUNT; i++) {
+        size_t used = strlen(codecs);
+        if (td_media_codec_check((td_media_codec)i, &info) != TD_OK) {
+            say(TD_CLI_DOCTOR_WORSE, "videos", "%s", info.text);
+            return;
+        }
+        (void)snprintf(codecs + used, sizeof codecs - used, "%s%s",
+                       i > 0 ? " and " : "",
+                       td_media_codec_name((td_media_codec)i));
+    }
+    say(TD_CLI_DOCTOR_FINE, "videos", "%s can be recorded", codecs);
+}
+
 static bool is_manifest(const char *operand)
 {
     struct stat about;
@@ -346,6 +364,7 @@ static void check_machine(void)
     check_shm();
     check_zenoh();
     check_gpu();
+    check_videos();
 }
 
 int td_cli_doctor(int argc, char **argv)

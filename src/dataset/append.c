@@ -169,6 +169,8 @@ static td_err begin_new(td_dataset_append *append,
 td_err td_dataset_append_open(const td_dataset_append_config *config,
                               td_dataset_append **ret_append, td_errinfo *info)
 {
+    // Before anything is begun that could not be brought to an end.
+    if (config->schema->camera_count > 0) TD_TRY(td_media_video_load(info));
     TD_AUTO(td_dataset_append) *append = calloc(1, sizeof *append);
     if (!append) return TD_ERR_NOMEM;
     append->work = config->work;

@@ -22,8 +22,8 @@ typedef struct td_dataset_append_config {
 
 // Reads what is there. Owned by the caller. MISMATCH (the dataset has another
 // schema: names the field and both values), EXISTS (a file that no episode is
-// in stands where the next one goes: names it), FORMAT, VERSION, LIMIT, NOMEM,
-// IO.
+// in stands where the next one goes: names it), FORMAT, VERSION, LIMIT,
+// UNSUPPORTED (no videos on this machine), NOMEM, IO.
 TD_NODISCARD td_err
 td_dataset_append_open(const td_dataset_append_config *config,
                        td_dataset_append **ret_append, td_errinfo *info);

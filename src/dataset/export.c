@@ -5,6 +5,7 @@
 #include "dataset/export/csv.h"
 #include "dataset/reader.h"
 #include "media/jpeg.h"
+#include "media/video.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -58,6 +59,8 @@ static td_err measure_pictures(export_work *work)
         uint32_t height = 0, width = 0;
         if (!td_dataset_feature_is_picture(feature)) continue;
         TD_TRY(check_name(feature, work->info));
+        if (feature->dtype == TD_DATASET_DTYPE_VIDEO)
+            TD_TRY(td_media_video_load(work->info));
         TD_TRY(td_dataset_feature_picture(feature, &height, &width));
         size_t bytes = (size_t)height * width * 3;
         if (bytes > most) most = bytes;

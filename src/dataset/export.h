@@ -33,8 +33,9 @@ typedef struct td_dataset_export_sums {
 
 // Blocks. EXISTS (something is in `out`), INVALID (episodes that are not
 // there), CANCELLED (by progress), UNSUPPORTED (a camera whose name cannot be
-// that of a folder), and the errors of a dataset that cannot be read or of
-// files that cannot be written: what was written until then stays.
+// that of a folder; no videos on this machine), and the errors of a dataset
+// that cannot be read or of files that cannot be written: what was written
+// until then stays.
 TD_NODISCARD td_err td_dataset_export(const td_dataset_export_config *config,
                                       td_dataset_export_sums *ret_sums,
                                       td_errinfo *info);

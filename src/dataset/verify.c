@@ -67,7 +67,8 @@ td_err td_dataset_verify(const char *folder,
     if (check.tasks) td_dataset_tasks_free(check.tasks);
     if (check.dataset) td_dataset_info_free(check.dataset);
     if (err != TD_OK && err != TD_ERR_LIMIT)
-        return td_fail(info, err, "%s: %s", folder, td_err_text(err));
+        return td_fail(info, err, "%s: %s", folder,
+                       check.why.text[0] ? check.why.text : td_err_text(err));
     *ret_faults = check.faults;
     return TD_OK;
 }

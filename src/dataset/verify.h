@@ -25,7 +25,8 @@ typedef struct td_dataset_verify_hooks {
 
 // Reports each fault. Takes nothing and changes nothing. Blocks for as long as
 // reading takes. NOTFOUND (no dataset there), BUSY (it is being recorded: names
-// the process), CANCELLED, NOMEM.
+// the process), UNSUPPORTED (it has videos, and this machine cannot read any),
+// CANCELLED, NOMEM.
 TD_NODISCARD td_err td_dataset_verify(const char *folder,
                                       const td_dataset_verify_hooks *hooks,
                                       uint32_t *ret_faults, td_errinfo *info);

@@ -69,6 +69,8 @@ static td_err open_parts(td_dataset_writer *writer,
 {
     td_dataset_finished finished;
     TD_TRY(td_dataset_schema_check(&config->schema, info));
+    if (config->schema.camera_count > 0)
+        TD_TRY(td_media_codec_check(config->schema.codec, info));
     TD_TRY(td_dataset_schema_copy(&config->schema, &writer->schema));
     TD_TRY(td_dataset_work_open(config->folder, &writer->work, info));
     TD_TRY(td_dataset_finish_ended(writer->work, &finished, info));

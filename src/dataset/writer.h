@@ -32,8 +32,8 @@ typedef struct td_dataset_writer_config {
 // is put aside for repair, and said. Owned by the caller. INVALID (schema),
 // BUSY (another process records here; names it), MISMATCH (the dataset there
 // has another schema; names the field and both values), FORMAT (what is there
-// is not a v3.0 dataset), UNSUPPORTED (a file system that cannot swap folders),
-// FULL (the disk), IO.
+// is not a v3.0 dataset), UNSUPPORTED (a file system that cannot swap folders;
+// no videos on this machine, see media/video.h), FULL (the disk), IO.
 TD_NODISCARD td_err
 td_dataset_writer_open(const td_dataset_writer_config *config,
                        td_dataset_writer **ret_writer, td_errinfo *info);

@@ -11,6 +11,11 @@
 // streams, their codec and the size of their pictures are held against them
 // before a decoder is opened. One thread at a time uses one of these things;
 // each call may block.
+//
+// All of it is in a library of its own, libtendon_video.so, so that libav and
+// its codecs are only in processes that have videos: the first call that opens
+// something loads it. UNSUPPORTED where it is missing or libav is, VERSION
+// where it is of another release, with what to do.
 
 #include "base/err.h"
 
@@ -37,6 +42,15 @@ typedef enum td_media_codec {
 const char *td_media_codec_name(td_media_codec codec);
 TD_NODISCARD td_err td_media_codec_find(const char *name,
                                         td_media_codec *ret_codec);
+
+// Loads the library, for those who want to know ahead. Once there it stays;
+// what failed may be tried again. Any thread; blocks. UNSUPPORTED, VERSION.
+TD_NODISCARD td_err td_media_video_load(td_errinfo *info);
+
+// Whether this machine can make such videos; loads the library. Any thread.
+// UNSUPPORTED, VERSION.
+TD_NODISCARD td_err td_media_codec_check(td_media_codec codec,
+                                         td_errinfo *info);
 
 // What a file says before its first packet.
 typedef struct td_media_video_params {

@@ -11,6 +11,7 @@ import zipfile
 import pytest
 import tendon
 from scripts import HERE
+from sdk import BUILD, libav_of
 from tendon_process import BIN, PATIENCE_S, ROOT
 
 PYTHONS = ("3.10", "3.11", "3.12", "3.13")
@@ -45,6 +46,7 @@ def test_a_wheel_has_the_runtime_inside(wheel):
         names = set(archive.namelist())
     assert {
         "tendon/_native/libtendon.so",
+        "tendon/_native/libtendon_video.so",
         "tendon/_native/tendon",
         "tendon/py.typed",
         "tendon/worker/__main__.py",
@@ -64,8 +66,18 @@ def interpreter(version):
     return None
 
 
+@pytest.fixture
+def no_libav(tmp_path):
+    """The environment of a machine without libav: what is found cannot be loaded."""
+    folder = tmp_path / "no-libav"
+    folder.mkdir()
+    for name in libav_of(BUILD / "libtendon_video.so"):
+        (folder / name).touch()
+    return {"LD_LIBRARY_PATH": str(folder)}
+
+
 @pytest.mark.parametrize("version", PYTHONS)
-def test_it_works_on(version, wheel, tmp_path, house):
+def test_it_works_without_libav_on(version, wheel, tmp_path, house, no_libav):
     python = interpreter(version)
     if not python:
         pytest.skip(f"no Python {version} here")
@@ -82,13 +94,19 @@ def test_it_works_on(version, wheel, tmp_path, house):
         capture_output=True,
         text=True,
         timeout=120,
-        env=clean,
+        env=clean | no_libav,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    program = subprocess.run(
-        [env / "bin/tendon", "--version"], capture_output=True, text=True, env=clean
-    )
-    assert program.stdout.split()[1] == tendon.__version__
+
+    def ask(what, more=None):
+        command = [env / "bin/tendon", what]
+        return subprocess.run(
+            command, capture_output=True, text=True, env=clean | (more or {})
+        ).stdout
+
+    assert ask("--version", no_libav).split()[1] == tendon.__version__
+    assert "install FFmpeg, which it needs" in ask("doctor", no_libav)
+    assert "av1 and h264 can be recorded" in ask("doctor")
 
 
 def test_a_tool_that_is_missing_is_named(tmp_path):

@@ -12,6 +12,7 @@
 typedef struct td_dataset_check {
     const char *folder;
     const td_dataset_verify_hooks *hooks;
+    td_errinfo why; // of an error that ends it, where there is more to say
     uint32_t faults;
     uint64_t done; // episodes, once for their rows and once for each video
     uint64_t total;
@@ -31,7 +32,8 @@ td_err td_dataset_check_fault(td_dataset_check *check, const char *file,
 // Another episode is looked at. CANCELLED.
 TD_NODISCARD td_err td_dataset_check_step(td_dataset_check *check);
 
-// The parts. What they find is reported; LIMIT, CANCELLED and NOMEM end them.
+// The parts. What they find is reported; LIMIT, CANCELLED and NOMEM end them,
+// and UNSUPPORTED where this machine has no videos.
 TD_NODISCARD td_err td_dataset_verify_meta(td_dataset_check *check);
 TD_NODISCARD td_err td_dataset_verify_rows(td_dataset_check *check);
 TD_NODISCARD td_err td_dataset_verify_videos(td_dataset_check *check);

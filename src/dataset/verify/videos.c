@@ -95,6 +95,7 @@ static td_err check_camera(td_dataset_check *check, uint32_t video,
     open_file file = {.is_open = false};
     double reached_s = 0;
     bool any = false;
+    TD_TRY(td_media_video_load(&check->why)); // not a fault of the dataset
     for (size_t i = 0; i < check->episodes->count; i++) {
         const td_dataset_span *span = &check->episodes->items[i].videos[video];
         if (!any || span->at.chunk != file.at.chunk ||

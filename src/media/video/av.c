@@ -5,21 +5,16 @@
 #include <libavutil/error.h>
 #include <libavutil/log.h>
 #include <libavutil/mem.h>
-#include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #define BUFFER_BYTES (64 << 10)
 
-static void quiet_once(void)
-{
-    av_log_set_level(AV_LOG_QUIET);
-}
-
 void td_media_video_av_quiet(void)
 {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, quiet_once);
+    av_log_set_level(AV_LOG_QUIET);
+    (void)setenv("SVT_LOG", "1", 0);
 }
 
 static td_err meaning(int code)

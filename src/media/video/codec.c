@@ -5,8 +5,6 @@
 #include "media/video/priority.h"
 
 #include <libavutil/opt.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define GROUP 2 // a key frame every second frame, as LeRobot wants to seek
 
@@ -50,34 +48,6 @@ enum AVCodecID td_media_video_codec_id(td_media_codec codec)
     return codecs[codec].id;
 }
 
-static const char *const names[] = {
-#define CODEC_NAME(name, text) [TD_MEDIA_CODEC_##name] = (text),
-    TD_MEDIA_CODECS(CODEC_NAME)
-#undef CODEC_NAME
-};
-
-const char *td_media_codec_name(td_media_codec codec)
-{
-    return names[codec];
-}
-
-td_err td_media_codec_find(const char *name, td_media_codec *ret_codec)
-{
-    for (int i = 0; i < TD_MEDIA_CODEC_COUNT; i++) {
-        if (strcmp(name, names[i]) != 0) continue;
-        *ret_codec = (td_media_codec)i;
-        return TD_OK;
-    }
-    return TD_ERR_NOTFOUND;
-}
-
-// SVT-AV1 writes a dozen lines on stderr for each encoder, and has no other
-// way to be told. Before main: the environment is nobody else's yet.
-__attribute__((constructor)) static void quiet_svt(void)
-{
-    setenv("SVT_LOG", "1", 0);
-}
-
 static td_err set_options(AVCodecContext *codec,
                           const td_media_video_encoder_config *config,
                           td_errinfo *info)
@@ -101,14 +71,22 @@ static td_err set_options(AVCodecContext *codec,
     return TD_OK;
 }
 
+td_err td_media_video_codec_check(td_media_codec codec, td_errinfo *info)
+{
+    const char *name = codecs[codec].encoder;
+    if (avcodec_find_encoder_by_name(name)) return TD_OK;
+    return td_fail(info, TD_ERR_UNSUPPORTED,
+                   "libavcodec was built without %s: install an FFmpeg that "
+                   "has it, or record with another codec than %s",
+                   name, td_media_codec_name(codec));
+}
+
 td_err td_media_video_codec_open(const td_media_video_encoder_config *config,
                                  AVCodecContext **ret_codec, td_errinfo *info)
 {
+    TD_TRY(td_media_video_codec_check(config->codec, info));
     const char *name = codecs[config->codec].encoder;
     const AVCodec *encoder = avcodec_find_encoder_by_name(name);
-    if (!encoder)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "libavcodec was built without %s", name);
     AVCodecContext *codec = avcodec_alloc_context3(encoder);
     if (!codec) return TD_ERR_NOMEM;
     td_err err = set_options(codec, config, info);

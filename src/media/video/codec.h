@@ -15,6 +15,10 @@ TD_NODISCARD td_err
 td_media_video_codec_open(const td_media_video_encoder_config *config,
                           AVCodecContext **ret_codec, td_errinfo *info);
 
+// UNSUPPORTED where this machine's libav has no encoder for it.
+TD_NODISCARD td_err td_media_video_codec_check(td_media_codec codec,
+                                               td_errinfo *info);
+
 // libav's word for it.
 enum AVCodecID td_media_video_codec_id(td_media_codec codec);
 

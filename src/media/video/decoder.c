@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "media/size.h"
-#include "media/video.h"
 #include "media/video/file.h"
+#include "media/video/parts.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavutil/frame.h>
@@ -40,36 +40,18 @@ static td_err open_codec(td_media_video_decoder *decoder, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err open_any(const char *path, td_slice memory,
-                       td_media_video_decoder **ret_decoder, td_errinfo *info)
+static td_err open_parts(td_media_video_decoder *decoder, const char *path,
+                         td_slice memory, td_errinfo *info)
 {
-    TD_AUTO(td_media_video_decoder) *decoder = calloc(1, sizeof *decoder);
-    if (!decoder) return TD_ERR_NOMEM;
     decoder->read_dts = INT64_MIN;
     decoder->packet = av_packet_alloc();
     decoder->frame = av_frame_alloc();
     if (!decoder->packet || !decoder->frame) return TD_ERR_NOMEM;
     TD_TRY(td_media_video_file_open(path, memory, &decoder->file, info));
-    TD_TRY(open_codec(decoder, info));
-    *ret_decoder = TD_TAKE(decoder);
-    return TD_OK;
+    return open_codec(decoder, info);
 }
 
-td_err td_media_video_decoder_open(const char *path,
-                                   td_media_video_decoder **ret_decoder,
-                                   td_errinfo *info)
-{
-    return open_any(path, (td_slice){NULL, 0}, ret_decoder, info);
-}
-
-td_err td_media_video_decoder_open_memory(td_slice file,
-                                          td_media_video_decoder **ret_decoder,
-                                          td_errinfo *info)
-{
-    return open_any(NULL, file, ret_decoder, info);
-}
-
-void td_media_video_decoder_close(td_media_video_decoder *decoder)
+static void close_decoder(td_media_video_decoder *decoder)
 {
     sws_freeContext(decoder->scaler);
     avcodec_free_context(&decoder->codec);
@@ -79,8 +61,21 @@ void td_media_video_decoder_close(td_media_video_decoder *decoder)
     free(decoder);
 }
 
-td_media_video_facts
-td_media_video_decoder_facts(const td_media_video_decoder *decoder)
+static td_err open_decoder(const char *path, td_slice file,
+                           td_media_video_decoder **ret_decoder,
+                           td_errinfo *info)
+{
+    td_media_video_decoder *decoder = calloc(1, sizeof *decoder);
+    if (!decoder) return TD_ERR_NOMEM;
+    td_err err = open_parts(decoder, path, file, info);
+    if (err == TD_OK)
+        *ret_decoder = decoder;
+    else
+        close_decoder(decoder);
+    return err;
+}
+
+static td_media_video_facts facts_of(const td_media_video_decoder *decoder)
 {
     return td_media_video_file_facts(decoder->file);
 }
@@ -202,9 +197,8 @@ static td_err to_rgb(td_media_video_decoder *decoder, uint8_t *ret_rgb,
     return TD_OK;
 }
 
-td_err td_media_video_decoder_picture(td_media_video_decoder *decoder,
-                                      double at_s, uint8_t *ret_rgb,
-                                      td_errinfo *info)
+static td_err picture(td_media_video_decoder *decoder, double at_s,
+                      uint8_t *ret_rgb, td_errinfo *info)
 {
     if (!isfinite(at_s) || at_s < 0 || at_s > INT32_MAX) {
         return td_fail(info, TD_ERR_NOTFOUND, "no picture at %g s", at_s);
@@ -215,3 +209,10 @@ td_err td_media_video_decoder_picture(td_media_video_decoder *decoder,
     TD_TRY(err);
     return to_rgb(decoder, ret_rgb, info);
 }
+
+const td_media_video_decoder_ops td_media_video_parts_decoder = {
+    .open = open_decoder,
+    .close = close_decoder,
+    .facts = facts_of,
+    .picture = picture,
+};

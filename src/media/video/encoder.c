@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "media/size.h"
-#include "media/video.h"
 #include "media/video/av.h"
 #include "media/video/codec.h"
 #include "media/video/head.h"
+#include "media/video/parts.h"
 #include "media/video/planes.h"
 
 #include <libavutil/frame.h>
@@ -76,14 +76,10 @@ static td_err take_params(td_media_video_encoder *encoder, td_errinfo *info)
     return TD_OK;
 }
 
-td_err td_media_video_encoder_open(const td_media_video_encoder_config *config,
-                                   td_media_video_encoder **ret_encoder,
-                                   td_errinfo *info)
+static td_err open_parts(td_media_video_encoder *encoder,
+                         const td_media_video_encoder_config *config,
+                         td_errinfo *info)
 {
-    TD_TRY(check(config, info));
-    TD_AUTO(td_media_video_encoder) *encoder = calloc(1, sizeof *encoder);
-    if (!encoder) return TD_ERR_NOMEM;
-    td_media_video_av_quiet();
     encoder->config = *config;
     encoder->packet = av_packet_alloc();
     if (!encoder->packet) return TD_ERR_NOMEM;
@@ -92,19 +88,16 @@ td_err td_media_video_encoder_open(const td_media_video_encoder_config *config,
     TD_TRY(td_media_video_planer_new(config->height, config->width,
                                      config->pick_step, &encoder->planer));
     TD_TRY(td_media_video_codec_open(config, &encoder->codec, info));
-    TD_TRY(take_params(encoder, info));
-    *ret_encoder = TD_TAKE(encoder);
-    return TD_OK;
+    return take_params(encoder, info);
 }
 
-const td_media_video_params *
-td_media_video_encoder_params(const td_media_video_encoder *encoder)
+static const td_media_video_params *
+params_of(const td_media_video_encoder *encoder)
 {
     return &encoder->params;
 }
 
-const uint8_t *
-td_media_video_encoder_picked(const td_media_video_encoder *encoder)
+static const uint8_t *picked(const td_media_video_encoder *encoder)
 {
     return td_media_video_planer_picked(encoder->planer);
 }
@@ -167,8 +160,8 @@ static td_err make_room(td_media_video_encoder *encoder,
     return TD_OK;
 }
 
-td_err td_media_video_encoder_add_rgb(td_media_video_encoder *encoder,
-                                      const uint8_t *rgb, td_errinfo *info)
+static td_err add_rgb(td_media_video_encoder *encoder, const uint8_t *rgb,
+                      td_errinfo *info)
 {
     td_media_video_planes planes;
     TD_TRY(make_room(encoder, &planes));
@@ -176,8 +169,8 @@ td_err td_media_video_encoder_add_rgb(td_media_video_encoder *encoder,
     return send_spare(encoder, info);
 }
 
-td_err td_media_video_encoder_add_jpeg(td_media_video_encoder *encoder,
-                                       td_slice jpeg, td_errinfo *info)
+static td_err add_jpeg(td_media_video_encoder *encoder, td_slice jpeg,
+                       td_errinfo *info)
 {
     td_media_video_planes planes;
     TD_TRY(make_room(encoder, &planes));
@@ -185,15 +178,13 @@ td_err td_media_video_encoder_add_jpeg(td_media_video_encoder *encoder,
     return send_spare(encoder, info);
 }
 
-td_err td_media_video_encoder_repeat(td_media_video_encoder *encoder,
-                                     td_errinfo *info)
+static td_err repeat(td_media_video_encoder *encoder, td_errinfo *info)
 {
     if (encoder->ended) return TD_ERR_CLOSED;
     return send(encoder, info);
 }
 
-td_err td_media_video_encoder_end(td_media_video_encoder *encoder,
-                                  td_errinfo *info)
+static td_err end(td_media_video_encoder *encoder, td_errinfo *info)
 {
     if (encoder->ended) return TD_OK;
     encoder->ended = true;
@@ -211,11 +202,11 @@ td_err td_media_video_encoder_end(td_media_video_encoder *encoder,
 static void let_go(td_media_video_encoder *encoder)
 {
     encoder->config.sink = NULL;
-    if (encoder->added == 0) (void)!send(encoder, NULL);
-    (void)!td_media_video_encoder_end(encoder, NULL);
+    if (encoder->added == 0) (void)send(encoder, NULL);
+    (void)end(encoder, NULL);
 }
 
-void td_media_video_encoder_close(td_media_video_encoder *encoder)
+static void close_encoder(td_media_video_encoder *encoder)
 {
     if (encoder->codec) let_go(encoder);
     avcodec_free_context(&encoder->codec);
@@ -225,3 +216,29 @@ void td_media_video_encoder_close(td_media_video_encoder *encoder)
     if (encoder->planer) td_media_video_planer_free(encoder->planer);
     free(encoder);
 }
+
+static td_err open_encoder(const td_media_video_encoder_config *config,
+                           td_media_video_encoder **ret_encoder,
+                           td_errinfo *info)
+{
+    TD_TRY(check(config, info));
+    td_media_video_encoder *encoder = calloc(1, sizeof *encoder);
+    if (!encoder) return TD_ERR_NOMEM;
+    td_err err = open_parts(encoder, config, info);
+    if (err == TD_OK)
+        *ret_encoder = encoder;
+    else
+        close_encoder(encoder);
+    return err;
+}
+
+const td_media_video_encoder_ops td_media_video_parts_encoder = {
+    .open = open_encoder,
+    .close = close_encoder,
+    .params = params_of,
+    .add_rgb = add_rgb,
+    .add_jpeg = add_jpeg,
+    .repeat = repeat,
+    .picked = picked,
+    .end = end,
+};

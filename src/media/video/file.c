@@ -103,7 +103,6 @@ td_err td_media_video_file_open(const char *path, td_slice memory,
     TD_AUTO(td_media_video_file) *file = calloc(1, sizeof *file);
     td_errinfo why = {""};
     if (!file) return TD_ERR_NOMEM;
-    td_media_video_av_quiet();
     file->place = (td_media_video_place){-1, memory, (int64_t)memory.size, 0};
     td_err err = path ? open_path(&file->place, path, &why) : TD_OK;
     if (err == TD_OK) err = open_inside(file, &why);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "media/size.h"
-#include "media/video.h"
 #include "media/video/av.h"
 #include "media/video/codec.h"
 #include "media/video/file.h"
+#include "media/video/parts.h"
 
 #include <inttypes.h>
 #include <libavutil/mathematics.h>
@@ -178,9 +178,10 @@ static td_err join(mp4_output *output, const char *old,
     return TD_OK;
 }
 
-td_err td_media_video_join(const char *old, const td_media_video_params *params,
-                           td_media_video_source source, void *user, int fd,
-                           uint64_t *ret_frames, td_errinfo *info)
+td_err td_media_video_parts_join(const char *old,
+                                 const td_media_video_params *params,
+                                 td_media_video_source source, void *user,
+                                 int fd, uint64_t *ret_frames, td_errinfo *info)
 {
     if (params->fps < 1 || params->fps > TD_MEDIA_VIDEO_MAX_FPS ||
         params->head.size < 1 || params->head.size > TD_MEDIA_VIDEO_MAX_HEAD)
@@ -188,7 +189,6 @@ td_err td_media_video_join(const char *old, const td_media_video_params *params,
                        params->fps, params->head.size);
     TD_TRY(td_media_size_check(params->height, params->width, info));
     mp4_output output = {.place = {.fd = fd}};
-    td_media_video_av_quiet();
     td_err err = join(&output, old, params, source, user, info);
     if (err == TD_OK) *ret_frames = (uint64_t)output.frames;
     close_output(&output);

@@ -2,6 +2,7 @@
 #include "robot/replay/replay.h"
 
 #include "dataset/reader.h"
+#include "media/video.h"
 
 #include <math.h>
 #include <stdatomic.h>
@@ -106,10 +107,12 @@ static td_err check_camera(const td_dataset_reader *reader, const char *key,
         return td_fail(info, TD_ERR_INVALID, "the dataset has no %s", key);
     if (td_dataset_feature_picture(feature, &height, &width) != TD_OK)
         return td_fail(info, TD_ERR_INVALID, "%s is not a picture", key);
-    if (height == given->height && width == given->width) return TD_OK;
-    return td_fail(info, TD_ERR_INVALID,
-                   "camera %s is %u x %u here and %u x %u in the dataset",
-                   given->name, given->height, given->width, height, width);
+    if (height != given->height || width != given->width)
+        return td_fail(info, TD_ERR_INVALID,
+                       "camera %s is %u x %u here and %u x %u in the dataset",
+                       given->name, given->height, given->width, height, width);
+    return feature->dtype == TD_DATASET_DTYPE_VIDEO ? td_media_video_load(info)
+                                                    : TD_OK;
 }
 
 static td_err open_camera(replay *self, const char *dataset,

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "base/library.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <link.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+// As seen from our own folder: in a build or a wheel, and installed.
+static const char *const places[] = {"", "/../" TD_LIBRARY_FOLDER};
+
+// Of the program or library that this code is in; empty when it cannot be said.
+static void find_own_folder(char ret_folder[PATH_MAX])
+{
+    static const char here = 0;
+    Dl_info about;
+    void *object = NULL;
+    const char *path = "";
+    if (dladdr1(&here, &about, &object, RTLD_DL_LINKMAP))
+        path = ((const struct link_map *)object)->l_name;
+    if (!path[0]) path = "/proc/self/exe"; // a program has no name there
+    if (!realpath(path, ret_folder)) ret_folder[0] = '\0';
+    char *slash = strrchr(ret_folder, '/');
+    ret_folder[slash ? slash - ret_folder : 0] = '\0';
+}
+
+static td_err load(const char *path, void **ret_library, td_errinfo *info)
+{
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!library) return td_fail(info, TD_ERR_IO, "%s", dlerror());
+    *ret_library = library;
+    return TD_OK;
+}
+
+static td_err load_given(const char *path, const char *variable,
+                         void **ret_library, td_errinfo *info)
+{
+    if (access(path, R_OK) != 0)
+        return td_fail(info, TD_ERR_NOTFOUND, "%s names %s: %s", variable, path,
+                       strerror(errno));
+    return load(path, ret_library, info);
+}
+
+static td_err load_systems(const char *name, const char *folder,
+                           void **ret_library, td_errinfo *info)
+{
+    td_errinfo why = {""};
+    td_err err = load(name, ret_library, &why);
+    if (err == TD_OK) return TD_OK;
+    // Its own name comes first, unless what is missing is one that it needs.
+    if (strncmp(why.text, name, strlen(name)) != 0)
+        return td_fail(info, err, "%s", why.text);
+    return td_fail(info, TD_ERR_NOTFOUND,
+                   "it is not in %s%s, not in %s%s and not where the system "
+                   "looks",
+                   folder, places[0], folder, places[1]);
+}
+
+td_err td_library_open(const char *name, const char *variable,
+                       void **ret_library, td_errinfo *info)
+{
+    char folder[PATH_MAX], path[PATH_MAX + 128];
+    const char *given = getenv(variable);
+    if (given && given[0])
+        return load_given(given, variable, ret_library, info);
+    find_own_folder(folder);
+    for (size_t i = 0; folder[0] && i < TD_COUNT_OF(places); i++) {
+        (void)snprintf(path, sizeof path, "%s%s/%s", folder, places[i], name);
+        if (access(path, R_OK) == 0) return load(path, ret_library, info);
+    }
+    return load_systems(name, folder, ret_library, info);
+}

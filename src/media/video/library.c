@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "media/video/av.h"
+#include "media/video/codec.h"
+#include "media/video/parts.h"
+
+static const td_media_video_ops ops = {
+    .encoder = &td_media_video_parts_encoder,
+    .decoder = &td_media_video_parts_decoder,
+    .join = td_media_video_parts_join,
+    .check = td_media_video_codec_check,
+};
+
+const td_media_video_ops *td_media_video_library(uint32_t version,
+                                                 size_t ops_bytes)
+{
+    if (version != TD_MEDIA_VIDEO_OPS_VERSION ||
+        ops_bytes != TD_MEDIA_VIDEO_OPS_BYTES)
+        return NULL;
+    td_media_video_av_quiet();
+    return &ops;
+}
