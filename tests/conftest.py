@@ -1,7 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
+import signal
+
 import pytest
 from sdk import Sdk
 from tendon_process import House, run
+
+
+def pytest_configure():
+    """A shell that starts us with `&` has Ctrl-C ignored, by our children too."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session")
