@@ -35,7 +35,8 @@ static td_err alloc(td_ops_side *side, size_t bytes, void **ret_data,
 {
     if (is_told("load"))
         return td_fail(info, TD_ERR_NOMEM,
-                       "CUDA, allocating: out of memory, 3 of 9 MiB are free");
+                       "CUDA, allocating 5 MiB after 6: out of memory, 3 of 9 "
+                       "MiB are free");
     return td_ops_cpu.alloc(side, bytes, ret_data, info);
 }
 

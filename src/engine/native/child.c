@@ -121,6 +121,16 @@ static td_err describe(child *self, td_errinfo *info)
     return err;
 }
 
+// To what the side says, what a person can do.
+static td_err say_no_room(const child *self, td_errinfo *info)
+{
+    return td_fail(info, TD_ERR_NOMEM,
+                   "%s; max_batch is %u: take a smaller one, or another GPU "
+                   "than %s",
+                   info->text, self->spec.max_batch,
+                   td_worker_wanted(self->worker)->device);
+}
+
 static td_err open_model(child *self, const td_ops *ops, uint32_t device,
                          td_errinfo *info)
 {
@@ -132,7 +142,9 @@ static td_err open_model(child *self, const td_ops *ops, uint32_t device,
         .max_batch = self->spec.max_batch,
     };
     td_ops_info side;
-    TD_TRY(td_native_model_open(&config, &self->model, info));
+    td_err err = td_native_model_open(&config, &self->model, info);
+    if (err != TD_OK)
+        return err == TD_ERR_NOMEM ? say_no_room(self, info) : err;
     td_native_model_info(self->model, &side);
     self->spec.tolerance = side.tolerance;
     (void)printf("native: %s on %s, bf16, %zu MiB\n",

@@ -198,7 +198,9 @@ static void no_memory_at_load_is_said(void **state)
 {
     (void)state;
     tell("load");
-    assert_does_not_open("out of memory, 3 of 9 MiB are free");
+    assert_does_not_open("allocating 5 MiB after 6: out of memory, 3 of 9 MiB "
+                         "are free; max_batch is 2: take a smaller one, or "
+                         "another GPU than cuda:0");
 }
 
 static void no_memory_in_service_costs_that_request(void **state)

@@ -48,6 +48,8 @@ static void no_memory_is_said_and_the_rest_goes_on(void **state)
     assert_int_equal(ops->alloc(*state, (size_t)1 << 46, &data, &info),
                      TD_ERR_NOMEM);
     assert_null(data);
+    print_message("%s\n", info.text);
+    assert_non_null(strstr(info.text, "allocating 67108864 MiB after"));
     assert_non_null(strstr(info.text, "MiB are free"));
     assert_int_equal(ops->alloc(*state, 1024, &data, &info), TD_OK);
 }

@@ -47,8 +47,12 @@ static td_err alloc_block(td_ops_side *side, size_t bytes, char **ret_block,
     if (!held) return TD_ERR_NOMEM;
     cudaError_t error = cudaMalloc(&held->device, bytes);
     if (error == cudaSuccess) error = cudaMemset(held->device, 0, bytes);
-    if (error != cudaSuccess)
-        return td_native_cuda_side_fail(info, error, "allocating");
+    if (error != cudaSuccess) {
+        char doing[80];
+        (void)snprintf(doing, sizeof doing, "allocating %zu MiB after %zu",
+                       bytes >> 20, side->bytes >> 20);
+        return td_native_cuda_side_fail(info, error, doing);
+    }
     side->bytes += bytes;
     *ret_block = (char *)held->device;
     return TD_OK;
