@@ -3,6 +3,7 @@
 
 import mmap
 import os
+import pathlib
 import struct
 import sys
 
@@ -327,6 +328,86 @@ def test_drops_are_seen_once(serve):
     ring.next(seen.append)
     assert seen == [41, 42]
     longs.release()
+
+
+@pytest.fixture
+def pool():
+    """A file of shared memory, as a robot's transport makes them."""
+    path = pathlib.Path(f"/dev/shm/tendon-test-{os.getpid()}")
+    path.write_bytes(bytes(100) + bytes(range(72)))
+    yield path
+    path.unlink(missing_ok=True)
+
+
+def offer_segment(server, index, number, path, inode):
+    at = layout.OFFER_SEGMENTS + index * layout.SEGMENT.size
+    layout.SEGMENT.pack_into(server.memory, at, number, inode, bytes(path))
+    (changed,) = struct.unpack_from("<Q", server.memory, 8 * layout.LONG_CHANGED)
+    struct.pack_into("<Q", server.memory, 8 * layout.LONG_CHANGED, changed + 1)
+
+
+def mapped(server, index):
+    at = PAGE + 8 * (layout.LONG_SEGMENTS + index)
+    return struct.unpack_from("<Q", server.memory, at)[0]
+
+
+def in_segment(index, offset):
+    return (index + 1) << layout.SEGMENT_SHIFT | offset
+
+
+def test_a_frame_is_read_in_its_segment(serve, pool):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    offer_segment(server, 3, 9, pool, pool.stat().st_ino)
+    server.batch(image=in_segment(3, 100))
+    ring.next()
+    assert mapped(server, 3) == 9
+    frame = ring.observation(0)["front"]
+    assert frame.tobytes() == bytes(range(72))
+    assert not frame.flags.writeable
+    ring.done(1, 0)
+    offer_segment(server, 3, 0, b"", 0)
+    server.batch(generation=2)
+    ring.next()
+    assert mapped(server, 3) == 0
+    assert frame[3, 5, 2] == 71  # whoever kept it still has it
+
+
+def test_a_segment_that_cannot_be_had_stays_unsaid(serve, pool, tmp_path):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    inode = pool.stat().st_ino
+    link = tmp_path / "link"
+    link.symlink_to(pool)
+    empty = pool.with_suffix(".empty")
+    empty.touch()
+    offer_segment(server, 0, 1, b"/dev/shm/nothing-like-that", 1)
+    offer_segment(server, 1, 2, pool, inode + 1)  # another file of that name
+    offer_segment(server, 2, 3, link, inode)
+    offer_segment(server, 3, 4, empty, empty.stat().st_ino)
+    offer_segment(server, 4, 5, tmp_path, tmp_path.stat().st_ino)
+    offer_segment(server, 5, 6, b"\xff\xfe", 1)
+    server.batch()
+    assert ring.next() == (1, layout.WHOLE)
+    empty.unlink()
+    assert [mapped(server, i) for i in range(6)] == [0] * 6
+
+
+@pytest.mark.parametrize(
+    "image",
+    [in_segment(3, 101), in_segment(3, 1 << 50), in_segment(2, 0), in_segment(200, 0)],
+)
+def test_a_place_outside_its_segment_fails_its_member(serve, pool, image):
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    offer_segment(server, 3, 9, pool, pool.stat().st_ino)
+    server.batch(image=image)
+    ring.next()
+    with pytest.raises(ValueError, match="out of bounds"):
+        ring.observation(0)
 
 
 def test_what_is_expected_is_said_once_and_not_too_late(serve):

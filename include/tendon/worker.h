@@ -37,6 +37,13 @@
 // server drops that number. Drops go beside the batches: the server writes
 // them into offer.drops and then counts them in offer.dropped; the worker lets
 // them go when it looks for a batch, and says in hello.dropped how far it is.
+//
+// A raw picture need not be copied where its message lies in a file of shared
+// memory. The server names such files in offer.segments and then counts the
+// change in offer.segments_changed. A worker that can maps one when it looks
+// for a batch, read-only, and says its number in hello.segments, or no number
+// again when the offer's is another; one that says nothing gets copies. The
+// sender may write there at any time, and a picture stands at any byte.
 
 #include "tendon/wire.h"
 
@@ -50,6 +57,8 @@
 #define TD_WORKER_ERROR_BYTES 504
 #define TD_WORKER_DROPS 2048
 #define TD_WORKER_TEXT 256 // as value.dtype: the answer's text
+#define TD_WORKER_SEGMENTS 32
+#define TD_WORKER_SEGMENT_SHIFT 56 // of item.images
 
 typedef struct td_worker_camera {
     char name[64];          //  0
@@ -78,6 +87,12 @@ typedef struct td_worker_spec {
     td_worker_channel actions[256]; // 18600
 } td_worker_spec;                   // 36008
 
+typedef struct td_worker_segment {
+    uint64_t number; //  0: never the same again; set last; 0: none
+    uint64_t inode;  //  8: of the file
+    char path[112];  // 16
+} td_worker_segment; // 128
+
 typedef enum td_worker_offer_phase {
     TD_WORKER_LOAD, // and say hello
     TD_WORKER_RING, // the rest of the file is there
@@ -105,7 +120,9 @@ typedef struct td_worker_offer {
     uint64_t expected;          // 40416: grows when a batch is about to come
     uint64_t dropped;           // 40424: prefixes, so far
     uint64_t drops[TD_WORKER_DROPS]; // 40432: their numbers, n at n modulo 2048
-} td_worker_offer;                   // 56816
+    uint64_t segments_changed;       // 56816: grows when one comes or goes
+    td_worker_segment segments[TD_WORKER_SEGMENTS]; // 56824
+} td_worker_offer;                                  // 60920
 
 typedef enum td_worker_hello_phase {
     TD_WORKER_LOADING,
@@ -126,7 +143,8 @@ typedef struct td_worker_hello {
     uint64_t dropped;           //  48: drops that are done
     char error[504];            //  56
     td_worker_spec spec;        // 560
-} td_worker_hello;              // 36568
+    uint64_t segments[TD_WORKER_SEGMENTS]; // 36568: numbers of those it maps
+} td_worker_hello;                         // 36824
 
 // Offsets count from the beginning of the slot's requests, and everything
 // begins at a multiple of 64.
@@ -155,8 +173,9 @@ typedef struct td_worker_pair {
 } td_worker_pair;              // 32
 
 // One observation. The pictures of a camera stand at even distances, member
-// after member, and so do the states. To be decoded, it has no state, tensors
-// or pictures: its prefix is made of them.
+// after member, and so do the states; but a picture whose offset has an n in
+// the top byte stands that far into the file of offer.segments[n - 1]. To be
+// decoded, it has no state, tensors or pictures: its prefix is made of them.
 typedef struct td_worker_item {
     uint64_t seed;               //    0: of all noise
     uint64_t cursor;             //    8

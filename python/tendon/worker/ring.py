@@ -18,6 +18,23 @@ def _check(holds, what):
         raise ValueError(f"the server's {what} is out of bounds")
 
 
+def _map_file(path, inode):
+    """A file of shared memory, to be read; None where it cannot be had."""
+    try:
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    try:
+        status = os.fstat(file)
+        if status.st_ino != inode:
+            return None
+        return mmap.mmap(file, status.st_size, mmap.MAP_SHARED, mmap.PROT_READ)
+    except (OSError, ValueError):
+        return None
+    finally:
+        os.close(file)
+
+
 class Ring:
     def __init__(self, numbers):
         self.file, self.bell, self.answer = map(int, numbers.split(","))
@@ -36,6 +53,8 @@ class Ring:
         self.words[2] = layout.VERSION
         self.last = self.expected = 0
         self.frames = {}  # by their place in the ring, which has few
+        self.changed = 0  # of the segments, as it was last seen
+        self.segments = {}  # by index; None where it could not be mapped
 
     def _map(self, offset, size, prot=mmap.PROT_READ | mmap.PROT_WRITE):
         return mmap.mmap(self.file, size, mmap.MAP_SHARED, prot, offset=offset)
@@ -120,6 +139,7 @@ class Ring:
         called when a batch is about to come."""
         while True:
             self._let_go(drop)
+            self._map_segments()
             slots = range(layout.SLOTS)
             waiting = [(self.asked[i * self.request_bytes // 8], i) for i in slots]
             waiting = [each for each in waiting if each[0] > self.last]
@@ -153,6 +173,21 @@ class Ring:
         for i in range(done, dropped):
             drop(self.offered[layout.LONG_DROPS + i % layout.DROPS])
         self.longs[layout.LONG_LET_GO] = dropped
+
+    def _map_segments(self):
+        """What cannot be mapped stays unsaid, and its frames are copied."""
+        changed = self.offered[layout.LONG_CHANGED]
+        if changed == self.changed:
+            return
+        self.changed = changed
+        for i in range(layout.SEGMENTS):
+            number, inode, path = layout.SEGMENT.unpack_from(
+                self.offer, layout.OFFER_SEGMENTS + i * layout.SEGMENT.size
+            )
+            said = layout.LONG_SEGMENTS + i
+            if number != self.longs[said]:
+                self.segments[i] = _map_file(path.rstrip(b"\0"), inode)
+                self.longs[said] = number if self.segments[i] else 0
 
     def beat(self, member):
         """This member begins, or all of them."""
@@ -192,7 +227,7 @@ class Ring:
         return layout.ITEM.unpack_from(self.requests, self._item(member))[5]
 
     def observation(self, member, inputs=True):
-        """The arrays look into the ring, and are good until done()."""
+        """The arrays look into shared memory, and are good until done()."""
         at = self._item(member)
         seed, cursor, boot, episode, seq, _, base, delay, has_rtc, tensors, pairs = (
             layout.ITEM.unpack_from(self.requests, at)
@@ -232,6 +267,8 @@ class Ring:
             obs[name] = self._frame(size, offset)
 
     def _frame(self, size, offset):
+        if offset >> layout.SEGMENT_SHIFT:
+            return self._frame_in_segment(size, offset)
         place = self.begin + offset, size
         if place not in self.frames:
             shape = (*size, 3)
@@ -239,6 +276,14 @@ class Ring:
                 "|u1", shape, offset, 3 * size[0] * size[1]
             )
         return self.frames[place].view()
+
+    def _frame_in_segment(self, size, place):
+        index = (place >> layout.SEGMENT_SHIFT) - 1
+        offset = place & ((1 << layout.SEGMENT_SHIFT) - 1)
+        count = 3 * size[0] * size[1]
+        segment = self.segments.get(index) or b""
+        _check(offset + count <= len(segment), "frame")
+        return np.frombuffer(segment, "|u1", count, offset).reshape((*size, 3))
 
     def _metadata(self, at, count):
         places = (at + i * layout.PAIR_BYTES for i in range(count))

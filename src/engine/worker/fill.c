@@ -122,6 +122,8 @@ static td_err write_one(td_engine_worker_self *self,
     const td_engine_item *item = slot->batch->items[index];
     uint64_t number = 0;
     TD_TRY(number_of(self, slot, index, &number));
+    td_engine_worker_segments_place(&self->segments, self->process.hello,
+                                    item->obs, writer->places);
     return td_engine_worker_write_member(writer, item, number, item->info);
 }
 

@@ -51,6 +51,9 @@ typedef struct td_engine_worker_writer {
     uint8_t *slot;                 // its requests
     uint64_t used;                 // up to here
     uint32_t count;
+    // Of the next member's images, in its order, where they lie in a segment;
+    // 0: they are to be written.
+    uint64_t places[TD_WIRE_MAX_IMAGES];
 } td_engine_worker_writer;
 
 // `requests` is the slot's part of the file. Borrows everything.

@@ -187,6 +187,21 @@ static void a_member_stands_where_its_item_says(void **state)
     assert_memory_equal(requests + item->rtc_prefix.offset, state_values, 12);
 }
 
+static void a_picture_that_lies_in_a_segment_stays_there(void **state)
+{
+    (void)state;
+    td_wire_obs obs = make_obs();
+    const uint64_t place = UINT64_C(3) << TD_WORKER_SEGMENT_SHIFT | 70;
+    writer.places[0] = place; // the wrist's, which comes first
+    assert_int_equal(write_obs(&obs), TD_OK);
+    const td_worker_item *item = &batch()->items[0];
+    assert_int_equal(item->images[1], place);
+    assert_memory_equal(requests + item->images[0], front, PIXELS);
+    obs.images[0].shape[1] = WIDTH / 2;
+    assert_int_equal(write_obs(&obs), TD_ERR_MISMATCH);
+    assert_non_null(strstr(info.text, "images.wrist"));
+}
+
 // Its prefix is made of the rest, and stays with the worker.
 static void to_be_decoded_it_brings_only_what_may_change(void **state)
 {
@@ -560,6 +575,7 @@ int main(void)
         TEST(nothing_overlaps_and_all_is_aligned),
         TEST(what_no_machine_holds_is_refused),
         TEST(a_member_stands_where_its_item_says),
+        TEST(a_picture_that_lies_in_a_segment_stays_there),
         TEST(to_be_decoded_it_brings_only_what_may_change),
         TEST(members_stand_at_even_distances),
         TEST(a_jpeg_is_decoded_in_its_place),

@@ -13,6 +13,7 @@
 
 #include "base/thread.h"
 #include "engine/worker/process.h"
+#include "engine/worker/segments.h"
 #include "engine/worker/spec.h"
 #include "engine/worker/suspects.h"
 #include "engine/worker/watch.h"
@@ -72,6 +73,9 @@ typedef struct td_engine_worker_self {
     td_engine_worker_plan plan;
     td_engine_picture_reader *pictures; // of who fills
     uint64_t prefixes;                  // of who fills: numbers given so far
+    td_engine_worker_segments segments; // the supervisor changes it, with the
+                                        // lock, while nobody fills
+    int64_t segments_due_ns;            // the supervisor's: when to look again
     td_thread *supervisor, *filler;
     int wake_fd; // for the supervisor
     td_hist beyond_ns;

@@ -16,7 +16,8 @@
 
 #define LOOK_NS (100 * TD_NS_PER_MS) // at least this often, at a batch too
 #define GRACE_NS (2 * TD_NS_PER_S)
-#define STARVED 3 // batches in a row for which it had no memory
+#define STARVED 3               // batches in a row for which it had no memory
+#define SEGMENTS_NS TD_NS_PER_S // from one look for files of frames to the next
 
 static int64_t now_ns(void)
 {
@@ -145,6 +146,7 @@ static void start(td_engine_worker_self *self)
     pthread_mutex_lock(&self->lock);
     td_engine_worker_watch_started(&self->watch, now_ns());
     td_engine_worker_prefix_forget(self);
+    td_engine_worker_segments_forget(&self->segments);
     if (err == TD_OK) self->process = process;
     pthread_mutex_unlock(&self->lock);
     self->told = false;
@@ -310,6 +312,23 @@ static void wait_until(td_engine_worker_self *self, int64_t until_ns)
     if (fds[1].revents) on_end(self);
 }
 
+// Where frames lie that need not be copied. What a batch may point to stays.
+static void tend_segments(td_engine_worker_self *self)
+{
+    int64_t now = now_ns();
+    if (now < self->segments_due_ns) return;
+    self->segments_due_ns = now + SEGMENTS_NS;
+    td_engine_worker_segments_change change;
+    td_engine_worker_segments_look(&self->segments, &change);
+    pthread_mutex_lock(&self->lock);
+    bool may = self->watch.phase == TD_ENGINE_WORKER_UP && !self->filling;
+    if (self->watch.running > 0) change.gone = 0;
+    if (may && td_engine_worker_segments_apply(&self->segments, &change,
+                                               self->process.offer))
+        td_engine_worker_process_ring(&self->process);
+    pthread_mutex_unlock(&self->lock);
+}
+
 static void say_limit(char ret_text[128], const char *what, int64_t limit_ns,
                       const char *setting)
 {
@@ -389,7 +408,9 @@ static void end_process(td_engine_worker_self *self)
 void td_engine_worker_supervise(void *user)
 {
     td_engine_worker_self *self = user;
-    while (goes_on(self))
+    while (goes_on(self)) {
         wait_until(self, decide(self));
+        tend_segments(self);
+    }
     end_process(self);
 }

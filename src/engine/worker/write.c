@@ -36,6 +36,12 @@ static td_err write_image(const td_engine_worker_writer *writer,
     if (!image)
         return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing",
                        (int)name.size, name.data);
+    uint64_t place = writer->places[image - obs->images];
+    if (place) {
+        TD_TRY(td_engine_picture_check(writer->pictures, image, &camera, info));
+        *ret_offset = place;
+        return TD_OK;
+    }
     uint64_t offset = writer->plan->images[index] +
                       writer->count * writer->plan->image_bytes[index];
     TD_TRY(td_engine_picture_decode(writer->pictures, image, &camera,
