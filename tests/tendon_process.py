@@ -207,12 +207,20 @@ class House:
         server.wait_line("serve: ready")
         return server
 
-    def robot(self, client="robot-1", endpoint=None, folder=None, args=(), **changes):
+    def robot(
+        self,
+        client="robot-1",
+        endpoint=None,
+        folder=None,
+        args=(),
+        env=None,
+        **changes,
+    ):
         content = robot_file(
             endpoint or self.endpoint, client, folder or self.folder, **changes
         )
         path = self.write(f"{client}.yaml", content)
-        return self.start(client, "robot", path, *args)
+        return self.start(client, "robot", path, *args, env=env)
 
     def router(self, endpoint=None):
         router = self.start("router", "router", endpoint or self.endpoint)

@@ -3,14 +3,16 @@
 
 import csv
 import json
+import pathlib
 
 import numpy as np
 import pytest
 from scene import FPS, JOINTS, KINDS, ROWS, manifest
-from tendon_process import run, wait_until
+from tendon_process import BIN, run, wait_until
 
 LARGER = {"cameras": {"front": {"height": 96, "width": 128}}}  # AV1 has a least size
 FRAMES = 30
+HANG = pathlib.Path(BIN).with_name("libhang.so")
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +123,13 @@ def test_a_replay_without_a_dataset_is_refused(module_house):
     robot = module_house.robot(client="robot-4", robot=LARGER | {"kind": "replay"})
     assert robot.ended() == 1
     assert robot.lines("robot.dataset: must name the folder to replay")
+
+
+def test_a_camera_that_never_answers_does_not_keep_a_robot(module_house, recorded):
+    body = LARGER | {"kind": "replay", "dataset": str(recorded)}
+    hang = {"LD_PRELOAD": str(HANG), "HANG_AT": ".mp4"}
+    robot = module_house.robot(client="robot-4", robot=body, env=hang)
+    robot.wait_line("hangs")
+    assert robot.stop() == 1
+    assert robot.lines("cannot close: camera front's frame() has not returned")
+    assert robot.lines("ended without waiting for it")

@@ -143,7 +143,8 @@ void td_client_stop(td_client *client);
 
 // Stops, leaves the robot where it stands, saves what is recorded and frees. No
 // call may be running but one of td_client_start()'s own. Blocks until the
-// functions have returned.
+// functions have returned, after all else is done; one that has not for two
+// seconds is named in the log.
 void td_client_close(td_client *client);
 
 typedef enum td_client_doing {

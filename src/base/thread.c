@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread.h"
 
+#include "base/event.h"
+
 #include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +22,7 @@ struct td_thread {
     pthread_t handle;
     void (*run)(void *user);
     void *user;
+    td_event ended;
     char name[NAME_BYTES];
     char refusal[1024]; // empty: nothing was refused
 };
@@ -84,6 +87,7 @@ static void *enter(void *user)
     td_thread *thread = user;
     pthread_setname_np(pthread_self(), thread->name);
     thread->run(thread->user);
+    td_event_signal(&thread->ended);
     return NULL;
 }
 
@@ -137,6 +141,7 @@ td_err td_thread_start(const td_thread_config *config, void (*run)(void *user),
     if (!thread) return TD_ERR_NOMEM;
     thread->run = run;
     thread->user = user;
+    td_event_init(&thread->ended);
     snprintf(thread->name, sizeof thread->name, "%s", config->name);
 
     int rc = create_with_what_is_allowed(thread, config->realtime_priority,
@@ -159,6 +164,13 @@ void td_thread_join(td_thread *thread)
 {
     pthread_join(thread->handle, NULL);
     free(thread);
+}
+
+bool td_thread_join_until(td_thread *thread, int64_t until_ns)
+{
+    if (!td_event_wait_until(&thread->ended, until_ns)) return false;
+    td_thread_join(thread);
+    return true;
 }
 
 static bool may_lock_without_limit(void)

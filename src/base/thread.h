@@ -32,6 +32,10 @@ const char *td_thread_refusal(const td_thread *thread);
 // Waits for the thread to return, and frees it. Blocks; not on that thread.
 void td_thread_join(td_thread *thread);
 
+// The same, until CLOCK_MONOTONIC reads `until_ns` at most. False: it still
+// runs, and nothing was freed. One waiting thread at a time.
+TD_NODISCARD bool td_thread_join_until(td_thread *thread, int64_t until_ns);
+
 // Locks the process's memory: what was touched once stays, so that no tick
 // meets a page fault later. DENIED with the one line to run when the limit is
 // too low.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/thread.h"
 
+#include "base/event.h"
+
 #include <linux/capability.h>
 #include <sched.h>
 #include <setjmp.h>
@@ -323,11 +325,31 @@ static void a_prefaulted_stack_does_not_fault(void **state)
     assert_in_range(faults.after_use - faults.before_use, 0, 2);
 }
 
+static void wait_for_word(void *user)
+{
+    (void)td_event_wait_until(user, INT64_MAX);
+}
+
+static void a_thread_that_goes_on_is_not_joined(void **state)
+{
+    (void)state;
+    td_event word;
+    td_thread *thread = NULL;
+    const td_thread_config config = {"patient", 0, -1};
+    td_event_init(&word);
+    assert_int_equal(
+        td_thread_start(&config, wait_for_word, &word, &thread, NULL), TD_OK);
+    assert_false(td_thread_join_until(thread, 0));
+    td_event_signal(&word);
+    assert_true(td_thread_join_until(thread, INT64_MAX));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_config_that_makes_no_sense_is_refused),
         cmocka_unit_test(a_thread_bears_its_name),
+        cmocka_unit_test(a_thread_that_goes_on_is_not_joined),
         cmocka_unit_test(real_time_is_given_or_refused_in_words),
         cmocka_unit_test_setup_teardown(
             refused_priority_leaves_an_ordinary_thread, drop_permissions,

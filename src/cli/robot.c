@@ -7,6 +7,10 @@
 #include "host/link.h"
 
 #include <stdio.h>
+#include <unistd.h>
+
+// A robot that does not come back by then is left to the end of the process.
+#define CLOSE_NS (3 * TD_NS_PER_S)
 
 static const char help[] =
     "usage: tendon robot ROBOT.yaml [--check] [--record DIR] [--plot DIR]\n"
@@ -124,6 +128,17 @@ static td_err run_edge(td_edge *edge, bool records, td_errinfo *info)
     return err;
 }
 
+static void close_robot(td_edge_assembly *assembly)
+{
+    if (td_edge_assembly_end(assembly, CLOSE_NS)) {
+        td_edge_assembly_close(assembly);
+        return;
+    }
+    td_log_text(TD_LOG_ERROR, "robot: ended without waiting for it");
+    td_log_stop();
+    _exit(1);
+}
+
 static td_err run_robot(const td_config_robot *config, td_edge_trace *trace,
                         td_errinfo *info)
 {
@@ -136,7 +151,7 @@ static td_err run_robot(const td_config_robot *config, td_edge_trace *trace,
     if (err == TD_OK)
         err = run_edge(assembly.edge, config->record.dir[0], info);
     if (links) (void)td_net_undeclare(links);
-    td_edge_assembly_close(&assembly);
+    close_robot(&assembly);
     return err;
 }
 

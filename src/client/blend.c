@@ -16,11 +16,14 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/log.h"
 #include "base/thread.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define PATIENCE_NS (2 * TD_NS_PER_S) // before one that waits says for whom
 
 enum { IDLE, ASKED, RUNNING, DONE, LATE };
 
@@ -138,12 +141,21 @@ td_err td_client_blend_all(void *user, const td_edge_overlap *overlap,
     return err;
 }
 
+// The user's function may be in it.
+static void end_thread(td_thread *thread)
+{
+    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + PATIENCE_NS;
+    if (td_thread_join_until(thread, until_ns)) return;
+    td_log_text(TD_LOG_ERROR, "client: cannot close: blend() has not returned");
+    td_thread_join(thread);
+}
+
 void td_client_blend_close(td_client_blend *blend)
 {
     if (blend->thread) {
         atomic_store(&blend->stop, true);
         td_event_signal(&blend->wake);
-        td_thread_join(blend->thread);
+        end_thread(blend->thread);
     }
     free(blend->rows);
     free(blend);

@@ -179,9 +179,22 @@ td_err td_edge_assembly_open(td_edge_assembly *assembly,
     return err;
 }
 
+static void close_http(td_edge_assembly *assembly)
+{
+    if (assembly->http) td_http_close(TD_TAKE(assembly->http));
+}
+
+bool td_edge_assembly_end(td_edge_assembly *assembly, int64_t limit_ns)
+{
+    close_http(assembly);
+    if (td_edge_end(assembly->edge, limit_ns)) return true;
+    if (assembly->net_is_ours) td_net_close(TD_TAKE(assembly->net));
+    return false;
+}
+
 void td_edge_assembly_close(td_edge_assembly *assembly)
 {
-    if (assembly->http) td_http_close(assembly->http);
+    close_http(assembly);
     if (assembly->edge) td_edge_close(assembly->edge);
     if (assembly->net && assembly->net_is_ours) td_net_close(assembly->net);
     if (assembly->robot) td_robot_close(assembly->robot);

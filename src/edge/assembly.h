@@ -44,6 +44,11 @@ TD_NODISCARD td_err td_edge_assembly_open(td_edge_assembly *assembly,
                                           const td_edge_extras *extras,
                                           td_errinfo *info);
 
+// As td_edge_end(). False: the network is closed all the same, and only the end
+// of the process is left.
+TD_NODISCARD bool td_edge_assembly_end(td_edge_assembly *assembly,
+                                       int64_t limit_ns);
+
 // Closes it in reverse. Blocks.
 void td_edge_assembly_close(td_edge_assembly *assembly);
 

@@ -148,10 +148,18 @@ void td_edge_camera_stop(td_edge_camera *camera)
     td_event_signal(&camera->wake);
 }
 
-void td_edge_camera_close(td_edge_camera *camera)
+bool td_edge_camera_end(td_edge_camera *camera, int64_t until_ns)
 {
     td_edge_camera_stop(camera);
-    if (camera->thread) td_thread_join(camera->thread);
+    if (camera->thread && !td_thread_join_until(camera->thread, until_ns))
+        return false;
+    camera->thread = NULL;
+    return true;
+}
+
+void td_edge_camera_close(td_edge_camera *camera)
+{
+    (void)td_edge_camera_end(camera, INT64_MAX);
     if (camera->taken) td_ring_free(camera->taken);
     if (camera->newest) td_slot_free(camera->newest);
     if (camera->pool) td_edge_pool_free(camera->pool);

@@ -37,6 +37,10 @@ TD_NODISCARD td_err td_edge_camera_open(td_robot *robot, uint32_t index,
 // Takes no more frames. Never blocks.
 void td_edge_camera_stop(td_edge_camera *camera);
 
+// Stops, and waits for a frame under way until `until_ns` at most. False: it
+// has not come. Blocks.
+bool td_edge_camera_end(td_edge_camera *camera, int64_t until_ns);
+
 // Stops, and waits for a frame under way as long as the robot does. Blocks.
 void td_edge_camera_close(td_edge_camera *camera);
 TD_AUTO_FREE(td_edge_camera, td_edge_camera_close)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the cameras are told; the tick stops first, so that nothing new is
-// asked; then driver, publisher and merge, each woken once; then the recorder,
-// which saves its episode; then the session's declarations go, and with the
-// last callback everything is freed, the cameras after the publisher that looks
-// at their frames.
+// Shutdown: driver and cameras are told; the tick stops first, so that nothing
+// new is asked; then the publisher; then the recorder, which saves its episode;
+// then all that is declared on the network goes. What calls the robot's or the
+// user's own functions comes last, since these may never return: driver, merge,
+// cameras. With them everything is freed.
 #include "edge/edge.h"
 
 #include "base/log.h"
@@ -16,6 +16,7 @@
 
 #define RECEIVED 256
 #define RECORDED 16 // pictures of a camera that wait to be recorded
+#define PATIENCE_NS (2 * TD_NS_PER_S) // before one that waits says for whom
 
 static void init_values(td_edge *edge)
 {
@@ -92,13 +93,6 @@ static td_err start(td_edge *edge, td_errinfo *info)
                         td_edge_tick_run, &edge->tick, info);
 }
 
-static void join(td_thread *thread, td_event *wake)
-{
-    if (!thread) return;
-    if (wake) td_event_signal(wake);
-    td_thread_join(thread);
-}
-
 static void free_slot(td_slot *slot)
 {
     if (slot) td_slot_free(slot);
@@ -109,8 +103,6 @@ static void unmake(td_edge *edge)
     td_edge_received received;
     while (edge->received && td_queue_pop(edge->received, &received) == TD_OK)
         td_net_msg_free(received.msg);
-    if (edge->publisher) td_edge_publisher_free(edge->publisher);
-    if (edge->resets) td_net_unpublish(edge->resets);
     for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
         if (edge->cameras[i]) td_edge_camera_close(edge->cameras[i]);
     if (edge->decoder) td_wire_decoder_free(edge->decoder);
@@ -124,17 +116,64 @@ static void unmake(td_edge *edge)
     free(edge);
 }
 
-void td_edge_close(td_edge *edge)
+static void end_own(td_edge *edge)
 {
-    atomic_store(&edge->stop_threads, true);
+    if (atomic_exchange(&edge->stop_threads, true)) return;
+    td_event_signal(&edge->driver_wake);
+    td_event_signal(&edge->merge_wake);
     for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
         if (edge->cameras[i]) td_edge_camera_stop(edge->cameras[i]);
-    join(edge->tick, NULL);
-    join(edge->driver, &edge->driver_wake);
-    join(edge->publisher_thread, &edge->publisher_wake);
-    join(edge->merge, &edge->merge_wake);
+    if (edge->tick) td_thread_join(edge->tick);
+    td_event_signal(&edge->publisher_wake);
+    if (edge->publisher_thread) td_thread_join(edge->publisher_thread);
     td_edge_episode_close(edge);
     if (edge->session) td_edge_session_free(edge->session);
+    if (edge->publisher) td_edge_publisher_free(edge->publisher);
+    if (edge->resets) td_net_unpublish(edge->resets);
+}
+
+static bool end_thread(td_thread **thread, const char *functions,
+                       int64_t until_ns)
+{
+    if (!*thread) return true;
+    if (td_thread_join_until(*thread, until_ns)) {
+        *thread = NULL;
+        return true;
+    }
+    td_log_text(TD_LOG_ERROR, "edge: cannot close: %s has not returned",
+                functions);
+    return false;
+}
+
+static bool end_camera(const td_edge *edge, uint32_t index, int64_t until_ns)
+{
+    td_wire_text name = edge->config.profile.cameras[index].name;
+    if (!edge->cameras[index] ||
+        td_edge_camera_end(edge->cameras[index], until_ns))
+        return true;
+    td_log_text(TD_LOG_ERROR,
+                "edge: cannot close: camera %.*s's frame() has not returned",
+                (int)name.size, name.data);
+    return false;
+}
+
+bool td_edge_end(td_edge *edge, int64_t limit_ns)
+{
+    end_own(edge);
+    int64_t until_ns = INT64_MAX;
+    if (limit_ns < INT64_MAX)
+        until_ns = td_clock_now_ns(&td_clock_monotonic) + limit_ns;
+    bool ended =
+        end_thread(&edge->driver, "the robot's read() or write()", until_ns);
+    ended &= end_thread(&edge->merge, "aggregate()", until_ns);
+    for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
+        ended &= end_camera(edge, i, until_ns);
+    return ended;
+}
+
+void td_edge_close(td_edge *edge)
+{
+    if (!td_edge_end(edge, PATIENCE_NS)) (void)td_edge_end(edge, INT64_MAX);
     unmake(edge);
 }
 

@@ -120,7 +120,13 @@ TD_NODISCARD td_err td_edge_episode(td_edge *edge, td_edge_order order,
                                     td_errinfo *info);
 
 // Stops the threads, saves the episode that is being recorded, leaves the robot
-// where it stands and frees. Blocks.
+// where it stands and the network; then waits for the robot's and the user's
+// own functions, at most `limit_ns` (INT64_MAX: no limit). False, with a line
+// in the log: one has not returned, and what it uses must stay. After this only
+// it again, or td_edge_close(). Blocks.
+bool td_edge_end(td_edge *edge, int64_t limit_ns);
+
+// The same without a limit, and frees. Blocks.
 void td_edge_close(td_edge *edge);
 TD_AUTO_FREE(td_edge, td_edge_close)
 

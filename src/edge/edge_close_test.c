@@ -80,6 +80,25 @@ static void closing_in_a_flood_of_answers_is_safe(void **state)
     }
 }
 
+// Its own functions never return: all else ends, and waits for nobody.
+static void a_robot_that_blocks_for_ever_keeps_only_itself(void **state)
+{
+    world *w = *state;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    world_block_driver(w, true);
+    world_block_camera(w, 0);
+    world_until(w, is_blocked);
+    world_stop(w);
+    assert_false(td_edge_end(w->edge, 0));
+    td_net_close(TD_TAKE(w->net)); // nothing is declared on it any more
+    assert_false(td_edge_end(w->edge, 0));
+    world_block_driver(w, false);
+    assert_false(td_edge_end(w->edge, 0)); // the camera
+    world_block_camera(w, -1);
+    assert_true(td_edge_end(w->edge, INT64_MAX));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -88,6 +107,7 @@ int main(void)
         WORLD_TEST(stopping_races_with_a_query),
         WORLD_TEST(opening_and_closing_leaves_nothing_behind),
         WORLD_TEST(closing_in_a_flood_of_answers_is_safe),
+        WORLD_TEST(a_robot_that_blocks_for_ever_keeps_only_itself),
     };
     return cmocka_run_group_tests_name("edge/edge_close", tests, NULL, NULL);
 }

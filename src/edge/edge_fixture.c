@@ -23,7 +23,8 @@ typedef struct spy {
     size_t count;
     float commands[MAX_COMMANDS][CHANNELS];
     atomic_int broken, blocked; // a camera; -1: none
-    atomic_bool mute;           // its joints cannot be read
+    atomic_bool mute, stuck;    // its joints cannot be read, or never come
+    atomic_int waiting;         // calls that are blocked
 } spy;
 
 static void spy_close(td_robot *robot)
@@ -33,10 +34,19 @@ static void spy_close(td_robot *robot)
     free(self);
 }
 
+static void wait_in_vain(spy *self)
+{
+    atomic_fetch_add(&self->waiting, 1);
+    td_clock_sleep_until(now() + LOOK_NS);
+    atomic_fetch_sub(&self->waiting, 1);
+}
+
 static td_err spy_read(td_robot *robot, int64_t now_ns, float *ret_state)
 {
     spy *self = (spy *)robot;
     if (atomic_load(&self->mute)) return TD_ERR_IO;
+    while (atomic_load(&self->stuck))
+        wait_in_vain(self);
     return td_robot_read(self->inner, now_ns, ret_state);
 }
 
@@ -57,7 +67,7 @@ static td_err spy_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
     spy *self = (spy *)robot;
     if (atomic_load(&self->broken) == (int)camera) return TD_ERR_IO;
     while (atomic_load(&self->blocked) == (int)camera)
-        td_clock_sleep_until(now() + LOOK_NS);
+        wait_in_vain(self);
     return td_robot_frame(self->inner, camera, now_ns, ret_rgb);
 }
 
@@ -105,6 +115,16 @@ void world_break_camera(world *w, int camera)
 void world_break_driver(world *w, bool broken)
 {
     atomic_store(&((spy *)w->robot)->mute, broken);
+}
+
+void world_block_driver(world *w, bool blocked)
+{
+    atomic_store(&((spy *)w->robot)->stuck, blocked);
+}
+
+bool is_blocked(world *w)
+{
+    return atomic_load(&((spy *)w->robot)->waiting) == 2;
 }
 
 void world_block_camera(world *w, int camera)
@@ -187,6 +207,7 @@ int world_teardown(void **state)
 {
     world *w = *state;
     world_block_camera(w, -1);
+    world_block_driver(w, false);
     if (w->runner) world_stop(w);
     if (w->edge) world_close(w);
     for (size_t i = 0; i < MAX_PUPPETS; i++)
@@ -194,7 +215,7 @@ int world_teardown(void **state)
     td_robot_close(w->robot);
     td_net_unpublish(w->shout);
     td_net_close(w->stranger);
-    td_net_close(w->net);
+    if (w->net) td_net_close(w->net);
     td_net_hub_free(w->hub);
     td_wire_encoder_free(w->encoder);
     td_wire_decoder_free(w->decoder);

@@ -124,8 +124,10 @@ const float *world_commands(world *w, size_t *ret_count);
 void world_break_camera(world *w, int camera);
 void world_block_camera(world *w, int camera);
 
-// Makes reading its joints fail while `broken`.
+// Makes reading its joints fail while `broken`, or block while `blocked`.
 void world_break_driver(world *w, bool broken);
+void world_block_driver(world *w, bool blocked);
+bool is_blocked(world *w); // the driver, and the camera that is to be
 
 // A server that fits, ready and willing. Row k of a chunk that answers cursor c
 // is {c + k, -(c + k)}.

@@ -71,6 +71,20 @@ static void what_was_played_is_recorded(void **state)
     assert_int_equal(shelved.closed, 1);
 }
 
+static void a_robot_that_blocks_for_ever_costs_no_episode(void **state)
+{
+    world *w = *state;
+    stream(w);
+    world_block_driver(w, true);
+    world_block_camera(w, 0);
+    world_until(w, is_blocked);
+    world_stop(w);
+    assert_false(td_edge_end(w->edge, 0));
+    assert_every_step_is_recorded();
+    assert_int_equal(shelved.saved, 1);
+    assert_int_equal(shelved.closed, 1);
+}
+
 static void a_faster_control_rate_makes_no_more_rows(void **state)
 {
     world *w = *state;
@@ -255,6 +269,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
     const struct CMUnitTest tests[] = {
         TEST(what_was_played_is_recorded),
+        TEST(a_robot_that_blocks_for_ever_costs_no_episode),
         TEST(a_faster_control_rate_makes_no_more_rows),
         TEST(a_camera_that_fails_is_missing_in_the_frames),
         TEST(a_reset_begins_the_next_episode),
