@@ -85,6 +85,29 @@ static void a_robot_that_blocks_for_ever_costs_no_episode(void **state)
     assert_int_equal(shelved.closed, 1);
 }
 
+static bool has_recorded_lost(world *w)
+{
+    static float state[CHANNELS];
+    td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                         3 * w->config.core.period_ns);
+    td_edge_step step = td_edge_pull(w->edge, state);
+    if (step.command) memcpy(state, step.command, sizeof state);
+    for (size_t i = 0; i < shelved.count; i++)
+        if (shelved.frames[i].lost) return true;
+    return false;
+}
+
+static void periods_that_a_host_misses_are_lost_rows(void **state)
+{
+    world *w = *state;
+    w->config.pull = true;
+    (void)puppet_open(w, 0, "gpu-1");
+    world_open(w);
+    world_run(w);
+    world_until(w, has_recorded_lost);
+    finish(w);
+}
+
 static void a_faster_control_rate_makes_no_more_rows(void **state)
 {
     world *w = *state;
@@ -270,6 +293,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(what_was_played_is_recorded),
         TEST(a_robot_that_blocks_for_ever_costs_no_episode),
+        TEST(periods_that_a_host_misses_are_lost_rows),
         TEST(a_faster_control_rate_makes_no_more_rows),
         TEST(a_camera_that_fails_is_missing_in_the_frames),
         TEST(a_reset_begins_the_next_episode),

@@ -89,6 +89,37 @@ static void a_host_that_pauses_too_long_is_a_driver_that_is_down(void **state)
     world_until(w, is_down);
 }
 
+static bool has_missed(world *w)
+{
+    pull(w);
+    td_edge_report_get(w->edge, &w->report);
+    return w->report.missed_ticks > 0;
+}
+
+static void periods_that_a_host_misses_are_counted(void **state)
+{
+    static const struct {
+        const char *name;
+        int64_t period_ns;
+        bool missed;
+    } cases[] = {
+        {"a host that is always late", TD_NS_PER_US, true},
+        {"a host that is never late", 3600 * TD_NS_PER_S, false},
+    };
+    world *w = *state;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].name);
+        w->config.core.period_ns = cases[i].period_ns;
+        world_open(w);
+        assert_false(has_missed(w)); // the first one is on time
+        if (cases[i].missed)
+            world_until(w, has_missed);
+        else
+            assert_false(has_missed(w));
+        world_close(w);
+    }
+}
+
 static void a_state_that_is_not_finite_is_counted_and_not_used(void **state)
 {
     static const float bad[] = {NAN, INFINITY, -INFINITY};
@@ -391,6 +422,7 @@ int main(void)
         PULL_TEST(a_host_pulls_row_by_row),
         PULL_TEST(a_host_holds_when_nothing_is_left),
         PULL_TEST(a_host_that_pauses_too_long_is_a_driver_that_is_down),
+        PULL_TEST(periods_that_a_host_misses_are_counted),
         PULL_TEST(a_state_that_is_not_finite_is_counted_and_not_used),
         CONTROL_TEST(a_controller_makes_what_the_robot_is_given),
         CONTROL_TEST(a_controller_that_fails_or_lies_moves_nothing),

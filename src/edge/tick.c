@@ -123,17 +123,23 @@ int64_t td_edge_control_period_ns(const td_edge *edge)
     return edge->config.core.period_ns / edge->config.core.substeps;
 }
 
-// A late tick is played at once; whole periods that went by are not made up
-// for, since the cursor counts steps and not time.
-static int64_t next_due(td_edge *edge, int64_t due_ns, int64_t now_ns)
+// Counts the whole periods that went by while a tick was late.
+static int64_t note_missed(td_edge *edge, int64_t lateness_ns)
 {
-    int64_t period_ns = td_edge_control_period_ns(edge);
-    int64_t missed = (now_ns - due_ns) / period_ns;
+    int64_t missed = lateness_ns / td_edge_control_period_ns(edge);
     if (missed > 0)
         atomic_fetch_add_explicit(&edge->missed_ticks, (uint64_t)missed,
                                   memory_order_relaxed);
     edge->skipped_ticks = missed > UINT32_MAX ? UINT32_MAX : (uint32_t)missed;
-    return due_ns + (missed + 1) * period_ns;
+    return missed;
+}
+
+// A late tick is played at once; periods that it missed are not made up for,
+// since the cursor counts steps and not time.
+static int64_t next_due(td_edge *edge, int64_t due_ns, int64_t now_ns)
+{
+    int64_t missed = note_missed(edge, now_ns - due_ns);
+    return due_ns + (missed + 1) * td_edge_control_period_ns(edge);
 }
 
 void td_edge_tick_run(void *user)
@@ -177,7 +183,9 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state)
         .read_ns = now_ns,
         .driver_down = now_ns - driven_ns > edge->config.driver_limit_ns,
     };
-    td_edge_step step = decide(edge, &seen, pull_lateness_ns(edge, now_ns));
+    int64_t lateness_ns = pull_lateness_ns(edge, now_ns);
+    (void)note_missed(edge, lateness_ns);
+    td_edge_step step = decide(edge, &seen, lateness_ns);
     if (edge->recorder)
         record(edge, &seen, reading.is_told ? reading.told : NULL, &step);
     const td_edge_asking asking = asking_of(&step);
