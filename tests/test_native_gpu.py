@@ -4,7 +4,9 @@ what stands for one (tests/worker/fake_cuda.c)."""
 
 import ctypes
 import json
+import os
 import pathlib
+import re
 import shutil
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from outside_client import array
 from scene import manifest
 from sdk import Program
-from tendon_process import BIN, wait_until
+from tendon_process import BIN, run, wait_until
 from test_native import GOLDEN, checkpoint, connect, observation
 
 NAME = "no-camera"
@@ -69,9 +71,12 @@ class Gpu:
         made["server"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
         return self.house.write("gpu.yaml", made)
 
+    def environment(self):
+        return self.env | {"TENDON_CUDA_LIBRARY": str(FAKE / "fake_cuda.so")}
+
     def serve(self, **engine):
-        env = self.env | {"TENDON_CUDA_LIBRARY": str(FAKE / "fake_cuda.so")}
-        return self.house.start("gpu", "serve", self.write(**engine), env=env)
+        path = self.write(**engine)
+        return self.house.start("gpu", "serve", path, env=self.environment())
 
 
 @pytest.fixture
@@ -96,7 +101,20 @@ def test_no_memory_at_load_is_said(gpu):
     gpu.tell("load")
     server = gpu.serve()
     assert server.ended() == 1
-    assert "out of memory, 3 of 9 MiB are free" in server.text()
+    assert "allocating 5 MiB after 6: out of memory, 3 of 9 MiB are free; " in (
+        server.text()
+    )
+    assert "max_batch is 4: take a smaller one, or another GPU" in server.text()
+
+
+def test_doctor_names_the_gpu_the_precision_and_the_time(gpu):
+    done = run("doctor", gpu.write(), env=os.environ | gpu.environment())
+    assert done.returncode == 0, done.stdout
+    assert re.search(
+        r"native on Stand-in H200 \(cuda:0\), bf16: [0-9.]+ ms a chunk, "
+        r"[0-9.]+ ms each of 4 at a time",
+        done.stdout,
+    ), done.stdout
 
 
 @pytest.mark.parametrize(

@@ -29,8 +29,9 @@
 // further kinds of td_ops_norm and td_ops_act, a kept prefix is rows of a
 // buffer before those that a step writes (a view of both is one K or V),
 // grouped queries are fewer heads in k and v than in q, a rotary table is an
-// operand of the linear that makes q and k, and an Euler step is a linear whose
-// `add` is its own output.
+// operand of the linear that makes q and k, the embedding of a step's time is
+// known at load and so a table that is added, and an Euler step is a linear
+// whose `add` is its own output.
 
 #include "tendon/err.h"
 
