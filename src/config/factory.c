@@ -228,29 +228,42 @@ static td_err list_robots(const td_config_place *place,
     return TD_OK;
 }
 
-static int by_key(const void *a, const void *b)
+static int in_order(const void *a, const void *b)
 {
-    const td_config_factory_robot *const *one = a, *const *other = b;
-    return strcmp((*one)->key, (*other)->key);
+    const char *const *one = a;
+    const char *const *other = b;
+    return strcmp(*one, *other);
 }
 
-// Keys are names unless they are given, so that this holds for both.
-static td_err check_keys(const td_config_place *place,
-                         const td_config_node *node,
-                         const td_config_factory *factory)
+// `texts` are one of each robot, and are sorted.
+static td_err check_apart(const td_config_place *place,
+                          const td_config_node *node, const char *what,
+                          const char **texts, size_t count)
 {
-    const td_config_factory_robot **sorted = td_config_arena_alloc(
-        place->arena, factory->robot_count, sizeof(void *));
-    if (!sorted) return td_config_no_memory(place);
-    for (size_t i = 0; i < factory->robot_count; i++)
-        sorted[i] = &factory->robots[i];
-    qsort(sorted, factory->robot_count, sizeof(void *), by_key);
-    for (size_t i = 1; i < factory->robot_count; i++)
-        if (by_key(&sorted[i - 1], &sorted[i]) == 0)
+    qsort(texts, count, sizeof *texts, in_order);
+    for (size_t i = 1; i < count; i++)
+        if (strcmp(texts[i - 1], texts[i]) == 0)
             return td_config_bad(
                 place, td_config_node_get(node, "robot_fleet"), "robot_fleet",
-                "two robots have the key \"%.64s\"", sorted[i]->key);
+                "two robots have the %s \"%.64s\"", what, texts[i]);
     return TD_OK;
+}
+
+// Plans know robots by their names, servers by their keys.
+static td_err check_robots(const td_config_place *place,
+                           const td_config_node *node,
+                           const td_config_factory *factory)
+{
+    size_t count = factory->robot_count;
+    const char **texts =
+        td_config_arena_alloc(place->arena, count, sizeof *texts);
+    if (!texts) return td_config_no_memory(place);
+    for (size_t i = 0; i < count; i++)
+        texts[i] = factory->robots[i].key;
+    TD_TRY(check_apart(place, node, "key", texts, count));
+    for (size_t i = 0; i < count; i++)
+        texts[i] = factory->robots[i].name;
+    return check_apart(place, node, "name", texts, count);
 }
 
 // The most that a task could do if its models took no time.
@@ -287,7 +300,7 @@ static td_err check_factory(const td_config_place *place,
     td_config_factory *factory = value;
     TD_TRY(count_robots(place, node, factory));
     TD_TRY(list_robots(place, factory));
-    TD_TRY(check_keys(place, node, factory));
+    TD_TRY(check_robots(place, node, factory));
     for (size_t i = 0; i < factory->task_count; i++)
         TD_TRY(check_throughput(place, node, &factory->tasks[i]));
     return td_config_beside(place, &factory->profiles);

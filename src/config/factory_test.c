@@ -324,6 +324,10 @@ static const struct {
      CLUSTER "robot_fleet: [{task: pick, robots: [a, b]}, {task: pick, robots: "
              "{c: {key: a}}}]\n" PICK PARTS,
      "2: robot_fleet: two robots have the key \"a\""},
+    {"one name twice",
+     CLUSTER "robot_fleet: [{task: pick, robots: [a]}, {task: pick, robots: "
+             "{a: {key: b}}}]\n" PICK PARTS,
+     "2: robot_fleet: two robots have the name \"a\""},
     {"a task that is not there",
      CLUSTER "robot_fleet:\n- num_robots: 3\n  task: pack\n" PICK PARTS,
      "4: robot_fleet: there is no task \"pack\" in this file"},
