@@ -168,6 +168,16 @@ def test_a_search_without_time_still_has_a_plan(tmp_path):
     assert "every robot meets its deadlines" in text
 
 
+def test_a_plan_that_cannot_be_written_leaves_the_old_one(tmp_path):
+    path = tmp_path / "plan.json"
+    path.write_text("old")
+    (tmp_path / "plan.json.new").symlink_to("/dev/full")
+    done = run("plan", EXAMPLE, "--out", path)
+    assert done.returncode == 1
+    assert "plan.json: No space left on device" in done.stderr
+    assert path.read_text() == "old"
+
+
 def test_a_plan_file_that_is_none_is_named(tmp_path):
     path = tmp_path / "old.json"
     path.write_text('{"plan": 1, "planner": "magic"}')

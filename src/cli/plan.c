@@ -11,6 +11,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: tendon plan FACTORY.yaml [--out PLAN.json] [--picture PLAN.svg]\n"
@@ -73,15 +75,25 @@ static bool is_over(void *context, uint32_t points)
     return now_ns >= left->until_ns;
 }
 
+// Whole or not at all, so that the plan that runs is not lost for a new one. A
+// device or a pipe is written as it is.
 static td_err save(const td_plan *plan, const char *path,
                    td_err (*write)(const td_plan *plan, FILE *out),
                    td_errinfo *info)
 {
+    struct stat there;
+    char *fresh = NULL;
     if (strcmp(path, "-") == 0) return write(plan, stdout);
-    FILE *out = fopen(path, "w");
+    bool plain = stat(path, &there) != 0 || S_ISREG(there.st_mode);
+    if (asprintf(&fresh, "%s%s", path, plain ? ".new" : "") < 0)
+        return TD_ERR_NOMEM;
+    FILE *out = fopen(fresh, "we");
     td_err err = out ? write(plan, out) : TD_ERR_IO;
     if (out && fclose(out) != 0) err = TD_ERR_IO;
+    if (err == TD_OK && plain && rename(fresh, path) != 0) err = TD_ERR_IO;
     if (err != TD_OK) (void)td_fail(info, err, "%s: %s", path, strerror(errno));
+    if (err != TD_OK && plain && out) (void)unlink(fresh);
+    free(fresh);
     return err;
 }
 
