@@ -132,7 +132,7 @@ static td_err find_random_hz(const td_config_profiles *profiles, double *ret_hz,
     for (int i = 0; i < HALVINGS; i++) {
         double middle = (low + high) / 2;
         draw_arrivals(middle, arrivals_ms, ARRIVALS);
-        if (td_plan_queue_run(&service, arrivals_ms, ARRIVALS, 1, false, 99,
+        if (td_plan_queue_run(&service, arrivals_ms, ARRIVALS, 1, 0, 99,
                               4 * limit_ms)
                 .tail_ms <= limit_ms)
             low = middle;

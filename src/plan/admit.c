@@ -192,13 +192,10 @@ static void add_stream(td_plan_desk *desk, const newcomer *robot, uint32_t i)
     td_plan *plan = desk->plan;
     const td_config_factory_component *part = &robot->at->components[i];
     td_plan_server *server = &plan->servers[robot->servers[i]];
-    td_plan_point point = {0};
     double phase = free_phase(plan, robot->servers[i]);
     uint32_t standby = standby_for(plan, robot->servers[i]);
     server->rate_hz += asks_hz(part, robot->rate_hz);
-    (void)td_plan_curve_at(
-        desk->pools[robot->servers[i]]->curves[desk->types[robot->servers[i]]],
-        server->rate_hz, &point);
+    desk->streams_of[robot->servers[i]]++;
     plan->streams[plan->stream_count++] = (td_plan_stream){
         .robot = (uint32_t)plan->robot_count,
         .component = i,
@@ -211,8 +208,6 @@ static void add_stream(td_plan_desk *desk, const newcomer *robot, uint32_t i)
                      : 0,
         .phase = phase,
         .deadline_ms = part->slo_ms,
-        .mean_ms = point.mean_ms,
-        .tail_ms = point.tail_ms,
     };
 }
 
@@ -244,15 +239,24 @@ static bool is_there(const td_plan *plan, const char *name)
     return false;
 }
 
-// What a server's requests take when it is asked so much more.
-static td_plan_point point_at(const td_plan_desk *desk, uint32_t server,
-                              double more_hz)
+// What a server's requests take when so many more streams ask it so much more.
+// False when it cannot.
+static bool reckon(const td_plan_desk *desk, uint32_t server, uint32_t more,
+                   double more_hz, td_plan_point *ret_point)
 {
-    const td_plan_curve *curve =
-        desk->pools[server]->curves[desk->types[server]];
-    td_plan_point point = curve->points[0];
-    (void)td_plan_curve_at(curve, desk->plan->servers[server].rate_hz + more_hz,
-                           &point);
+    uint32_t streams = desk->streams_of[server] + more;
+    double rate_hz = desk->plan->servers[server].rate_hz + more_hz;
+    return td_plan_problem_reckon(desk->problem, desk->pools[server],
+                                  desk->types[server], streams, rate_hz,
+                                  rate_hz / streams, ret_point);
+}
+
+static td_plan_point point_at(const td_plan_desk *desk, uint32_t server,
+                              uint32_t more, double more_hz)
+{
+    td_plan_point point =
+        desk->pools[server]->curves[desk->types[server]]->points[0];
+    (void)reckon(desk, server, more, more_hz, &point);
     return point;
 }
 
@@ -263,7 +267,7 @@ static void keep_to_loop(const td_plan_desk *desk, newcomer *robot)
     for (uint32_t i = 0; i < robot->at->component_count; i++) {
         const td_config_factory_component *part = &robot->at->components[i];
         const td_plan_point point =
-            point_at(desk, robot->servers[i], asks_hz(part, robot->rate_hz));
+            point_at(desk, robot->servers[i], 1, asks_hz(part, robot->rate_hz));
         latency_ms +=
             part->per_action * td_plan_problem_loop_ms(desk->problem, &point);
     }
@@ -298,9 +302,9 @@ static double acts_hz(const td_plan_desk *desk, const td_plan_robot *robot,
 static double cost_hz(const td_plan_desk *desk, const newcomer *robot)
 {
     const td_plan *plan = desk->plan;
-    const td_plan_point before = point_at(desk, robot->servers[0], 0);
+    const td_plan_point before = point_at(desk, robot->servers[0], 0, 0);
     const td_plan_point after = point_at(
-        desk, robot->servers[0], robot->squeeze < 1 ? 0 : robot->rate_hz);
+        desk, robot->servers[0], 1, robot->squeeze < 1 ? 0 : robot->rate_hz);
     double sum = 0;
     for (size_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *other = &plan->robots[i];
@@ -315,13 +319,24 @@ static double cost_hz(const td_plan_desk *desk, const newcomer *robot)
     return sum;
 }
 
+// How servers run their batches, for as many as ask them now.
+static void rebatch(td_plan_desk *desk)
+{
+    td_plan_point point;
+    if (!desk->problem->options.staggered) return;
+    for (uint32_t i = 0; i < desk->plan->server_count; i++)
+        if (desk->pools[i] && reckon(desk, i, 0, 0, &point))
+            td_plan_point_use(&point, &desk->plan->servers[i]);
+}
+
 // Latencies of all servers as they are now, and what all robots make of them.
 static void recount(td_plan_desk *desk)
 {
     td_plan *plan = desk->plan;
+    rebatch(desk);
     for (size_t i = 0; i < plan->stream_count; i++) {
         td_plan_stream *stream = &plan->streams[i];
-        const td_plan_point point = point_at(desk, stream->server, 0);
+        const td_plan_point point = point_at(desk, stream->server, 0, 0);
         stream->mean_ms = point.mean_ms;
         stream->tail_ms = point.tail_ms;
     }

@@ -107,6 +107,25 @@ static void no_room_for_an_obligation_asks_for_a_new_plan(void **state)
     plant_close(&it);
 }
 
+// Of seven nobody waits for the one who is left over.
+static void a_seventh_robot_ends_the_pairs_of_six(void **state)
+{
+    (void)state;
+    plant it;
+    td_plan_admission admission;
+    plant_made(&it, CLUSTER(1) FLEET(6) TASK("job") PARTS SYSTEM1,
+               TD_PLAN_TENDON);
+    assert_int_equal(it.plan->servers[0].wait, TD_CONFIG_WAIT_FIXED);
+    TD_AUTO(td_plan_desk) *desk = desk_of(&it);
+    assert_int_equal(td_plan_admit(desk, "new", "new", 0, 0, &admission),
+                     TD_OK);
+    const td_plan_server *server = &td_plan_desk_plan(desk)->servers[0];
+    assert_int_equal(server->wait, TD_CONFIG_WAIT_NONE);
+    assert_true(server->wait_ms == 0);
+    assert_true(admission.after_hz > admission.before_hz);
+    plant_close(&it);
+}
+
 static void what_gives_too_little_is_not_admitted(void **state)
 {
     (void)state;
@@ -157,6 +176,7 @@ int main(void)
         cmocka_unit_test(others_keep_their_servers_and_phases),
         cmocka_unit_test(robots_of_a_full_server_share_it),
         cmocka_unit_test(no_room_for_an_obligation_asks_for_a_new_plan),
+        cmocka_unit_test(a_seventh_robot_ends_the_pairs_of_six),
         cmocka_unit_test(what_gives_too_little_is_not_admitted),
         cmocka_unit_test(who_is_there_is_not_admitted_twice),
         cmocka_unit_test(a_plan_without_rates_has_no_desk),

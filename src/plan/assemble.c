@@ -29,7 +29,7 @@ static void set_servers(td_plan_draft *draft)
             server->capacity_hz =
                 td_plan_rosa_batch_hz(curve, server->batch_most);
         } else if (td_plan_draft_point(draft, i, draft->loads_hz[i], &point)) {
-            server->batch_most = point.batch;
+            td_plan_point_use(&point, server);
         }
     }
 }
@@ -185,8 +185,8 @@ static td_err assemble(td_plan_draft *draft)
     TD_TRY(td_plan_place(draft));
     TD_TRY(td_plan_route(draft));
     td_plan_polish(draft);
-    td_plan_phases(draft);
     set_servers(draft);
+    td_plan_phases(draft);
     set_latencies(draft);
     TD_TRY(set_classes(draft));
     close_ranks(draft->plan);

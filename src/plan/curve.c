@@ -67,6 +67,16 @@ static bool catches_up(const td_plan_service *service, uint32_t n,
     return 2 * service->ms[n][TD_PLAN_DRAWS - 1] <= limit_ms;
 }
 
+// How long a batch waits for the rest of those in step: no longer than one
+// takes. So whoever waits for others waits no longer than it may have to for a
+// batch that runs, and catches_up() holds for it too.
+static double wait_ms(const td_plan_curve *curve,
+                      const td_plan_service *service)
+{
+    uint32_t n = curve->settings.together;
+    return n > 1 ? service->ms[n][TD_PLAN_DRAWS - 1] : 0;
+}
+
 // The batch limit with the least mean of those that meet the deadline; of equal
 // ones the largest, which makes up soonest for what the plan did not expect.
 static bool reckon_batches(const td_plan_curve *curve,
@@ -80,16 +90,18 @@ static bool reckon_batches(const td_plan_curve *curve,
     for (size_t i = 0; i < curve->profile->service_count; i++) {
         uint32_t n = (uint32_t)curve->profile->service[i].batch;
         if (n > settings->most || n > TD_PLAN_MOST_BATCH) break;
+        if (settings->together && n != settings->together) continue;
         if (rate_hz > FULL_LOAD * top_hz(curve, n)) continue;
         if (n > 1 && !catches_up(service, n, limit_ms)) break;
-        td_plan_latency latency =
-            td_plan_queue_run(service, arrivals_ms, count, n, false,
-                              settings->percentile, 2 * limit_ms);
+        td_plan_latency latency = td_plan_queue_run(
+            service, arrivals_ms, count, n, wait_ms(curve, service),
+            settings->percentile, 2 * limit_ms);
         if (latency.tail_ms > limit_ms) continue;
         double mean_ms = latency.mean_ms + settings->overhead_ms;
         if (found && mean_ms > ret_point->mean_ms * AS_QUICK) continue;
-        *ret_point = (td_plan_point){
-            mean_ms, latency.tail_ms + settings->overhead_ms, n};
+        *ret_point =
+            (td_plan_point){mean_ms, latency.tail_ms + settings->overhead_ms, n,
+                            wait_ms(curve, service)};
         found = true;
     }
     return found;
@@ -123,8 +135,10 @@ static bool reckon(const td_plan_curve *curve, const td_plan_service *service,
     if (curve->settings.random)
         td_plan_queue_random(rate_hz, arrivals_ms, count);
     else
-        td_plan_queue_even(rate_hz, curve->settings.jitter_ms, arrivals_ms,
-                           count);
+        td_plan_queue_even(rate_hz, curve->settings.jitter_ms,
+                           curve->settings.together ? curve->settings.together
+                                                    : 1,
+                           arrivals_ms, count);
     return reckon_batches(curve, service, arrivals_ms, count, rate_hz,
                           ret_point);
 }
@@ -134,15 +148,16 @@ void td_plan_curve_init(td_plan_curve *curve, const td_config_profile *profile,
 {
     td_plan_service service;
     double overhead_ms = settings->overhead_ms;
+    uint32_t n = settings->together ? settings->together : 1;
     *curve = (td_plan_curve){.profile = profile, .settings = *settings};
     td_plan_service_init(&service, profile);
     curve->alone_ms =
-        td_config_profile_quantile_ms(profile, 1, settings->percentile / 100) +
+        td_config_profile_quantile_ms(profile, n, settings->percentile / 100) +
         overhead_ms;
     curve->points[0] = (td_plan_point){
-        .mean_ms = td_config_profile_mean_ms(profile, 1) + overhead_ms,
+        .mean_ms = td_config_profile_mean_ms(profile, n) + overhead_ms,
         .tail_ms = curve->alone_ms,
-        .batch = 1,
+        .batch = n,
     };
     curve->step_hz = most_hz(curve) / TD_PLAN_CURVE_STEPS;
     if (curve->alone_ms > settings->deadline_ms) return;
@@ -169,6 +184,7 @@ bool td_plan_curve_at(const td_plan_curve *curve, double rate_hz,
         .mean_ms = low->mean_ms + part * (high->mean_ms - low->mean_ms),
         .tail_ms = low->tail_ms + part * (high->tail_ms - low->tail_ms),
         .batch = high->batch,
+        .wait_ms = high->wait_ms,
     };
     return true;
 }

@@ -78,6 +78,21 @@ static void batches_are_as_large_as_the_deadline_allows(void **state)
     assert_int_equal(point.batch, 4); // two of 8 would take 270 ms
 }
 
+static void those_in_step_wait_for_the_last_of_them(void **state)
+{
+    td_plan_curve curve;
+    td_plan_point point;
+    td_plan_curve_settings settings = relaxed;
+    settings.together = 2;
+    td_plan_curve_init(&curve, profile_of(state, "nvidia/GR00T-N1.6-3B"),
+                       &settings);
+    assert_true(td_plan_curve_at(&curve, 22, &point));
+    assert_int_equal(point.batch, 2);
+    assert_true(point.wait_ms == 55);
+    assert_true(fabs(point.mean_ms - (55 + 6 + 5.6)) < 1); // of two, the later
+    assert_true(curve.capacity_hz <= 2 / 0.055);
+}
+
 static void a_tighter_deadline_leaves_less(void **state)
 {
     td_plan_curve wide;
@@ -108,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(latencies_never_fall_as_the_rate_grows),
         cmocka_unit_test(batches_are_as_large_as_the_deadline_allows),
+        cmocka_unit_test(those_in_step_wait_for_the_last_of_them),
         cmocka_unit_test(a_tighter_deadline_leaves_less),
         cmocka_unit_test(a_deadline_below_the_model_leaves_nothing),
     };

@@ -49,6 +49,7 @@ static td_err find_pools(td_plan_desk *desk)
         if (!pool || !pool->curves[desk->types[stream->server]])
             return TD_ERR_MISMATCH;
         desk->pools[stream->server] = pool;
+        desk->streams_of[stream->server]++;
     }
     return TD_OK;
 }
@@ -64,7 +65,9 @@ static td_err fill(td_plan_desk *desk, const td_plan *plan)
                                         sizeof *desk->pools);
     desk->types = td_config_arena_alloc(desk->arena, own->server_count + 1,
                                         sizeof *desk->types);
-    if (!desk->pools || !desk->types) return TD_ERR_NOMEM;
+    desk->streams_of = td_config_arena_alloc(desk->arena, own->server_count + 1,
+                                             sizeof *desk->streams_of);
+    if (!desk->pools || !desk->types || !desk->streams_of) return TD_ERR_NOMEM;
     TD_TRY(find_types(desk));
     return find_pools(desk);
 }

@@ -14,6 +14,7 @@ struct td_plan_desk {
     td_config_arena *arena;     // the plan's
     const td_plan_pool **pools; // of each server; NULL: a standby, or idle
     size_t *types;
+    uint32_t *streams_of; // of each server, how many
     size_t robot_room, stream_room;
 };
 

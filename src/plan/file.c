@@ -40,6 +40,7 @@ const td_plan_file_field td_plan_file_server[] = {
     ROW(td_plan_server, "standby", BOOL, standby),
     ROW(td_plan_server, "batch_most", WHOLE, batch_most),
     CHOICE(td_plan_server, "batch_wait", wait, td_config_waits),
+    ROW(td_plan_server, "batch_wait_ms", ADDED, wait_ms),
     ROW(td_plan_server, "rate_hz", NUMBER, rate_hz),
     ROW(td_plan_server, "capacity_hz", NUMBER, capacity_hz),
     ROW(td_plan_server, "memory_gb", NUMBER, memory_gb),

@@ -14,6 +14,7 @@ typedef enum td_plan_file_kind {
     TD_PLAN_FILE_WHOLE,  // uint32_t
     TD_PLAN_FILE_INDEX,  // uint32_t; NONE is null
     TD_PLAN_FILE_NUMBER, // double, not below 0
+    TD_PLAN_FILE_ADDED,  // likewise; 0 in files that are older than it
     TD_PLAN_FILE_CHOICE, // an enum; one of `choices`
 } td_plan_file_kind;
 

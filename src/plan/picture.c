@@ -156,6 +156,9 @@ static int draw_server(const td_plan *plan, uint32_t index, int x, int y,
     if (!server->standby)
         (void)snprintf(text + strlen(text), sizeof text - strlen(text),
                        ", batch %u", server->batch_most);
+    if (!server->standby && server->wait == TD_CONFIG_WAIT_FIXED)
+        (void)snprintf(text + strlen(text), sizeof text - strlen(text),
+                       " within %.0f ms", server->wait_ms);
     draw_text(x + 14, y, "s", text, out);
     y += LINE;
     if (!server->standby) {

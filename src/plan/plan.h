@@ -92,11 +92,12 @@ typedef struct td_plan_server {
     const char *engine;
     const char *gpu_type;
     uint32_t batch_most;
-    td_config_wait wait;
-    bool standby;       // weights loaded, no stream of its own
-    double rate_hz;     // of all its streams
-    double capacity_hz; // that it could take within their deadlines
-    double memory_gb;   // 0: not known
+    td_config_wait wait; // NONE, FIXED or FULL
+    double wait_ms;      // FIXED
+    bool standby;        // weights loaded, no stream of its own
+    double rate_hz;      // of all its streams
+    double capacity_hz;  // that it could take within their deadlines
+    double memory_gb;    // 0: not known
 } td_plan_server;
 
 // What one robot asks of one server. Streams are in the order of robots, and

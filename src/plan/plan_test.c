@@ -66,6 +66,45 @@ static void phases_of_a_server_are_spread_evenly(void **state)
     plant_close(&it);
 }
 
+// One after the other, six take longer than an action and an answer.
+static void six_robots_on_a_gpu_ask_in_pairs(void **state)
+{
+    (void)state;
+    plant it;
+    plant_made(&it, CLUSTER(1) FLEET(6) TASK("job") PARTS SYSTEM1,
+               TD_PLAN_TENDON);
+    const td_plan_server *server = &it.plan->servers[0];
+    assert_int_equal(server->batch_most, 2);
+    assert_int_equal(server->wait, TD_CONFIG_WAIT_FIXED);
+    assert_true(server->wait_ms == 55); // as long as a batch of two takes
+    for (uint32_t i = 0; i < 6; i++)
+        assert_true(fabs(it.plan->streams[i].phase - i / 2 / 3.0) < 1e-9);
+    plant_close(&it);
+}
+
+// Five do not need it; a plan every now and then, or actions that do not wait
+// for answers, would leave others waiting.
+static void robots_that_keep_no_step_are_not_waited_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name, *text;
+    } cases[] = {
+        {"five", CLUSTER(1) FLEET(5) TASK("job") PARTS SYSTEM1},
+        {"plans", CLUSTER(2) FLEET(6) TASK("job") PARTS SYSTEM1 SYSTEM2},
+        {"async",
+         CLUSTER(1) FLEET(6) TASK("job") "  execution: async\n" PARTS SYSTEM1},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        plant it;
+        print_message("%s\n", cases[i].name);
+        plant_made(&it, cases[i].text, TD_PLAN_TENDON);
+        for (size_t j = 0; j < it.plan->server_count; j++)
+            assert_int_equal(it.plan->servers[j].wait, TD_CONFIG_WAIT_NONE);
+        plant_close(&it);
+    }
+}
+
 // What the paper's scheduler gave to 8, 32 and 64 robots of P4 on 8 GPUs.
 static void the_papers_planner_gives_the_papers_rates(void **state)
 {
@@ -393,6 +432,8 @@ int main(void)
         cmocka_unit_test(every_stream_has_a_server_of_its_model),
         cmocka_unit_test(no_server_is_asked_more_than_it_can),
         cmocka_unit_test(phases_of_a_server_are_spread_evenly),
+        cmocka_unit_test(six_robots_on_a_gpu_ask_in_pairs),
+        cmocka_unit_test(robots_that_keep_no_step_are_not_waited_for),
         cmocka_unit_test(the_papers_planner_gives_the_papers_rates),
         cmocka_unit_test(ours_gives_more_than_the_papers),
         cmocka_unit_test(baselines_divide_gpus_as_in_the_paper),

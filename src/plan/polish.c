@@ -245,13 +245,19 @@ void td_plan_polish(td_plan_draft *draft)
         grant(draft, i);
 }
 
+// Those that a batch waits for have one phase.
 static void spread(td_plan_draft *draft, uint32_t server)
 {
     td_plan *plan = draft->plan;
+    const td_plan_server *on = &plan->servers[server];
+    uint32_t together = on->wait == TD_CONFIG_WAIT_FIXED ? on->batch_most : 1;
     uint32_t at = 0;
-    for (size_t i = 0; i < plan->stream_count; i++)
-        if (plan->streams[i].server == server)
-            plan->streams[i].phase = (double)at++ / draft->streams_of[server];
+    for (size_t i = 0; i < plan->stream_count; i++) {
+        if (plan->streams[i].server != server) continue;
+        plan->streams[i].phase =
+            (double)(at - at % together) / draft->streams_of[server];
+        at++;
+    }
 }
 
 void td_plan_phases(td_plan_draft *draft)

@@ -177,6 +177,39 @@ static double jitter_ms(const td_plan_problem *problem,
     return hypot(most, problem->options.network_jitter_ms);
 }
 
+// Whether robots that are answered together ask together again: they wait for
+// nothing else before an action, and are of one class.
+static bool keeps_step(const td_plan_problem *problem, const td_plan_pool *pool)
+{
+    const td_config_factory_task *task =
+        &problem->factory->tasks[pool->needs[0].task];
+    uint32_t goals = 0;
+    for (size_t i = 0; i < task->component_count; i++)
+        goals += task->components[i].per_action > 0;
+    return pool->need_count == 1 && pool->needs[0].per_action == 1 &&
+           goals == 1 && task->execution == TD_CONFIG_SYNC;
+}
+
+static td_err add_steps(td_plan_problem *problem, td_plan_pool *pool,
+                        td_plan_curve_settings settings, size_t type)
+{
+    const td_config_profile *profile = pool->curves[type]->profile;
+    td_plan_curve *curves = td_config_arena_alloc(
+        problem->arena, profile->service_count + 1, sizeof *curves);
+    if (!curves) return TD_ERR_NOMEM;
+    pool->in_step[type] = curves;
+    for (size_t i = 0; i < profile->service_count; i++) {
+        settings.together = (uint32_t)profile->service[i].batch;
+        if (settings.together > settings.most ||
+            settings.together > pool->streams)
+            break;
+        if (settings.together > 1)
+            td_plan_curve_init(&curves[pool->in_step_count[type]++], profile,
+                               &settings);
+    }
+    return TD_OK;
+}
+
 static td_err add_curve(td_plan_problem *problem, td_plan_pool *pool,
                         const td_config_profile *profile, size_t type)
 {
@@ -194,9 +227,11 @@ static td_err add_curve(td_plan_problem *problem, td_plan_pool *pool,
     td_plan_curve_init(&curves[0], profile, &settings);
     pool->curves[type] = &curves[0];
     pool->size_gb = profile->memory_gb;
-    if (pool->need_count == 1 || !problem->options.staggered ||
-        td_config_profile_continuous(profile))
+    if (!problem->options.staggered || td_config_profile_continuous(profile))
         return TD_OK;
+    if (keeps_step(problem, pool))
+        return add_steps(problem, pool, settings, type);
+    if (pool->need_count == 1) return TD_OK;
     settings.random = true;
     td_plan_curve_init(&curves[1], profile, &settings);
     pool->unlike[type] = &curves[1];
@@ -306,6 +341,7 @@ td_err td_plan_problem_new(const td_config_factory *factory,
     problem->factory = factory;
     problem->profiles = profiles;
     problem->options = *options;
+    problem->most_loads = TD_PLAN_NONE;
     TD_TRY(td_config_arena_new(&problem->arena));
     TD_TRY(build(problem, info));
     *ret_problem = TD_TAKE(problem);
@@ -339,6 +375,24 @@ double td_plan_problem_loop_hz(const td_plan_problem *problem, size_t task,
     return 1000 / (action_ms + latency_ms);
 }
 
+static bool reckon_staggered(const td_plan_pool *pool, size_t type,
+                             uint32_t streams, double rate_hz,
+                             td_plan_point *ret_point)
+{
+    bool found = td_plan_curve_at(pool->curves[type], rate_hz, ret_point);
+    for (size_t i = 0; i < pool->in_step_count[type]; i++) {
+        const td_plan_curve *curve = &pool->in_step[type][i];
+        td_plan_point point;
+        if (streams % curve->settings.together != 0 ||
+            !td_plan_curve_at(curve, rate_hz, &point) ||
+            (found && point.mean_ms >= ret_point->mean_ms))
+            continue;
+        *ret_point = point;
+        found = true;
+    }
+    return found;
+}
+
 bool td_plan_problem_reckon(const td_plan_problem *problem,
                             const td_plan_pool *pool, size_t type,
                             uint32_t streams, double rate_hz, double least_hz,
@@ -347,7 +401,7 @@ bool td_plan_problem_reckon(const td_plan_problem *problem,
     const td_plan_curve *curve = pool->curves[type];
     if (!curve) return false;
     if (problem->options.staggered)
-        return td_plan_curve_at(curve, rate_hz, ret_point);
+        return reckon_staggered(pool, type, streams, rate_hz, ret_point);
     return td_plan_rosa_reckon(curve, streams, rate_hz, least_hz, ret_point);
 }
 
@@ -358,6 +412,14 @@ double td_plan_problem_capacity_hz(const td_plan_problem *problem,
     if (!curve) return 0;
     return problem->options.staggered ? curve->capacity_hz
                                       : td_plan_rosa_capacity_hz(curve);
+}
+
+void td_plan_point_use(const td_plan_point *point, td_plan_server *server)
+{
+    server->batch_most = point->batch;
+    server->wait =
+        point->wait_ms > 0 ? TD_CONFIG_WAIT_FIXED : TD_CONFIG_WAIT_NONE;
+    server->wait_ms = point->wait_ms;
 }
 
 double td_plan_problem_loop_ms(const td_plan_problem *problem,

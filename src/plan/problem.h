@@ -33,11 +33,15 @@ typedef struct td_plan_pool {
     td_plan_need *needs;
     size_t need_count;
     uint32_t streams;
-    uint32_t servers;                               // at most; 0: as there are
-    double size_gb;                                 // of the model
+    uint32_t servers;                   // at most; 0: as there are
+    uint32_t loaded[TD_PLAN_MAX_TYPES]; // GPUs that serve such streams already
+    double size_gb;                     // of the model
     const td_plan_curve *curves[TD_PLAN_MAX_TYPES]; // NULL: not on this type
     // For streams of unlike rates, which keep no phases; NULL: they are alike.
     const td_plan_curve *unlike[TD_PLAN_MAX_TYPES];
+    // For streams in step, one for each size of batch.
+    const td_plan_curve *in_step[TD_PLAN_MAX_TYPES];
+    size_t in_step_count[TD_PLAN_MAX_TYPES];
 } td_plan_pool;
 
 typedef struct td_plan_problem {
@@ -50,8 +54,9 @@ typedef struct td_plan_problem {
     uint32_t gpus;   // for streams, of all types
     bool by_columns; // packed by an integer program: pools are of one need
     uint32_t standbys;
-    uint32_t *kept;    // of each node, GPUs that are standbys
-    size_t most_needs; // components of all tasks
+    uint32_t *kept;      // of each node, GPUs that are standbys
+    uint32_t most_loads; // GPUs that may load another model; NONE: all
+    size_t most_needs;   // components of all tasks
     td_plan_pool *pools;
     size_t pool_count;
 } td_plan_problem;
@@ -79,7 +84,8 @@ double td_plan_problem_loop_hz(const td_plan_problem *problem, size_t task,
                                double latency_ms);
 
 // What a server of a type gives `streams` of a pool that ask at `rate_hz` in
-// all, the slowest of them at `least_hz`. False when it cannot.
+// all, the slowest of them at `least_hz`: each in a phase of its own, or in
+// step where that takes less time. False when it cannot.
 bool td_plan_problem_reckon(const td_plan_problem *problem,
                             const td_plan_pool *pool, size_t type,
                             uint32_t streams, double rate_hz, double least_hz,
@@ -88,6 +94,9 @@ bool td_plan_problem_reckon(const td_plan_problem *problem,
 // What it could take at most.
 double td_plan_problem_capacity_hz(const td_plan_problem *problem,
                                    const td_plan_pool *pool, size_t type);
+
+// Runs a server's batches as the point says.
+void td_plan_point_use(const td_plan_point *point, td_plan_server *server);
 
 // The latency that loops are reckoned with.
 double td_plan_problem_loop_ms(const td_plan_problem *problem,

@@ -48,16 +48,14 @@ static td_plan_latency tally_read(const counts *tally, double percentile)
 
 // How many of those from `first` on start together, and when.
 static size_t form(const double *arrivals_ms, size_t first, size_t count,
-                   uint32_t most, bool full, double *start_ms)
+                   uint32_t most, double wait_ms, double *start_ms)
 {
     size_t size = 1;
-    if (arrivals_ms[first] > *start_ms) *start_ms = arrivals_ms[first];
-    if (full) {
-        if (first + most > count) return 0;
-        if (arrivals_ms[first + most - 1] > *start_ms)
-            *start_ms = arrivals_ms[first + most - 1];
-        return most;
-    }
+    double latest_ms = arrivals_ms[first] + wait_ms;
+    if (first + most <= count)
+        latest_ms = fmin(latest_ms, arrivals_ms[first + most - 1]);
+    if (isinf(latest_ms)) return 0;
+    *start_ms = fmax(*start_ms, latest_ms);
     while (size < most && first + size < count &&
            arrivals_ms[first + size] <= *start_ms)
         size++;
@@ -66,15 +64,15 @@ static size_t form(const double *arrivals_ms, size_t first, size_t count,
 
 td_plan_latency td_plan_queue_run(const td_plan_service *service,
                                   const double *arrivals_ms, size_t count,
-                                  uint32_t most, bool full, double percentile,
-                                  double ceiling_ms)
+                                  uint32_t most, double wait_ms,
+                                  double percentile, double ceiling_ms)
 {
     counts tally = {.bin_ms = ceiling_ms / BINS};
     double free_ms = 0;
     td_rand rand;
     td_rand_init(&rand, most);
     for (size_t first = 0, size; first < count; first += size) {
-        size = form(arrivals_ms, first, count, most, full, &free_ms);
+        size = form(arrivals_ms, first, count, most, wait_ms, &free_ms);
         if (size == 0) break;
         free_ms += service->ms[size][td_rand_u64(&rand) % TD_PLAN_DRAWS];
         for (size_t i = first; i < first + size; i++)
@@ -96,13 +94,13 @@ static void sort(double *values, size_t count)
     }
 }
 
-void td_plan_queue_even(double rate_hz, double jitter_ms, double *ret_ms,
-                        size_t count)
+void td_plan_queue_even(double rate_hz, double jitter_ms, uint32_t together,
+                        double *ret_ms, size_t count)
 {
     td_rand rand;
     td_rand_init(&rand, 1);
     for (size_t i = 0; i < count; i++)
-        ret_ms[i] = (double)i * 1000 / rate_hz +
+        ret_ms[i] = (double)(i - i % together) * 1000 / rate_hz +
                     jitter_ms * (6 + td_rand_normal(&rand));
     sort(ret_ms, count);
 }

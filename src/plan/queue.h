@@ -24,17 +24,19 @@ typedef struct td_plan_latency {
     double mean_ms, tail_ms;
 } td_plan_latency;
 
-// A batch of at most `most` starts when the device is free and one waits; with
-// `full` only when so many wait. `arrivals_ms` grow; the first quarter of them
-// is not counted. `ceiling_ms`: a tail above it reads as INFINITY.
+// A batch of at most `most` starts when the device is free, and so many wait or
+// its first has waited for `wait_ms` (INFINITY: only when so many wait).
+// `arrivals_ms` grow; the first quarter of them is not counted. `ceiling_ms`: a
+// tail above it reads as INFINITY.
 td_plan_latency td_plan_queue_run(const td_plan_service *service,
                                   const double *arrivals_ms, size_t count,
-                                  uint32_t most, bool full, double percentile,
-                                  double ceiling_ms);
+                                  uint32_t most, double wait_ms,
+                                  double percentile, double ceiling_ms);
 
-// `count` arrivals of one rate, evenly spaced but for a deviation.
-void td_plan_queue_even(double rate_hz, double jitter_ms, double *ret_ms,
-                        size_t count);
+// `count` arrivals of one rate, so many `together` and these evenly spaced, but
+// for a deviation of each.
+void td_plan_queue_even(double rate_hz, double jitter_ms, uint32_t together,
+                        double *ret_ms, size_t count);
 
 // `count` arrivals of one rate that know nothing of each other.
 void td_plan_queue_random(double rate_hz, double *ret_ms, size_t count);

@@ -136,6 +136,9 @@ static td_err read_field(const place *at, const td_plan_file_field *field,
         return read_whole(at, field->name, out);
     case TD_PLAN_FILE_INDEX:
         return read_index(at, field->name, out);
+    case TD_PLAN_FILE_ADDED:
+        if (!json_object_get(at->object, field->name)) return TD_OK;
+        return read_number(at, field->name, out);
     case TD_PLAN_FILE_NUMBER:
         return read_number(at, field->name, out);
     default:

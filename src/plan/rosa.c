@@ -101,8 +101,8 @@ uint32_t td_plan_rosa_batch(const td_plan_curve *curve, uint32_t streams,
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             td_plan_queue_phases(streams, rate_hz / streams, seed, arrivals_ms,
                                  ARRIVALS);
-            mean += td_plan_queue_run(&service, arrivals_ms, ARRIVALS, n, true,
-                                      99, ceiling_ms)
+            mean += td_plan_queue_run(&service, arrivals_ms, ARRIVALS, n,
+                                      INFINITY, 99, ceiling_ms)
                         .mean_ms;
         }
         if (mean >= least) continue;

@@ -83,6 +83,16 @@ static void show_users(const td_plan *plan, uint32_t server, FILE *out)
     }
 }
 
+// How long a batch that is not full waits.
+static void show_wait(const td_plan_server *server, FILE *out)
+{
+    if (server->wait == TD_CONFIG_WAIT_FIXED)
+        (void)fprintf(out, "  %3.0f ms", server->wait_ms);
+    else
+        (void)fprintf(out, "  %6s",
+                      server->wait == TD_CONFIG_WAIT_FULL ? "full" : "-");
+}
+
 static void show_server(const td_plan *plan, uint32_t index, int id_width,
                         int model_width, FILE *out)
 {
@@ -94,6 +104,7 @@ static void show_server(const td_plan *plan, uint32_t index, int id_width,
         return;
     }
     (void)fprintf(out, "  %5u", server->batch_most);
+    show_wait(server, out);
     show_rate(server->rate_hz, out);
     show_rate(server->capacity_hz, out);
     if (server->rate_hz > 0 && server->capacity_hz > 0)
@@ -113,9 +124,9 @@ static void show_servers(const td_plan *plan, FILE *out)
         id_width = longest(id_width, plan->servers[i].id);
         model_width = longest(model_width, plan->servers[i].model);
     }
-    (void)fprintf(out, "%-*s  %-*s  %5s  %9s  %9s  %6s  %s\n", id_width, "GPU",
-                  model_width, "model", "batch", "asked/s", "can/s", "left",
-                  "robots");
+    (void)fprintf(out, "%-*s  %-*s  %5s  %6s  %9s  %9s  %6s  %s\n", id_width,
+                  "GPU", model_width, "model", "batch", "waits", "asked/s",
+                  "can/s", "left", "robots");
     for (uint32_t i = 0; i < plan->server_count; i++)
         show_server(plan, i, id_width, model_width, out);
 }

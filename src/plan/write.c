@@ -26,6 +26,7 @@ static void write_field(td_json *json, const td_plan_file_field *field,
             td_json_whole(json, field->name, *whole);
         break;
     case TD_PLAN_FILE_NUMBER:
+    case TD_PLAN_FILE_ADDED:
         td_json_number(json, field->name, *(const double *)at);
         break;
     case TD_PLAN_FILE_CHOICE:

@@ -81,6 +81,7 @@ static inline void shop_servers(shop *made, const shop_hand *hand)
                 .gpu_type = "NVIDIA H200",
                 .batch_most = c == 0 ? hand->batch : 64,
                 .wait = c == 0 ? hand->wait : TD_CONFIG_WAIT_NONE,
+                .wait_ms = 55, // FIXED: as long as two take
             };
         }
 }

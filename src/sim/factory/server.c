@@ -12,6 +12,7 @@ static td_sched_batch_rule rule_of(const td_plan_server *plan, uint32_t most)
         .most = plan->batch_most > 0 && plan->batch_most < most
                     ? plan->batch_most
                     : most,
+        .wait_ns = (int64_t)(plan->wait_ms * (double)TD_NS_PER_MS),
     };
 }
 
