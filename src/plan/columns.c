@@ -6,12 +6,14 @@
 #include <math.h>
 #include <stdlib.h>
 
-// A column is in three limits at most: the demand of its row, the GPUs of its
-// type, the servers of its row.
-#define LIMITS 3
+// A column is in four limits at most: the demand of its row, the GPUs of its
+// type, the servers of its row, and those of its row and type that have the
+// model already.
+#define LIMITS 4
 
 typedef struct column {
-    uint32_t row, type, units;
+    uint32_t row, type;
+    uint32_t units; // 0: no servers, but loads of models
 } column;
 
 typedef struct program {
@@ -25,12 +27,29 @@ typedef struct program {
     double *factor, *most, *cost, *counts, *low, *high;
 } program;
 
+static size_t limit_count(const program *it)
+{
+    return 2 * it->row_count + it->types + it->row_count * it->types;
+}
+
+// Where the servers of a row are limited, and those of a type that need no
+// load.
+static size_t servers_limit(const program *it, size_t row)
+{
+    return it->row_count + it->types + row;
+}
+
+static size_t loaded_limit(const program *it, size_t row, size_t type)
+{
+    return 2 * it->row_count + it->types + row * it->types + type;
+}
+
 static bool make_room(program *it)
 {
     size_t columns = 1;
-    size_t limits = 2 * it->row_count + it->types;
+    size_t limits = limit_count(it);
     for (size_t i = 0; i < it->row_count; i++)
-        columns += it->types * it->rows[i].most;
+        columns += it->types * ((size_t)it->rows[i].most + 1);
     it->columns = malloc(columns * sizeof *it->columns);
     it->start = malloc((columns + 1) * sizeof *it->start);
     it->limit = malloc(LIMITS * columns * sizeof *it->limit);
@@ -70,19 +89,27 @@ static void add_column(program *it, uint32_t row, uint32_t type, uint32_t units,
     it->start[it->count] = it->entries;
     it->most[it->count] = it->gpus[type];
     it->cost[it->count++] = cost;
-    add_entry(it, row, units);
-    add_entry(it, it->row_count + type, 1);
-    if (it->rows[row].servers)
-        add_entry(it, it->row_count + it->types + row, 1);
+    if (units > 0) {
+        add_entry(it, row, units);
+        add_entry(it, it->row_count + type, 1);
+        if (it->rows[row].servers) add_entry(it, servers_limit(it, row), 1);
+    }
+    if (it->rows[row].loaded)
+        add_entry(it, loaded_limit(it, row, type), units > 0 ? 1 : -1);
 }
 
 static void add_limits(program *it)
 {
     for (size_t i = 0; i < it->row_count; i++) {
-        size_t servers = it->row_count + it->types + i;
-        it->low[i] = it->high[i] = it->rows[i].demand;
-        it->low[servers] = 0;
-        it->high[servers] = it->rows[i].servers;
+        const td_plan_pack_row *row = &it->rows[i];
+        it->low[i] = it->high[i] = row->demand;
+        it->low[servers_limit(it, i)] = 0;
+        it->high[servers_limit(it, i)] = row->servers;
+        for (size_t type = 0; type < it->types; type++) {
+            size_t limit = loaded_limit(it, i, type);
+            it->low[limit] = -(double)it->gpus[type];
+            it->high[limit] = row->loaded ? row->loaded[type] : 0;
+        }
     }
     for (size_t i = 0; i < it->types; i++) {
         it->low[it->row_count + i] = 0;
@@ -99,6 +126,8 @@ static void add_columns(program *it)
                  units++)
                 if (units <= it->rows[row].demand && !isinf(cost[units - 1]))
                     add_column(it, row, type, units, cost[units - 1]);
+            if (cost && it->rows[row].loaded)
+                add_column(it, row, type, 0, TD_PLAN_LOAD_COST);
         }
     it->start[it->count] = it->entries;
 }
@@ -111,6 +140,7 @@ static size_t list_servers(const program *it, td_plan_pack_server *servers)
     for (int i = 0; i < it->count; i++) {
         const column *at = &it->columns[i];
         if (i > 0 && it->columns[i - 1].row != at->row) from = 0;
+        if (at->units == 0) continue;
         for (uint32_t n = (uint32_t)it->counts[i]; n > 0; n--) {
             servers[count++] =
                 (td_plan_pack_server){at->row, at->type, from, at->units};
@@ -128,7 +158,7 @@ static td_err solve(program *it, td_plan_pack_server *servers,
     if (it->count == 0) return TD_ERR_EMPTY;
     const td_plan_integer whole = {
         .columns = it->count,
-        .rows = (int)(2 * it->row_count + it->types),
+        .rows = (int)limit_count(it),
         .start = it->start,
         .row = it->limit,
         .factor = it->factor,

@@ -14,6 +14,7 @@ typedef struct instance {
     uint32_t gpus[2];
     td_plan_pack_row rows[ROWS];
     double cost[ROWS][2][MOST];
+    uint32_t loaded[ROWS][2];
 } instance;
 
 static uint32_t draw(td_rand *rand, uint32_t least, uint32_t most)
@@ -29,10 +30,13 @@ static void draw_instance(td_rand *rand, instance *it)
         for (size_t at = 0; at < 2 * MOST; at++)
             it->cost[row][at / MOST][at % MOST] =
                 draw(rand, 0, 4) == 0 ? INFINITY : (double)draw(rand, 1, 50);
+        it->loaded[row][0] = draw(rand, 0, 3);
+        it->loaded[row][1] = draw(rand, 0, 3);
         it->rows[row] = (td_plan_pack_row){
             .demand = draw(rand, 1, 14),
             .most = MOST,
             .servers = draw(rand, 0, 2) == 0 ? draw(rand, 1, 4) : 0,
+            .loaded = draw(rand, 0, 1) ? it->loaded[row] : NULL,
             .cost = {it->cost[row][0],
                      draw(rand, 0, 3) == 0 ? NULL : it->cost[row][1]}};
     }
@@ -53,6 +57,7 @@ static void check_servers(const instance *it,
 {
     uint32_t units[ROWS] = {0};
     uint32_t used[2] = {0};
+    uint32_t own[ROWS][2] = {0};
     double sum = 0;
     for (size_t i = 0; i < count; i++) {
         const td_plan_pack_server *at = &servers[i];
@@ -60,6 +65,9 @@ static void check_servers(const instance *it,
         units[at->row] += at->units;
         used[at->type]++;
         sum += it->cost[at->row][at->type][at->units - 1];
+        if (it->rows[at->row].loaded &&
+            ++own[at->row][at->type] > it->loaded[at->row][at->type])
+            sum += TD_PLAN_LOAD_COST;
     }
     for (size_t row = 0; row < ROWS; row++)
         assert_int_equal(units[row], it->rows[row].demand);

@@ -288,6 +288,7 @@ static void size_row(td_plan_evaluator *evaluator, size_t index,
         .demand = (pool->streams + unit - 1) / unit,
         .most = (streams + unit - 1) / unit,
         .servers = pool->servers,
+        .loaded = problem->most_loads == TD_PLAN_NONE ? NULL : pool->loaded,
         .stride = even ? 0 : (streams + unit - 1) / unit,
     };
 }
@@ -401,6 +402,9 @@ td_err td_plan_evaluate(td_plan_evaluator *evaluator, const double *rates_hz,
     if (!packed && problem->options.compact)
         TD_TRY(compact(evaluator, rates_hz, &packed));
     if (!packed) return TD_OK;
+    if (td_plan_shares_loads(problem, evaluator->shares,
+                             evaluator->share_count) > problem->most_loads)
+        return TD_OK;
     td_plan_shares_loops(evaluator, rates_hz);
     *ret_answer = TD_PLAN_HOLDS;
     for (uint32_t i = 0; i < problem->factory->task_count; i++)

@@ -152,20 +152,34 @@ static bool is_within(const td_plan_packer *packer, const td_plan_pack_row *row,
     return row->servers == 0 || digits(packer, state) <= row->servers;
 }
 
-static void add_row(const work *tables, size_t index)
+// Of a row with the GPUs of a state: its servers, and their loads.
+static double row_cost(const work *tables, size_t index, uint32_t state)
 {
     const td_plan_packer *packer = tables->packer;
     const td_plan_pack_row *row = &tables->rows[index];
+    double cost =
+        tables->line[index][(size_t)row->demand * packer->states + state];
+    if (!is_within(packer, row, state)) return INFINITY;
+    for (size_t i = 0; row->loaded && i < packer->types; i++)
+        if (digit(packer, state, i) > row->loaded[i])
+            cost +=
+                TD_PLAN_LOAD_COST * (digit(packer, state, i) - row->loaded[i]);
+    return cost;
+}
+
+static void add_row(const work *tables, size_t index)
+{
+    const td_plan_packer *packer = tables->packer;
     uint32_t states = packer->states;
-    const double *last = tables->line[index] + (size_t)row->demand * states;
     const double *before = tables->sum[index];
     double *after = tables->sum[index + 1];
     for (uint32_t i = 0; i < states; i++)
         after[i] = INFINITY;
     for (uint32_t own = 0; own < states; own++) {
-        if (isinf(last[own]) || !is_within(packer, row, own)) continue;
+        double cost = row_cost(tables, index, own);
+        if (isinf(cost)) continue;
         for (uint32_t i = 0; i + own < states; i++) {
-            double sum = before[i] + last[own];
+            double sum = before[i] + cost;
             if (sum < after[i + own] &&
                 (packer->types == 1 || fit(packer, i, own)))
                 after[i + own] = sum;
@@ -219,12 +233,9 @@ static void trace_line(td_plan_packer *packer, const work *tables,
 static uint32_t own_state(const work *tables, size_t index, uint32_t state)
 {
     const td_plan_packer *packer = tables->packer;
-    const td_plan_pack_row *row = &tables->rows[index];
-    const double *last =
-        tables->line[index] + (size_t)row->demand * packer->states;
     for (uint32_t own = 0; own <= state; own++)
-        if (is_within(packer, row, own) && fit(packer, own, state - own) &&
-            tables->sum[index][state - own] + last[own] ==
+        if (fit(packer, own, state - own) &&
+            tables->sum[index][state - own] + row_cost(tables, index, own) ==
                 tables->sum[index + 1][state])
             return own;
     return 0;

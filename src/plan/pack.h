@@ -18,13 +18,17 @@
 #include <stdbool.h>
 
 #define TD_PLAN_MAX_TYPES 4
+#define TD_PLAN_LOAD_COST 1e6 // so that the fewest loads go before all else
 
 typedef struct td_plan_pack_row {
     uint32_t demand;  // units
     uint32_t most;    // of one server
     uint32_t servers; // of this row at most; 0: as there are
-    size_t stride;    // from one place in the line to the next: `most`, or 0
-                      // when all places cost the same
+    // By type, servers that have its model already: each one more costs a load.
+    // NULL: loads cost nothing.
+    const uint32_t *loaded;
+    size_t stride; // from one place in the line to the next: `most`, or 0
+                   // when all places cost the same
     // By type: [place * stride + units - 1]; INFINITY: not possible. NULL: no
     // server of this type.
     const double *cost[TD_PLAN_MAX_TYPES];

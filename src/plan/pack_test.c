@@ -128,32 +128,49 @@ static void costs_may_depend_on_the_place(void **state)
     assert_true(total == 4);
 }
 
-// All ways to cover what is left, tried out.
-static double least(const td_plan_pack_row *rows, size_t count, uint32_t left,
-                    const uint32_t gpus[2])
+// What it costs that a row has so many servers of each type.
+static double loads(const td_plan_pack_row *row, const uint32_t used[2])
 {
+    double sum = 0;
+    for (size_t type = 0; row->loaded && type < 2; type++)
+        if (used[type] > row->loaded[type])
+            sum += TD_PLAN_LOAD_COST * (used[type] - row->loaded[type]);
+    return sum;
+}
+
+// All ways to cover what is left, tried out; the first row has `used` so many.
+static double least(const td_plan_pack_row *rows, size_t count, uint32_t left,
+                    const uint32_t gpus[2], const uint32_t used[2])
+{
+    static const uint32_t none[2] = {0, 0};
     double best = INFINITY;
     if (count == 0) return 0;
     if (left == 0)
-        return least(rows + 1, count - 1, count > 1 ? rows[1].demand : 0, gpus);
+        return loads(rows, used) + least(rows + 1, count - 1,
+                                         count > 1 ? rows[1].demand : 0, gpus,
+                                         none);
     for (size_t type = 0; type < 2; type++) {
         uint32_t fewer[2] = {gpus[0], gpus[1]};
+        uint32_t more[2] = {used[0], used[1]};
         if (gpus[type] == 0 || !rows->cost[type]) continue;
         fewer[type]--;
+        more[type]++;
         for (uint32_t take = 1; take <= rows->most && take <= left; take++)
             best = fmin(best, rows->cost[type][take - 1] +
-                                  least(rows, count, left - take, fewer));
+                                  least(rows, count, left - take, fewer, more));
     }
     return best;
 }
 
+// Of every second instance the rows have servers that are loaded already.
 static void agrees_with_trying_everything(void **state)
 {
     (void)state;
     td_rand rand;
     td_rand_init(&rand, 8);
-    for (int i = 0; i < 300; i++) {
+    for (int i = 0; i < 600; i++) {
         double cost[2][2][4];
+        uint32_t loaded[2][2];
         const uint32_t gpus[2] = {1 + (uint32_t)(td_rand_u64(&rand) % 3),
                                   1 + (uint32_t)(td_rand_u64(&rand) % 2)};
         td_plan_pack_row rows[2];
@@ -163,9 +180,12 @@ static void agrees_with_trying_everything(void **state)
                     td_rand_u64(&rand) % 5 == 0
                         ? INFINITY
                         : (double)(1 + td_rand_u64(&rand) % 50);
+            for (size_t type = 0; type < 2; type++)
+                loaded[row][type] = (uint32_t)(td_rand_u64(&rand) % 3);
             rows[row] = (td_plan_pack_row){
                 .demand = 1 + (uint32_t)(td_rand_u64(&rand) % 5),
                 .most = 4,
+                .loaded = i % 2 ? loaded[row] : NULL,
                 .cost = {cost[row][0], cost[row][1]}};
         }
         TD_AUTO(td_plan_packer) *packer = packer_of(gpus[0], gpus[1]);
@@ -173,7 +193,8 @@ static void agrees_with_trying_everything(void **state)
         size_t count;
         double total = INFINITY;
         (void)!td_plan_pack(packer, rows, 2, &servers, &count, &total);
-        double best = least(rows, 2, rows[0].demand, gpus);
+        double best =
+            least(rows, 2, rows[0].demand, gpus, (const uint32_t[]){0, 0});
         if (total != best)
             fail_msg("instance %d: %g, but %g is possible", i, total, best);
     }

@@ -3,12 +3,11 @@
 #define TD_PLAN_PREFER_H
 
 // Which plan is taken beside a previous one: of those that are nearly as good
-// as the best, one that loads few models.
+// as the best, one that loads the fewest models.
 
 #include "plan/search.h"
 
-// `found` is the best, and becomes the one to take; the pools stay as this left
-// them. NOMEM.
+// `found` is the best, and becomes the one to take. NOMEM.
 TD_NODISCARD td_err td_plan_prefer(td_plan_problem *problem,
                                    td_plan_found *found);
 

@@ -65,6 +65,31 @@ static void a_gpu_more_loads_one_model(void **state)
     plant_close(&before);
 }
 
+#define TWO_TYPES                                                              \
+    "server_cluster:\n  gpu_type: NVIDIA H200\n  nodes:\n"                     \
+    "    a: {gpus: 3, gpu_memory_gb: 141}\n"                                   \
+    "    b: {gpus: 3, gpu_memory_gb: 140}\n"
+
+// Two types that are alike: whichever has a model keeps it.
+static void models_stay_on_the_type_that_has_them(void **state)
+{
+    (void)state;
+    for (int swapped = 0; swapped < 2; swapped++) {
+        plant before;
+        plant after;
+        plant_made(&before, TWO_TYPES FLEET(24) P4("job"), TD_PLAN_TENDON);
+        for (size_t i = 0; swapped && i < before.plan->server_count; i++) {
+            td_plan_server *server = &before.plan->servers[i];
+            server->node = strcmp(server->node, "a") == 0 ? "b" : "a";
+        }
+        replan(&after, TWO_TYPES FLEET(24) P4("job"), before.plan);
+        assert_int_equal(after.plan->reloaded, 0);
+        assert_int_equal(after.plan->rerouted, 0);
+        plant_close(&after);
+        plant_close(&before);
+    }
+}
+
 // Only as many GPUs change their model as the best plan is worth.
 static void a_plan_that_is_worth_it_reloads(void **state)
 {
@@ -107,6 +132,7 @@ int main(void)
         cmocka_unit_test(robots_stay_wherever_their_servers_were),
         cmocka_unit_test(robots_more_move_few_others),
         cmocka_unit_test(a_gpu_more_loads_one_model),
+        cmocka_unit_test(models_stay_on_the_type_that_has_them),
         cmocka_unit_test(a_plan_that_is_worth_it_reloads),
         cmocka_unit_test(a_search_that_is_ended_has_what_it_has),
     };

@@ -93,6 +93,29 @@ bool td_plan_shares_point(const td_plan_evaluator *evaluator, size_t index,
                                   ret_point);
 }
 
+static uint32_t servers_of(const td_plan_share *shares, size_t count,
+                           size_t pool, size_t type)
+{
+    uint32_t servers = 0;
+    for (size_t i = 0; i < count; i++)
+        servers += shares[i].pool == pool && shares[i].type == type &&
+                   shares[i].joined == TD_PLAN_NONE;
+    return servers;
+}
+
+uint32_t td_plan_shares_loads(const td_plan_problem *problem,
+                              const td_plan_share *shares, size_t count)
+{
+    uint32_t loads = 0;
+    for (size_t i = 0; i < problem->pool_count; i++)
+        for (size_t type = 0; type < problem->type_count; type++) {
+            uint32_t servers = servers_of(shares, count, i, type);
+            uint32_t loaded = problem->pools[i].loaded[type];
+            loads += servers > loaded ? servers - loaded : 0;
+        }
+    return loads;
+}
+
 // Adds the slowest server of each goal-coupled need to its task's latency.
 static void add_latencies(const td_plan_evaluator *evaluator, uint32_t index,
                           const double *rates_hz, double *latencies_ms)

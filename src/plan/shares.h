@@ -23,6 +23,11 @@ bool td_plan_shares_unlike(const td_plan_evaluator *evaluator,
 bool td_plan_shares_point(const td_plan_evaluator *evaluator, size_t index,
                           const double *rates_hz, td_plan_point *ret_point);
 
+// How many GPUs load another model for these: of each kind and type, as many as
+// are more than served it before.
+uint32_t td_plan_shares_loads(const td_plan_problem *problem,
+                              const td_plan_share *shares, size_t count);
+
 // Fills in loops_hz.
 void td_plan_shares_loops(td_plan_evaluator *evaluator, const double *rates_hz);
 
