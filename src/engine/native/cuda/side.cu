@@ -23,7 +23,10 @@ td_err td_native_cuda_side_fail(td_errinfo *info, cudaError_t error,
     (void)cudaGetLastError(); // it is no reason for the next call to fail
     if (cudaMemGetInfo(&left, &all) != cudaSuccess) { // not even to be asked
         (void)cudaGetLastError();
-        return td_fail(info, TD_ERR_NOMEM, "CUDA, %s: out of memory", doing);
+        return td_fail(info, TD_ERR_NOMEM,
+                       "CUDA, %s: out of memory, less is free than CUDA takes "
+                       "for itself (nvidia-smi says who has it)",
+                       doing);
     }
     return td_fail(info, TD_ERR_NOMEM,
                    "CUDA, %s: out of memory, %zu of %zu MiB are free", doing,
