@@ -8,6 +8,7 @@
 
 #define FITTED " simulated H200, times fitted to the paper (arXiv 2607.01088)."
 #define SUBTITLE "8" FITTED
+#define MOST_SIZES 64 // of batches in a profile
 
 typedef double value_of(const td_bench_rosa_point *point);
 
@@ -26,6 +27,24 @@ static double median(const td_bench_rosa_point *point)
     return point->p50_ms;
 }
 
+// What was measured lies at the marks; theirs tell lines apart that coincide.
+static void add_line(td_chart *chart, const char *label, td_chart_colour colour,
+                     const uint32_t *xs, const double *ys, size_t count)
+{
+    static const td_chart_style marks[] = {TD_CHART_DOTS, TD_CHART_CROSSES,
+                                           TD_CHART_TRIANGLES};
+    const td_chart_style styles[] = {TD_CHART_LINE,
+                                     marks[colour % TD_COUNT_OF(marks)]};
+    for (size_t i = 0; i < TD_COUNT_OF(styles); i++) {
+        td_chart_add_series(chart,
+                            &(td_chart_series){.label = i == 0 ? label : NULL,
+                                               .style = styles[i],
+                                               .colour = colour});
+        for (size_t k = 0; k < count; k++)
+            td_chart_add_point(chart, xs[k], ys[k]);
+    }
+}
+
 // What a panel shows: some systems over the number of robots.
 typedef struct view {
     const char *title, *x_label, *y_label;
@@ -42,18 +61,17 @@ static void add_view(td_chart *chart, const td_bench_rosa_sweep *sweep,
                                                 .x_label = shown->x_label,
                                                 .y_label = shown->y_label,
                                                 .x_log = true,
+                                                .x_doubles = true,
                                                 .y_from_zero = true});
     for (size_t i = 0; i < shown->count; i++) {
         td_bench_rosa_system system = shown->systems[i];
-        td_chart_add_series(
-            chart, &(td_chart_series){
-                       .label = labels ? td_bench_rosa_name(system) : NULL,
-                       .style = TD_CHART_LINE,
-                       .colour = (td_chart_colour)i});
+        double values[TD_BENCH_ROSA_FLEETS];
         for (int f = 0; f < TD_BENCH_ROSA_FLEETS; f++)
-            td_chart_add_point(
-                chart, td_bench_rosa_fleets[f],
-                shown->value(&sweep->points[shown->workload][f][system]));
+            values[f] =
+                shown->value(&sweep->points[shown->workload][f][system]);
+        add_line(chart, labels ? td_bench_rosa_name(system) : NULL,
+                 (td_chart_colour)i, td_bench_rosa_fleets, values,
+                 TD_BENCH_ROSA_FLEETS);
     }
 }
 
@@ -136,17 +154,14 @@ static td_err plot_needs(const td_bench_options *options,
                        .x_label = ROBOTS,
                        .y_label = "times as many",
                        .x_log = true,
+                       .x_doubles = true,
                        .y_from_zero = true});
         for (int split = 0; split < TD_BENCH_ROSA_MATCH_COUNT; split++) {
-            const double *times = needs->planned[split][w];
             const char *label = split ? "weighted" : "equal";
-            td_chart_add_series(
-                chart, &(td_chart_series){.label = w == 0 ? label : NULL,
-                                          .style = TD_CHART_LINE,
-                                          .colour = split ? TD_CHART_GREEN
-                                                          : TD_CHART_ORANGE});
-            for (int f = 0; f < TD_BENCH_ROSA_FLEETS; f++)
-                td_chart_add_point(chart, td_bench_rosa_fleets[f], times[f]);
+            add_line(chart, w == 0 ? label : NULL,
+                     split ? TD_CHART_GREEN : TD_CHART_ORANGE,
+                     td_bench_rosa_fleets, needs->planned[split][w],
+                     TD_BENCH_ROSA_FLEETS);
         }
     }
     return td_chart_save(chart, options->plot, "figure11.svg", info);
@@ -155,15 +170,16 @@ static td_err plot_needs(const td_bench_options *options,
 static void add_profile(td_chart *chart, const td_config_profile *profile,
                         bool throughput, td_chart_colour colour)
 {
-    td_chart_add_series(
-        chart, &(td_chart_series){.label = throughput ? NULL : profile->model,
-                                  .style = TD_CHART_LINE,
-                                  .colour = colour});
-    for (size_t i = 0; i < profile->service_count; i++) {
-        double batch = (double)profile->service[i].batch;
-        double ms = td_config_profile_mean_ms(profile, (uint32_t)batch);
-        td_chart_add_point(chart, batch, throughput ? 1000 * batch / ms : ms);
+    uint32_t sizes[MOST_SIZES];
+    double values[MOST_SIZES];
+    size_t count = 0;
+    for (; count < profile->service_count && count < MOST_SIZES; count++) {
+        sizes[count] = (uint32_t)profile->service[count].batch;
+        double ms = td_config_profile_mean_ms(profile, sizes[count]);
+        values[count] = throughput ? 1000 * sizes[count] / ms : ms;
     }
+    add_line(chart, throughput ? NULL : profile->model, colour, sizes, values,
+             count);
 }
 
 static td_err plot_profiles(const td_bench_options *options,
@@ -173,7 +189,10 @@ static td_err plot_profiles(const td_bench_options *options,
     static const char *const models[] = {"nvidia/GR00T-N1.6-3B",
                                          "physical-intelligence/pi0.5"};
     TD_AUTO(td_chart) *chart = NULL;
-    TD_TRY(td_chart_new("System 1 by the size of its batches", "One" FITTED,
+    TD_TRY(td_chart_new("System 1 by the size of its batches",
+                        "One H200. Times of GR00T are fitted to the paper "
+                        "(arXiv 2607.01088), those of pi0.5 to what SGLang "
+                        "publishes.",
                         &chart));
     for (int throughput = 0; throughput < 2; throughput++) {
         td_chart_add_panel(
@@ -181,6 +200,7 @@ static td_err plot_profiles(const td_bench_options *options,
                                      .y_label = throughput ? "requests/s"
                                                            : "batch (ms)",
                                      .x_log = true,
+                                     .x_doubles = true,
                                      .y_from_zero = true});
         for (size_t i = 0; i < TD_COUNT_OF(models); i++) {
             const td_config_profile *profile;
@@ -206,19 +226,17 @@ static td_err plot_best(const td_bench_options *options,
                               .y_label = speedup ? "over batches of one (x)"
                                                  : "best batch",
                               .x_log = true,
+                              .x_doubles = true,
                               .y_from_zero = true});
         for (int p = 0; p < TD_BENCH_ROSA_PERIODS; p++) {
             char label[32];
+            double values[TD_BENCH_ROSA_CROWDS];
+            for (int c = 0; c < TD_BENCH_ROSA_CROWDS; c++)
+                values[c] = speedup ? best->speedup[p][c] : best->batch[p][c];
             (void)snprintf(label, sizeof label, "%g ms",
                            td_bench_rosa_periods_ms[p]);
-            td_chart_add_series(
-                chart, &(td_chart_series){.label = speedup ? NULL : label,
-                                          .style = TD_CHART_LINE,
-                                          .colour = (td_chart_colour)p});
-            for (int c = 0; c < TD_BENCH_ROSA_CROWDS; c++)
-                td_chart_add_point(chart, td_bench_rosa_crowds[c],
-                                   speedup ? best->speedup[p][c]
-                                           : best->batch[p][c]);
+            add_line(chart, speedup ? NULL : label, (td_chart_colour)p,
+                     td_bench_rosa_crowds, values, TD_BENCH_ROSA_CROWDS);
         }
     }
     return td_chart_save(chart, options->plot, "figure14.svg", info);

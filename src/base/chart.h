@@ -51,6 +51,7 @@ typedef struct td_chart_panel {
     const char *y_label; // with its unit; NULL: none
     uint32_t height_px;  // 0: 160
     bool x_log;          // counts where x_label does
+    bool x_doubles;      // likewise, with x_log: ticks at x, 2 x, 4 x and so on
     bool y_log;
     bool y_from_zero; // not with y_log
 } td_chart_panel;

@@ -7,6 +7,7 @@
 
 // Rounding must not cost the tick at either end.
 #define SLACK 1e-6
+#define MOST_WHOLE 1e15 // of ticks that double
 
 bool td_chart_axis_shows(bool log, double value)
 {
@@ -15,14 +16,18 @@ bool td_chart_axis_shows(bool log, double value)
 
 td_chart_axis td_chart_axis_of(double lo, double hi, bool log)
 {
-    if (!(lo <= hi)) return (td_chart_axis){log ? 1 : 0, log ? 10 : 1, log};
+    if (!(lo <= hi))
+        return (td_chart_axis){
+            .lo = log ? 1 : 0, .hi = log ? 10 : 1, .log = log};
 
     double size = fmax(fabs(lo), fabs(hi));
     bool same = hi - lo <= size * 1e-9;
-    if (log && same) return (td_chart_axis){lo / 2, hi * 2, true};
-    if (size < 1e-100) return (td_chart_axis){0, 1, false};
-    if (same) return (td_chart_axis){lo - size / 10, hi + size / 10, false};
-    return (td_chart_axis){lo, hi, log};
+    if (log && same)
+        return (td_chart_axis){.lo = lo / 2, .hi = hi * 2, .log = true};
+    if (size < 1e-100) return (td_chart_axis){.hi = 1};
+    if (same)
+        return (td_chart_axis){.lo = lo - size / 10, .hi = hi + size / 10};
+    return (td_chart_axis){.lo = lo, .hi = hi, .log = log};
 }
 
 double td_chart_axis_share(const td_chart_axis *axis, double value)
@@ -99,9 +104,22 @@ static size_t log_ticks(const td_chart_axis *axis, size_t most_ticks,
     return count;
 }
 
+static size_t double_ticks(const td_chart_axis *axis, size_t most_ticks,
+                           td_chart_tick *ret_ticks)
+{
+    size_t count = 0;
+    double hi = fmin(axis->hi * (1 + SLACK), MOST_WHOLE);
+    double at = fmax(1, ceil(axis->lo - SLACK));
+    for (; at <= hi && count < most_ticks; at *= 2)
+        ret_ticks[count++] = (td_chart_tick){(int64_t)at, 0};
+    return count;
+}
+
 size_t td_chart_axis_ticks(const td_chart_axis *axis, size_t most_ticks,
                            td_chart_tick *ret_ticks)
 {
+    if (axis->log && axis->doubles)
+        return double_ticks(axis, most_ticks, ret_ticks);
     if (axis->log && axis->hi / axis->lo >= 10)
         return log_ticks(axis, most_ticks, ret_ticks);
     return linear_ticks(axis, most_ticks, ret_ticks);

@@ -14,6 +14,7 @@
 typedef struct td_chart_axis {
     double lo, hi; // lo < hi; both above 0 where `log`
     bool log;
+    bool doubles; // with `log`: ticks at lo, 2 lo, 4 lo and so on, whole ones
 } td_chart_axis;
 
 typedef struct td_chart_tick {

@@ -71,10 +71,30 @@ static void ticks_stand_at_round_values(void **state)
     }
 }
 
+static void ticks_may_double_from_the_first_value(void **state)
+{
+    (void)state;
+    static const struct {
+        double lo, hi;
+        const char *labels;
+    } rows[] = {{8, 64, "8 16 32 64"},
+                {1, 16, "1 2 4 8 16"},
+                {1e-9, 4, "1 2 4"},
+                {1e90, 1e91, ""}};
+    for (size_t i = 0; i < TD_COUNT_OF(rows); i++) {
+        char labels[256] = "";
+        td_chart_axis axis = td_chart_axis_of(rows[i].lo, rows[i].hi, true);
+        axis.doubles = true;
+        labels_of(&axis, labels);
+        assert_string_equal(labels, rows[i].labels);
+    }
+}
+
 static void share_and_value_are_inverse(void **state)
 {
     (void)state;
-    const td_chart_axis axes[] = {{-3, 12, false}, {0.1, 500, true}};
+    const td_chart_axis axes[] = {{.lo = -3, .hi = 12},
+                                  {.lo = 0.1, .hi = 500, .log = true}};
     for (size_t i = 0; i < TD_COUNT_OF(axes); i++) {
         assert_float_equal(td_chart_axis_share(&axes[i], axes[i].lo), 0, 1e-9);
         assert_float_equal(td_chart_axis_share(&axes[i], axes[i].hi), 1, 1e-9);
@@ -99,6 +119,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ticks_stand_at_round_values),
+        cmocka_unit_test(ticks_may_double_from_the_first_value),
         cmocka_unit_test(share_and_value_are_inverse),
         cmocka_unit_test(what_cannot_be_placed_is_not_shown),
     };

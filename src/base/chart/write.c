@@ -192,7 +192,9 @@ static td_chart_axis x_axis(const td_chart *chart, size_t from)
                 cover(&range, log_x, panel->series[s].spans[k].x_end);
             }
     } while (!ends_axis(chart, i++));
-    return td_chart_axis_of(range.lo, range.hi, log_x);
+    td_chart_axis axis = td_chart_axis_of(range.lo, range.hi, log_x);
+    axis.doubles = chart->panels[from].about.x_doubles;
+    return axis;
 }
 
 static size_t y_ticks(double height)
