@@ -92,6 +92,9 @@ typedef struct td_media_video_encoder_config {
 TD_NODISCARD td_err td_media_video_encoder_open(
     const td_media_video_encoder_config *config,
     td_media_video_encoder **ret_encoder, td_errinfo *info);
+
+// Whether it was ended or not. Waits for the codec's threads, which compute and
+// never block on anything outside: a picture or two.
 void td_media_video_encoder_close(td_media_video_encoder *encoder);
 TD_AUTO_FREE(td_media_video_encoder, td_media_video_encoder_close)
 

@@ -286,13 +286,11 @@ static td_err refuse_packet(void *user, const td_media_video_packet *packet,
     return td_fail(info, TD_ERR_FULL, "no room in the journal");
 }
 
-static void an_error_of_the_sink_comes_back(void **state)
+static td_media_video_encoder *open_refused(td_media_codec codec)
 {
-    (void)state;
-    TD_AUTO(td_media_video_encoder) *encoder = NULL;
-    td_errinfo info = {""};
+    td_media_video_encoder *encoder = NULL;
     const td_media_video_encoder_config config = {
-        .codec = TD_MEDIA_CODEC_H264,
+        .codec = codec,
         .height = VIDEO_HEIGHT,
         .width = VIDEO_WIDTH,
         .fps = VIDEO_FPS,
@@ -300,10 +298,31 @@ static void an_error_of_the_sink_comes_back(void **state)
     };
     assert_int_equal(td_media_video_encoder_open(&config, &encoder, NULL),
                      TD_OK);
+    return encoder;
+}
+
+static void an_error_of_the_sink_comes_back(void **state)
+{
+    (void)state;
+    TD_AUTO(td_media_video_encoder) *encoder =
+        open_refused(TD_MEDIA_CODEC_H264);
+    td_errinfo info = {""};
     draw_picture(picture, 0);
     assert_int_equal(td_media_video_encoder_add_rgb(encoder, picture, &info),
                      TD_ERR_FULL);
     assert_string_equal(info.text, "no room in the journal");
+}
+
+// AV1's packets come with the end; those behind the refused one are still in
+// the encoder, which must let go of them.
+static void an_encoder_whose_end_failed_can_be_closed(void **state)
+{
+    (void)state;
+    td_media_video_encoder *encoder = open_refused(TD_MEDIA_CODEC_AV1);
+    for (int k = 0; k < 12; k++)
+        add(encoder, k);
+    assert_int_equal(td_media_video_encoder_end(encoder, NULL), TD_ERR_FULL);
+    td_media_video_encoder_close(encoder);
 }
 
 // As root SVT-AV1 would make them real-time threads above all others.
@@ -474,6 +493,7 @@ int main(void)
             a_damaged_picture_leaves_the_last_one_to_repeat, teardown),
         cmocka_unit_test(what_cannot_be_encoded_is_refused),
         cmocka_unit_test(an_error_of_the_sink_comes_back),
+        cmocka_unit_test(an_encoder_whose_end_failed_can_be_closed),
         cmocka_unit_test_teardown(the_encoders_threads_are_ordinary_ones,
                                   teardown),
         cmocka_unit_test_teardown(a_file_of_other_settings_is_not_joined_to,

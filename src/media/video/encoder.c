@@ -198,12 +198,14 @@ static td_err end(td_media_video_encoder *encoder, td_errinfo *info)
                    (long long)encoder->added);
 }
 
-// SVT-AV1 waits for ever when it is closed before its end, or had no picture.
+// SVT-AV1 waits for ever when it is closed before its end, or had no picture;
+// an end that failed has left packets in it.
 static void let_go(td_media_video_encoder *encoder)
 {
     encoder->config.sink = NULL;
     if (encoder->added == 0) (void)send(encoder, NULL);
     (void)end(encoder, NULL);
+    (void)drain(encoder, NULL);
 }
 
 static void close_encoder(td_media_video_encoder *encoder)
