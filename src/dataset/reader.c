@@ -8,8 +8,10 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #define WINDOW_ROWS 1024
+#define OPEN_ATTEMPTS 10
 
 struct td_dataset_reader {
     char *folder;
@@ -34,15 +36,21 @@ static td_err no_memory(td_errinfo *info)
     return td_fail(info, TD_ERR_NOMEM, "out of memory");
 }
 
+static void forget_meta(td_dataset_reader *reader)
+{
+    if (reader->episodes) td_dataset_episodes_free(TD_TAKE(reader->episodes));
+    if (reader->tasks) td_dataset_tasks_free(TD_TAKE(reader->tasks));
+    if (reader->dataset) td_dataset_info_free(TD_TAKE(reader->dataset));
+    free(TD_TAKE(reader->names));
+    reader->count = 0;
+}
+
 void td_dataset_reader_close(td_dataset_reader *reader)
 {
     if (reader->pictures) td_dataset_reader_pictures_free(reader->pictures);
     if (reader->window) td_dataset_rows_free(reader->window);
     if (reader->table) td_dataset_table_close(reader->table);
-    if (reader->episodes) td_dataset_episodes_free(reader->episodes);
-    if (reader->tasks) td_dataset_tasks_free(reader->tasks);
-    if (reader->dataset) td_dataset_info_free(reader->dataset);
-    free(reader->names);
+    forget_meta(reader);
     free(reader->folder);
     free(reader);
 }
@@ -79,6 +87,24 @@ static td_err read_meta(td_dataset_reader *reader, td_errinfo *info)
     return reader->tasks ? TD_OK : no_memory(info);
 }
 
+// A recorder puts another folder in the place of this one with each episode
+// (dataset/commit.h). What was read of two of them is neither's; what is read
+// later is in both, since a commit changes no row that was there.
+static td_err read_one(td_dataset_reader *reader, td_errinfo *info)
+{
+    td_err err = TD_OK;
+    for (int i = 0; i < OPEN_ATTEMPTS; i++) {
+        struct stat before = {0}, after = {0};
+        forget_meta(reader);
+        (void)stat(reader->folder, &before);
+        err = read_meta(reader, info);
+        (void)stat(reader->folder, &after);
+        if (before.st_ino == after.st_ino && before.st_dev == after.st_dev)
+            break;
+    }
+    return err;
+}
+
 td_err td_dataset_reader_open(const char *folder,
                               td_dataset_reader **ret_reader, td_errinfo *info)
 {
@@ -86,7 +112,7 @@ td_err td_dataset_reader_open(const char *folder,
     if (!reader) return no_memory(info);
     reader->folder = strdup(folder);
     if (!reader->folder) return no_memory(info);
-    TD_TRY(read_meta(reader, info));
+    TD_TRY(read_one(reader, info));
     TD_TRY(td_dataset_reader_pictures_new(reader->folder, reader->dataset,
                                           &reader->pictures, info));
     *ret_reader = TD_TAKE(reader);
@@ -327,8 +353,8 @@ td_err td_dataset_reader_floats(td_dataset_reader *reader, const char *key,
     return TD_OK;
 }
 
-td_err td_dataset_reader_picture(td_dataset_reader *reader, const char *key,
-                                 uint8_t *ret_rgb, td_errinfo *info)
+static td_err read_picture(td_dataset_reader *reader, const char *key,
+                           td_dataset_reader_frame *frame, td_errinfo *info)
 {
     if (!reader->sought) return td_fail(info, TD_ERR_INVALID, "no row is read");
     double timestamp = 0;
@@ -339,6 +365,23 @@ td_err td_dataset_reader_picture(td_dataset_reader *reader, const char *key,
         .episode = &reader->episodes->items[reader->episode],
         .timestamp_s = timestamp,
     };
-    return td_dataset_reader_pictures_read(reader->pictures, key, &of, ret_rgb,
+    return td_dataset_reader_pictures_read(reader->pictures, key, &of, frame,
                                            info);
+}
+
+td_err td_dataset_reader_picture(td_dataset_reader *reader, const char *key,
+                                 uint8_t *ret_rgb, td_errinfo *info)
+{
+    td_dataset_reader_frame frame = {.bytes = ret_rgb};
+    return read_picture(reader, key, &frame, info);
+}
+
+td_err td_dataset_reader_stored(td_dataset_reader *reader, const char *key,
+                                uint8_t *ret_bytes, size_t room,
+                                size_t *ret_jpeg, td_errinfo *info)
+{
+    td_dataset_reader_frame frame = {.bytes = ret_bytes, .room = room};
+    TD_TRY(read_picture(reader, key, &frame, info));
+    *ret_jpeg = frame.jpeg;
+    return TD_OK;
 }

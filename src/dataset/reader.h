@@ -67,4 +67,12 @@ TD_NODISCARD td_err td_dataset_reader_picture(td_dataset_reader *reader,
                                               const char *key, uint8_t *ret_rgb,
                                               td_errinfo *info);
 
+// The same, or the JPEG of that size which the table has, of at most `room`
+// bytes: `ret_jpeg` is how many, 0 where it is pixels.
+TD_NODISCARD td_err td_dataset_reader_stored(td_dataset_reader *reader,
+                                             const char *key,
+                                             uint8_t *ret_bytes, size_t room,
+                                             size_t *ret_jpeg,
+                                             td_errinfo *info);
+
 #endif

@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/reader.h"
 
+#include "base/clock.h"
+#include "base/thread.h"
 #include "dataset/set_fixture.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#define SWAPS 200
 
 static td_dataset_reader *open_set(const set *made)
 {
@@ -155,6 +161,61 @@ static void a_folder_that_is_no_dataset_is_refused(void **state)
     set_free(&made);
 }
 
+// Swaps two folders once, when it is time to.
+typedef struct swapper {
+    const set *one, *other;
+    _Atomic int64_t due_ns; // 0: it is done; -1: there is no more
+} swapper;
+
+static int64_t now(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
+
+static void swap_when_due(void *user)
+{
+    swapper *self = user;
+    for (int64_t due_ns; (due_ns = atomic_load(&self->due_ns)) >= 0;) {
+        if (due_ns == 0 || now() < due_ns) continue;
+        (void)renameat2(AT_FDCWD, self->one->folder, AT_FDCWD,
+                        self->other->folder, RENAME_EXCHANGE);
+        atomic_store(&self->due_ns, 0);
+    }
+}
+
+// As a recorder does with each episode, at every moment of an opening.
+static void a_folder_may_become_another_while_it_is_opened(void **state)
+{
+    (void)state;
+    set made = set_new(), shorter = set_new();
+    shorter.dataset->total_episodes = 2;
+    shorter.dataset->total_frames = 7;
+    set_write_info(&shorter);
+    set_write_episodes(&shorter, set_episode(0), 2);
+    swapper self = {.one = &made, .other = &shorter};
+    const td_thread_config config = {.name = "swapper", .cpu = -1};
+    td_thread *thread = NULL;
+    assert_int_equal(
+        td_thread_start(&config, swap_when_due, &self, &thread, NULL), TD_OK);
+    int64_t took_ns = TD_NS_PER_MS;
+    td_err first = TD_OK;
+    for (int i = 0; i < SWAPS && first == TD_OK; i++) {
+        td_dataset_reader *reader = NULL;
+        int64_t began_ns = now();
+        atomic_store(&self.due_ns, began_ns + took_ns * i / SWAPS);
+        first = td_dataset_reader_open(made.folder, &reader, NULL);
+        took_ns = now() - began_ns;
+        if (reader) td_dataset_reader_close(reader);
+        while (atomic_load(&self.due_ns) != 0)
+            ;
+    }
+    atomic_store(&self.due_ns, -1);
+    td_thread_join(thread);
+    assert_int_equal(first, TD_OK);
+    set_free(&made);
+    set_free(&shorter);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +226,7 @@ int main(void)
         cmocka_unit_test(a_data_file_that_is_short_is_said),
         cmocka_unit_test(a_camera_that_is_not_there_is_said),
         cmocka_unit_test(a_folder_that_is_no_dataset_is_refused),
+        cmocka_unit_test(a_folder_may_become_another_while_it_is_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
 #include "dataset/path.h"
 #include "media/jpeg.h"
 #include "media/png.h"
+#include "media/resize.h"
 #include "media/video.h"
 
 #include <stdlib.h>
@@ -87,8 +88,7 @@ static size_t video_of(const td_dataset_info *dataset, size_t feature)
 
 static td_err read_video(td_dataset_reader_pictures *pictures, size_t feature,
                          const td_dataset_reader_picture_of *of,
-                         uint32_t height, uint32_t width, uint8_t *ret_rgb,
-                         td_errinfo *info)
+                         td_media_size size, uint8_t *ret_rgb, td_errinfo *info)
 {
     const char *key = pictures->dataset->features[feature].key;
     const td_dataset_span *span =
@@ -96,10 +96,10 @@ static td_err read_video(td_dataset_reader_pictures *pictures, size_t feature,
     struct film *film = &pictures->films[feature];
     TD_TRY(open_film(pictures, key, film, span->at, info));
     td_media_video_facts facts = td_media_video_decoder_facts(film->decoder);
-    if (facts.height != height || facts.width != width)
+    if (facts.height != size.height || facts.width != size.width)
         return td_fail(info, TD_ERR_MISMATCH,
                        "%s: a video of %u x %u, info.json says %u x %u", key,
-                       facts.height, facts.width, height, width);
+                       facts.height, facts.width, size.height, size.width);
     return td_media_video_decoder_picture(
         film->decoder, span->from_s + of->timestamp_s, ret_rgb, info);
 }
@@ -109,9 +109,24 @@ static bool is_png(td_slice bytes)
     return bytes.size >= 4 && memcmp(bytes.data, "\x89PNG", 4) == 0;
 }
 
+static td_err hand_over(td_dataset_reader_pictures *pictures, td_slice jpeg,
+                        td_media_size size, td_dataset_reader_frame *frame,
+                        td_errinfo *info)
+{
+    uint32_t height = 0, width = 0;
+    TD_TRY(td_media_jpeg_size(pictures->jpeg, jpeg, &height, &width, info));
+    if (height != size.height || width != size.width)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "a JPEG of %u x %u where %u x %u was expected", height,
+                       width, size.height, size.width);
+    memcpy(frame->bytes, jpeg.data, jpeg.size);
+    frame->jpeg = jpeg.size;
+    return TD_OK;
+}
+
 static td_err read_stored(td_dataset_reader_pictures *pictures, const char *key,
                           const td_dataset_reader_picture_of *of,
-                          uint32_t height, uint32_t width, uint8_t *ret_rgb,
+                          td_media_size size, td_dataset_reader_frame *frame,
                           td_errinfo *info)
 {
     TD_AUTO(td_dataset_rows) *rows = NULL;
@@ -122,15 +137,19 @@ static td_err read_stored(td_dataset_reader_pictures *pictures, const char *key,
         return td_fail(info, TD_ERR_FORMAT, "column %s: must be pictures", key);
     td_slice bytes = *(const td_slice *)column->values;
     if (is_png(bytes))
-        return td_media_png_decode(bytes, height, width, ret_rgb, info);
-    return td_media_jpeg_decode(pictures->jpeg, bytes, height, width, ret_rgb,
-                                info);
+        return td_media_png_decode(bytes, size.height, size.width, frame->bytes,
+                                   info);
+    if (bytes.size <= frame->room)
+        return hand_over(pictures, bytes, size, frame, info);
+    return td_media_jpeg_decode(pictures->jpeg, bytes, size.height, size.width,
+                                frame->bytes, info);
 }
 
 td_err td_dataset_reader_pictures_read(td_dataset_reader_pictures *pictures,
                                        const char *key,
                                        const td_dataset_reader_picture_of *of,
-                                       uint8_t *ret_rgb, td_errinfo *info)
+                                       td_dataset_reader_frame *frame,
+                                       td_errinfo *info)
 {
     const td_dataset_feature *feature =
         td_dataset_info_find(pictures->dataset, key);
@@ -140,10 +159,11 @@ td_err td_dataset_reader_pictures_read(td_dataset_reader_pictures *pictures,
     if (feature->depth)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "%s: pictures of distances are not read", key);
-    uint32_t height = 0, width = 0;
-    TD_TRY(td_dataset_feature_picture(feature, &height, &width));
+    td_media_size size = {0};
+    frame->jpeg = 0;
+    TD_TRY(td_dataset_feature_picture(feature, &size.height, &size.width));
     if (feature->dtype == TD_DATASET_DTYPE_IMAGE)
-        return read_stored(pictures, key, of, height, width, ret_rgb, info);
+        return read_stored(pictures, key, of, size, frame, info);
     return read_video(pictures, (size_t)(feature - pictures->dataset->features),
-                      of, height, width, ret_rgb, info);
+                      of, size, frame->bytes, info);
 }

@@ -24,9 +24,17 @@ typedef struct td_dataset_reader_picture_of {
     double timestamp_s;
 } td_dataset_reader_picture_of;
 
+// Where it goes. A JPEG goes as it is where there is `room` for one.
+typedef struct td_dataset_reader_frame {
+    uint8_t *bytes; // height x width x 3, or `room` if that is more
+    size_t room;    // 0: pixels are wanted
+    size_t jpeg;    // set to its bytes; 0: pixels
+} td_dataset_reader_frame;
+
 // As td_dataset_reader_picture().
 TD_NODISCARD td_err td_dataset_reader_pictures_read(
     td_dataset_reader_pictures *pictures, const char *key,
-    const td_dataset_reader_picture_of *of, uint8_t *ret_rgb, td_errinfo *info);
+    const td_dataset_reader_picture_of *of, td_dataset_reader_frame *frame,
+    td_errinfo *info);
 
 #endif
