@@ -89,12 +89,12 @@ static td_err robot_write(td_robot *robot, int64_t now_ns, const float *command)
 }
 
 static td_err robot_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                          uint8_t *ret_rgb)
+                          td_robot_picture *picture)
 {
     reel_robot *self = (reel_robot *)robot;
     (void)now_ns;
     uint64_t number = atomic_fetch_add(&self->number[camera], 1);
-    memcpy(ret_rgb, td_bench_reel_frame(self->reel, camera, number),
+    memcpy(picture->bytes, td_bench_reel_frame(self->reel, camera, number),
            self->reel->frame_bytes);
     return TD_OK;
 }

@@ -47,12 +47,12 @@ static td_err still_write(td_robot *robot, int64_t now_ns, const float *command)
 }
 
 static td_err still_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                          uint8_t *ret_rgb)
+                          td_robot_picture *picture)
 {
     still *self = (still *)robot;
     (void)now_ns;
     if (camera == 0) wait_while(self, TD_BENCH_BLOCK_CAMERA);
-    memcpy(ret_rgb, self->frame, self->frame_bytes);
+    memcpy(picture->bytes, self->frame, self->frame_bytes);
     return TD_OK;
 }
 

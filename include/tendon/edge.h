@@ -70,9 +70,9 @@ typedef struct td_client_driver {
     // period from the first chunk on. Driver thread; may block.
     td_err (*write)(void *user, const float *command, uint32_t count);
 
-    // (needed where the file has cameras) The newest frame of a camera, by its
-    // number in the file: height x width x RGB. A thread of each camera's own;
-    // may block until there is one.
+    // (where the file has cameras, this or picture) The newest frame of a
+    // camera, by its number in the file: height x width x RGB. A thread of each
+    // camera's own; may block until there is one.
     td_err (*frame)(void *user, uint32_t camera, uint8_t *ret_rgb,
                     uint32_t height, uint32_t width);
 
@@ -108,6 +108,15 @@ typedef struct td_client_driver {
     // Every value must be set. When it fails it is counted as read() is, and
     // asked again in the next control period.
     td_err (*tell)(void *user, float *ret_state, uint32_t count);
+
+    // (instead of frame) The same for cameras that compress: either height x
+    // width x RGB, or a JPEG of that size, of at most `room` bytes, with their
+    // number in `ret_jpeg`, which begins as 0. A JPEG is sent and recorded as
+    // it is; it is decoded only where the server wants it smaller or raw, or
+    // `similarity` looks at it. One of another size is counted as failed.
+    td_err (*picture)(void *user, uint32_t camera, uint8_t *ret_bytes,
+                      size_t room, uint32_t height, uint32_t width,
+                      size_t *ret_jpeg);
 } td_client_driver;
 
 // Opens a robot from its file, or from the same YAML as text. The functions and

@@ -7,6 +7,7 @@
 #include "tendon/edge.h"
 #include "tendon/err.hpp"
 
+#include <cstddef>
 #include <cstdint>
 #include <exception>
 #include <mutex>
@@ -32,6 +33,16 @@ class Driver
                        std::uint32_t /*height*/, std::uint32_t /*width*/)
     {
         throw Error(TD_ERR_UNSUPPORTED, "this driver has no cameras");
+    }
+
+    // For cameras that compress: a JPEG of at most `room` bytes, and how many
+    // they are; 0: it is a frame.
+    virtual std::size_t picture(std::uint32_t camera, std::uint8_t *ret_bytes,
+                                std::size_t /*room*/, std::uint32_t height,
+                                std::uint32_t width)
+    {
+        frame(camera, ret_bytes, height, width);
+        return 0;
     }
 
     // Used only where the driver says so.
@@ -224,12 +235,14 @@ class Robot
             Driver &own = driver_of(user);
             return own.guarded([&] { own.write(command, count); });
         };
-        table.frame = [](void *user, std::uint32_t camera,
-                         std::uint8_t *ret_rgb, std::uint32_t height,
-                         std::uint32_t width) {
+        table.picture = [](void *user, std::uint32_t camera,
+                           std::uint8_t *ret_bytes, std::size_t room,
+                           std::uint32_t height, std::uint32_t width,
+                           std::size_t *ret_jpeg) {
             Driver &own = driver_of(user);
-            return own.guarded(
-                [&] { own.frame(camera, ret_rgb, height, width); });
+            return own.guarded([&] {
+                *ret_jpeg = own.picture(camera, ret_bytes, room, height, width);
+            });
         };
         if (driver.has_control()) table.control = control;
         if (driver.has_blend()) table.blend = blend;

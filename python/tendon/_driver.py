@@ -71,6 +71,19 @@ def to_frame(values: Any, height: int, width: int, where: str) -> npt.NDArray[An
     return array
 
 
+def put_jpeg(given: bytes | bytearray, address: int, room: int, where: str) -> int:
+    """Returns how many bytes it has."""
+    jpeg = bytes(given)
+    if jpeg[:3] != b"\xff\xd8\xff":
+        raise ValueError(f"{where} gave {len(jpeg)} bytes that are no JPEG")
+    if len(jpeg) > room:
+        raise ValueError(
+            f"{where} gave a JPEG of {len(jpeg)} bytes, room is for {room}"
+        )
+    ctypes.memmove(address, jpeg, len(jpeg))
+    return len(jpeg)
+
+
 def _shape(array: npt.NDArray[Any]) -> str:
     return "shape " + (" x ".join(map(str, array.shape)) or "()")
 
@@ -92,7 +105,7 @@ class Driver:
         if robot._has("control"):
             self.struct.control = _types.ControlFn(self._control)
         if self.cameras:
-            self.struct.frame = _types.FrameFn(self._frame)
+            self.struct.picture = _types.PictureFn(self._picture)
             for name in self.cameras:
                 self.begun[f"frame({name!r})"] = threading.Event()
         if robot._has("aggregate"):
@@ -155,15 +168,26 @@ class Driver:
 
         return self._guard("control", work)
 
-    def _frame(
-        self, _user: int, camera: int, ret_rgb: int, height: int, width: int
+    def _picture(
+        self,
+        _user: int,
+        camera: int,
+        ret_bytes: int,
+        room: int,
+        height: int,
+        width: int,
+        ret_jpeg: Any,
     ) -> int:
         name = self.cameras[camera]
         where = f"frame({name!r})"
 
         def work() -> None:
-            frame = to_frame(self.robot.frame(name), height, width, where)
-            memory = (ctypes.c_uint8 * (height * width * 3)).from_address(ret_rgb)
+            given = self.robot.frame(name)
+            if isinstance(given, bytes | bytearray):
+                ret_jpeg[0] = put_jpeg(given, ret_bytes, room, where)
+                return
+            frame = to_frame(given, height, width, where)
+            memory = (ctypes.c_uint8 * (height * width * 3)).from_address(ret_bytes)
             np.copyto(np.ctypeslib.as_array(memory).reshape(frame.shape), frame)
 
         return self._guard(where, work)

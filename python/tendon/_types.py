@@ -45,8 +45,9 @@ class Overlap(c.Structure):
 ReadFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
 TellFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
 WriteFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
-FrameFn = c.CFUNCTYPE(
-    c.c_int, c.c_void_p, c.c_uint32, c.c_void_p, c.c_uint32, c.c_uint32
+PictureFn = c.CFUNCTYPE(
+    *(c.c_int, c.c_void_p, c.c_uint32, c.c_void_p, c.c_size_t),
+    *(c.c_uint32, c.c_uint32, c.POINTER(c.c_size_t)),
 )
 ControlFn = c.CFUNCTYPE(
     c.c_int, c.c_void_p, c.c_void_p, c.c_void_p, c.c_uint32, c.c_void_p
@@ -60,12 +61,13 @@ class Driver(c.Structure):
         ("user", c.c_void_p),
         ("read", ReadFn),
         ("write", WriteFn),
-        ("frame", FrameFn),
+        ("frame", c.c_void_p),
         ("control", ControlFn),
         ("aggregate", c.c_void_p),
         ("blend", BlendFn),
         ("blend_limit_s", c.c_double),
         ("tell", TellFn),
+        ("picture", PictureFn),
     ]
 
 

@@ -101,7 +101,8 @@ class Robot:
         raise NotImplementedError
 
     def frame(self, camera: str) -> Any:
-        """The newest picture: uint8, height x width x RGB."""
+        """The newest picture: uint8, height x width x RGB, or the bytes of a JPEG,
+        which are sent and recorded as they are."""
         raise NotImplementedError
 
     def control(self, action: Floats, state: Floats | None) -> Any:

@@ -82,6 +82,7 @@ static td_err open_parts(td_client *client, td_net *net, td_errinfo *info)
         .read = driver->read,
         .write = driver->write,
         .frame = driver->frame,
+        .picture = driver->picture,
     };
     const td_edge_extras extras = {
         .callbacks = &callbacks,

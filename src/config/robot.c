@@ -180,7 +180,7 @@ static const td_config_field robot_rows[] = {
                 "how pictures travel; auto: raw through shared memory where "
                 "that costs less, else jpeg"),
     TD_ROW_INTEGER(td_config_robot, jpeg_quality, "90", 1, 100,
-                   "of the pictures sent"),
+                   "of the pictures sent; a camera's own JPEG goes as it is"),
     TD_ROW_ENUM(td_config_robot, jpeg_chroma, "4:2:0", chromas,
                 "how finely their colour is kept"),
     TD_ROW_BOOL(td_config_robot, downscale, "true",

@@ -78,6 +78,8 @@ td_err td_dataset_take_open(const char *folder, const td_dataset_schema *schema,
     return TD_OK;
 }
 
+// What is still in the encoders goes with them: nobody wants it of an episode
+// that is thrown away, and where the disk has failed there is no place for it.
 void td_dataset_take_close(td_dataset_take *take)
 {
     for (uint32_t i = 0; i < take->schema->camera_count; i++)
@@ -118,7 +120,7 @@ static td_err add_image(track *of, const td_dataset_image *image,
     td_err err = encode(of, image, info);
     *ret_missing = err == TD_ERR_EMPTY || is_bad_picture(err);
     if (*ret_missing) {
-        of->take->missed->bad += is_bad_picture(err);
+        of->take->missed->bad[of->index] += is_bad_picture(err);
         of->take->missed->camera[of->index]++;
         err = td_media_video_encoder_repeat(of->encoder, info);
     }

@@ -14,7 +14,7 @@ typedef struct td_dataset_take td_dataset_take;
 // decoded.
 typedef struct td_dataset_take_missed {
     uint64_t camera[TD_DATASET_MAX_CAMERAS];
-    uint64_t bad;
+    uint64_t bad[TD_DATASET_MAX_CAMERAS]; // of them, that no decoder takes
 } td_dataset_take_missed;
 
 // Begins a journal in `folder`, which is not there. The schema and `missed`,

@@ -194,11 +194,11 @@ td_dataset_writer_state td_dataset_writer_look(const td_dataset_writer *writer)
         .episodes = td_dataset_append_episodes(writer->append),
         .total_frames = td_dataset_append_frames(writer->append),
         .recording = writer->take != NULL,
-        .bad_pictures = writer->missed.bad,
         .free_bytes = writer->free_bytes,
         .stopped = writer->stopped,
     };
     memcpy(state.missing, writer->missed.camera, sizeof state.missing);
+    memcpy(state.bad, writer->missed.bad, sizeof state.bad);
     if (writer->take) {
         state.frames = td_dataset_take_frames(writer->take);
         state.bytes = td_dataset_take_bytes(writer->take) +

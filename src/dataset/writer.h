@@ -71,12 +71,12 @@ typedef struct td_dataset_writer_state {
     bool recording;        // an episode is open
     uint64_t frames;       // in the open episode
     uint64_t missing[TD_DATASET_MAX_CAMERAS]; // pictures, since open
-    uint64_t bad_pictures; // of them, those that could not be decoded
-    uint64_t bytes;        // that the open episode takes so far: in its journal
-                           // and, at its end, in the dataset
-    uint64_t free_bytes;   // of the disk, beyond the reserve and what the end
-                           // of this episode needs; as of the last frame
-    td_err stopped;        // why nothing more is recorded, or TD_OK
+    uint64_t bad[TD_DATASET_MAX_CAMERAS];     // of them, that no decoder takes
+    uint64_t bytes;      // that the open episode takes so far: in its journal
+                         // and, at its end, in the dataset
+    uint64_t free_bytes; // of the disk, beyond the reserve and what the end
+                         // of this episode needs; as of the last frame
+    td_err stopped;      // why nothing more is recorded, or TD_OK
 } td_dataset_writer_state;
 
 // Never blocks.

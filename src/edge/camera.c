@@ -23,6 +23,7 @@ struct td_edge_camera {
     uint32_t index;
     td_wire_text name; // for the log
     int64_t period_ns;
+    size_t room; // of a frame, in bytes
     td_edge_pool *pool;
     td_slot *newest; // td_edge_frame *, each of its places holds one, or NULL
     td_ring *taken;  // td_edge_taken, to who records; NULL: nobody does
@@ -76,14 +77,15 @@ static void take(td_edge_camera *camera)
 {
     td_edge_frame *frame = frame_to_fill(camera);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    td_err err =
-        td_robot_frame(camera->robot, camera->index, now_ns, frame->rgb);
+    td_robot_picture picture = {.bytes = frame->bytes, .room = camera->room};
+    td_err err = td_robot_frame(camera->robot, camera->index, now_ns, &picture);
     if (err != TD_OK) {
         td_edge_pool_drop(frame);
         note_failure(camera, err);
         return;
     }
     frame->captured_ns = now_ns;
+    frame->jpeg = picture.jpeg;
     if (camera->taken) hand_to_recorder(camera, frame);
     td_edge_frame **back = td_slot_back(camera->newest);
     *back = frame;
@@ -104,14 +106,13 @@ static void run(void *user)
     }
 }
 
-static td_err camera_init(td_edge_camera *camera, size_t frame_bytes,
-                          td_errinfo *info)
+static td_err camera_init(td_edge_camera *camera, td_errinfo *info)
 {
     char name[16];
     size_t ring = (size_t)(RECORDED_NS / camera->period_ns) + camera->kept_max;
     td_event_init(&camera->wake);
     TD_TRY(
-        td_edge_pool_new(LIVE + camera->kept_max, frame_bytes, &camera->pool));
+        td_edge_pool_new(LIVE + camera->kept_max, camera->room, &camera->pool));
     TD_TRY(td_slot_new(sizeof(td_edge_frame *), &camera->newest));
     if (camera->kept_max > 0)
         TD_TRY(td_ring_new(ring, sizeof(td_edge_taken), &camera->taken));
@@ -125,8 +126,8 @@ td_err td_edge_camera_open(td_robot *robot, uint32_t index,
                            uint32_t kept, td_edge_camera **ret_camera,
                            td_errinfo *info)
 {
-    size_t frame_bytes = (size_t)wire->height * wire->width * 3;
-    if (frame_bytes == 0 || period_ns <= 0)
+    size_t pixel_bytes = (size_t)wire->height * wire->width * 3;
+    if (pixel_bytes == 0 || period_ns <= 0)
         return td_fail(info, TD_ERR_INVALID,
                        "camera %.*s: needs a size and a period above 0",
                        (int)wire->name.size, wire->name.data);
@@ -137,7 +138,8 @@ td_err td_edge_camera_open(td_robot *robot, uint32_t index,
     camera->name = wire->name;
     camera->period_ns = period_ns;
     camera->kept_max = kept;
-    TD_TRY(camera_init(camera, frame_bytes, info));
+    camera->room = pixel_bytes + TD_ROBOT_JPEG_MORE;
+    TD_TRY(camera_init(camera, info));
     *ret_camera = TD_TAKE(camera);
     return TD_OK;
 }

@@ -41,7 +41,8 @@ void td_edge_camera_stop(td_edge_camera *camera);
 // has not come. Blocks.
 bool td_edge_camera_end(td_edge_camera *camera, int64_t until_ns);
 
-// Stops, and waits for a frame under way as long as the robot does. Blocks.
+// Stops, and waits for a frame under way as long as the robot does: its
+// function writes into memory that is freed here. Blocks.
 void td_edge_camera_close(td_edge_camera *camera);
 TD_AUTO_FREE(td_edge_camera, td_edge_camera_close)
 

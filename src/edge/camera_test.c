@@ -26,7 +26,7 @@ typedef struct counting {
 } counting;
 
 static td_err counting_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                             uint8_t *ret_rgb)
+                             td_robot_picture *picture)
 {
     counting *self = (counting *)robot;
     (void)now_ns;
@@ -38,8 +38,8 @@ static td_err counting_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
     bool spent = most > 0 && atomic_load(&self->number[camera]) == most;
     if (atomic_load(&self->fails) || spent) return TD_ERR_IO;
     uint32_t number = atomic_fetch_add(&self->number[camera], 1) + 1;
-    memset(ret_rgb, 0, 2 * 4 * 3);
-    memcpy(ret_rgb, &number, sizeof number);
+    memset(picture->bytes, 0, 2 * 4 * 3);
+    memcpy(picture->bytes, &number, sizeof number);
     return TD_OK;
 }
 
@@ -94,7 +94,7 @@ static void wait_for(uint64_t (*count)(const td_edge_camera *camera),
 static uint32_t number_of(const td_edge_frame *frame)
 {
     uint32_t number;
-    memcpy(&number, frame->rgb, sizeof number);
+    memcpy(&number, frame->bytes, sizeof number);
     return number;
 }
 

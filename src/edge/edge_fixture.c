@@ -25,6 +25,7 @@ typedef struct spy {
     atomic_int broken, blocked; // a camera; -1: none
     atomic_bool mute, stuck;    // its joints cannot be read, or never come
     atomic_int waiting;         // calls that are blocked
+    atomic_bool compresses;     // its cameras give JPEG
 } spy;
 
 static void spy_close(td_robot *robot)
@@ -61,14 +62,32 @@ static td_err spy_write(td_robot *robot, int64_t now_ns, const float *command)
     return td_robot_write(self->inner, now_ns, command);
 }
 
+// Behind its end stands a mark, which no decoder looks at and no encoder makes.
+static td_err compress(td_robot_picture *picture, uint32_t height,
+                       uint32_t width)
+{
+    TD_AUTO(td_media_jpeg_encoder) *encoder = NULL;
+    td_slice jpeg;
+    TD_TRY(td_media_jpeg_encoder_new(95, TD_MEDIA_CHROMA_420, &encoder));
+    TD_TRY(td_media_jpeg_encode(encoder, picture->bytes, height, width, &jpeg,
+                                NULL));
+    if (jpeg.size + sizeof JPEG_MARK > picture->room) return TD_ERR_LIMIT;
+    memcpy(picture->bytes, jpeg.data, jpeg.size);
+    memcpy(picture->bytes + jpeg.size, JPEG_MARK, sizeof JPEG_MARK);
+    picture->jpeg = jpeg.size + sizeof JPEG_MARK;
+    return TD_OK;
+}
+
 static td_err spy_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                        uint8_t *ret_rgb)
+                        td_robot_picture *picture)
 {
     spy *self = (spy *)robot;
     if (atomic_load(&self->broken) == (int)camera) return TD_ERR_IO;
     while (atomic_load(&self->blocked) == (int)camera)
         wait_in_vain(self);
-    return td_robot_frame(self->inner, camera, now_ns, ret_rgb);
+    TD_TRY(td_robot_frame(self->inner, camera, now_ns, picture));
+    if (!atomic_load(&self->compresses)) return TD_OK;
+    return compress(picture, camera == 0 ? 48 : 96, camera == 0 ? 64 : 128);
 }
 
 static const td_robot_ops spy_ops = {
@@ -110,6 +129,11 @@ const float *world_commands(world *w, size_t *ret_count)
 void world_break_camera(world *w, int camera)
 {
     atomic_store(&((spy *)w->robot)->broken, camera);
+}
+
+void world_compress(world *w)
+{
+    atomic_store(&((spy *)w->robot)->compresses, true);
 }
 
 void world_break_driver(world *w, bool broken)

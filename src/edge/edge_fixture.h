@@ -124,6 +124,10 @@ const float *world_commands(world *w, size_t *ret_count);
 void world_break_camera(world *w, int camera);
 void world_block_camera(world *w, int camera);
 
+// Its cameras give JPEG from now on, with a mark at the end of each.
+#define JPEG_MARK "spy"
+void world_compress(world *w);
+
 // Makes reading its joints fail while `broken`, or block while `blocked`.
 void world_break_driver(world *w, bool broken);
 void world_block_driver(world *w, bool blocked);

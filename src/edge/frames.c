@@ -10,8 +10,11 @@ typedef struct picture {
     td_edge_camera *camera;
     td_media_size size; // wanted; height 0: it is not
     const td_edge_frame *frame;
-    const uint8_t *rgb;        // of that size: the frame's own or `smaller`
-    td_media_resizer *resizer; // to that size; NULL: it is the camera's
+    const uint8_t *rgb; // of that size: the frame's own, `decoded` or
+                        // `smaller`; NULL: a JPEG that nobody has looked into
+    td_media_jpeg_decoder *decoder; // with `decoded`: from the first JPEG on
+    uint8_t *decoded;               // of the camera's size
+    td_media_resizer *resizer;      // to that size; NULL: it is the camera's
     uint8_t *smaller;
     td_media_jpeg_encoder *jpeg; // NULL: raw only
     td_wire_image image;
@@ -61,6 +64,8 @@ void td_edge_frames_free(td_edge_frames *frames)
     for (uint32_t i = 0; i < frames->count; i++) {
         picture *pic = &frames->pictures[i];
         unscale(pic);
+        free(pic->decoded);
+        if (pic->decoder) td_media_jpeg_decoder_free(pic->decoder);
         if (pic->jpeg) td_media_jpeg_encoder_free(pic->jpeg);
     }
     free(frames);
@@ -91,17 +96,48 @@ static td_err scale_to(picture *pic, td_media_size size, td_errinfo *info)
     return TD_OK;
 }
 
+static td_err decode(picture *pic, td_errinfo *info)
+{
+    const td_media_size own = {pic->wire->height, pic->wire->width};
+    if (!pic->decoder) TD_TRY(td_media_jpeg_decoder_new(&pic->decoder));
+    if (!pic->decoded) pic->decoded = malloc(bytes_of(own));
+    if (!pic->decoded) return TD_ERR_NOMEM;
+    return td_media_jpeg_decode(pic->decoder,
+                                (td_slice){pic->frame->bytes, pic->frame->jpeg},
+                                own.height, own.width, pic->decoded, info);
+}
+
+// Finds the pixels of what was taken, once.
+static td_err look_into(picture *pic, td_errinfo *info)
+{
+    if (pic->rgb) return TD_OK;
+    const uint8_t *rgb = pic->frame->bytes;
+    if (pic->frame->jpeg > 0) {
+        TD_TRY(decode(pic, info));
+        rgb = pic->decoded;
+    }
+    if (pic->resizer) {
+        td_media_resize(pic->resizer, rgb, pic->smaller);
+        rgb = pic->smaller;
+    }
+    pic->rgb = rgb;
+    return TD_OK;
+}
+
+// A camera's own JPEG goes as it is where its size is the wanted one.
+static bool is_ready_made(const picture *pic)
+{
+    return pic->frame->jpeg > 0 && !pic->resizer;
+}
+
 static td_err take(picture *pic, int64_t now_ns, td_errinfo *info)
 {
     pic->frame = td_edge_camera_newest(pic->camera);
     if (!td_edge_camera_is_fresh(pic->camera, pic->frame, now_ns))
         return td_fail(info, TD_ERR_EMPTY, "camera %.*s has no new frame",
                        (int)pic->wire->name.size, pic->wire->name.data);
-    pic->rgb = pic->frame->rgb;
-    if (!pic->resizer) return TD_OK;
-    td_media_resize(pic->resizer, pic->frame->rgb, pic->smaller);
-    pic->rgb = pic->smaller;
-    return TD_OK;
+    pic->rgb = NULL;
+    return is_ready_made(pic) ? TD_OK : look_into(pic, info);
 }
 
 td_err td_edge_frames_take(td_edge_frames *frames,
@@ -136,22 +172,25 @@ bool td_edge_frames_are_fresh(const td_edge_frames *frames, int64_t now_ns)
     return true;
 }
 
-uint32_t
-td_edge_frames_look(const td_edge_frames *frames,
-                    td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES])
+td_err td_edge_frames_look(td_edge_frames *frames,
+                           td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES],
+                           uint32_t *ret_count, td_errinfo *info)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < frames->count; i++) {
-        const picture *pic = &frames->pictures[i];
-        if (pic->frame)
-            ret_images[count++] = (td_edge_similar_image){
-                pic->rgb, pic->size.height, pic->size.width};
+        picture *pic = &frames->pictures[i];
+        if (!pic->frame) continue;
+        TD_TRY(look_into(pic, info));
+        ret_images[count++] = (td_edge_similar_image){
+            pic->rgb, pic->size.height, pic->size.width};
     }
-    return count;
+    *ret_count = count;
+    return TD_OK;
 }
 
-static void make_raw(picture *pic)
+static td_err make_raw(picture *pic, td_errinfo *info)
 {
+    TD_TRY(look_into(pic, info));
     pic->image = (td_wire_image){
         .name = pic->wire->name,
         .codec = TD_WIRE_RAW,
@@ -159,14 +198,16 @@ static void make_raw(picture *pic)
         .data = pic->rgb,
         .size = bytes_of(pic->size),
     };
+    return TD_OK;
 }
 
 // Without a shape it travels as plain bytes, which every server reads.
 static td_err make_jpeg(picture *pic, td_errinfo *info)
 {
-    td_slice jpeg;
-    TD_TRY(td_media_jpeg_encode(pic->jpeg, pic->rgb, pic->size.height,
-                                pic->size.width, &jpeg, info));
+    td_slice jpeg = {pic->frame->bytes, pic->frame->jpeg};
+    if (!is_ready_made(pic))
+        TD_TRY(td_media_jpeg_encode(pic->jpeg, pic->rgb, pic->size.height,
+                                    pic->size.width, &jpeg, info));
     pic->image = (td_wire_image){
         .name = pic->wire->name,
         .codec = TD_WIRE_JPEG,
@@ -183,10 +224,7 @@ td_err td_edge_frames_make(td_edge_frames *frames, bool raw, td_errinfo *info)
     for (uint32_t i = 0; i < frames->count; i++) {
         picture *pic = &frames->pictures[i];
         if (!pic->frame) continue;
-        if (raw)
-            make_raw(pic);
-        else
-            TD_TRY(make_jpeg(pic, info));
+        TD_TRY(raw ? make_raw(pic, info) : make_jpeg(pic, info));
     }
     frames->made = true;
     frames->raw = raw;

@@ -21,7 +21,8 @@ void td_edge_frames_free(td_edge_frames *frames);
 
 // Takes the newest frame of each camera that is wanted, in the size that is;
 // height 0: it is not. What was made before is gone. EMPTY when one of them has
-// no new frame, INVALID (larger than the camera's), NOMEM.
+// no new frame, INVALID (larger than the camera's), NOMEM; as
+// td_media_jpeg_decode() where a camera's JPEG has to be made smaller.
 TD_NODISCARD td_err td_edge_frames_take(
     td_edge_frames *frames, const td_media_size wanted[TD_WIRE_MAX_IMAGES],
     int64_t now_ns, td_errinfo *info);
@@ -31,12 +32,15 @@ bool td_edge_frames_is_stale(const td_edge_frames *frames, uint32_t camera,
                              int64_t now_ns);
 bool td_edge_frames_are_fresh(const td_edge_frames *frames, int64_t now_ns);
 
-// The frames that were taken, borrowed until the next. Returns how many.
-uint32_t
-td_edge_frames_look(const td_edge_frames *frames,
-                    td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES]);
+// The pixels of what was taken, borrowed until the next is. As
+// td_media_jpeg_decode().
+TD_NODISCARD td_err
+td_edge_frames_look(td_edge_frames *frames,
+                    td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES],
+                    uint32_t *ret_count, td_errinfo *info);
 
-// Makes images of what was taken, once. As td_media_jpeg_encode().
+// Makes images of what was taken, once. A camera's JPEG of the wanted size is
+// one. As td_media_jpeg_encode() and td_media_jpeg_decode().
 TD_NODISCARD td_err td_edge_frames_make(td_edge_frames *frames, bool raw,
                                         td_errinfo *info);
 

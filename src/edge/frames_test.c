@@ -3,6 +3,8 @@
 #include "robot/synthetic/frame.h"
 #include "robot/synthetic/synthetic.h"
 
+#include <stdlib.h>
+
 #define HEIGHT 96
 #define WIDTH 128
 #define FRAME_BYTES (HEIGHT * WIDTH * 3)
@@ -326,6 +328,95 @@ static void the_chroma_is_as_set(void **state)
     }
 }
 
+static uint32_t seen, marked; // JPEGs; those that are as the camera gave them
+static td_media_size came;
+
+static void look_for_mark(world *w, const td_wire_obs *obs)
+{
+    const td_wire_image *image = &obs->images[0];
+    const size_t mark = sizeof JPEG_MARK;
+    (void)w;
+    assert_int_equal(image->codec, TD_WIRE_JPEG);
+    assert_true(image->size > mark);
+    const uint8_t *end = (const uint8_t *)image->data + image->size - mark;
+    seen++;
+    marked += memcmp(end, JPEG_MARK, mark) == 0;
+    TD_AUTO(td_media_jpeg_decoder) *decoder = NULL;
+    assert_int_equal(td_media_jpeg_decoder_new(&decoder), TD_OK);
+    assert_int_equal(td_media_jpeg_size(decoder,
+                                        (td_slice){image->data, image->size},
+                                        &came.height, &came.width, NULL),
+                     TD_OK);
+}
+
+static void stream_compressed(world *w)
+{
+    seen = marked = 0;
+    world_compress(w);
+    world_stream(w);
+    world_until(w, has_merged_twenty);
+    world_stop(w);
+    assert_int_equal(w->report.counts.skipped[TD_EDGE_SKIP_FAILED], 0);
+}
+
+static void a_cameras_jpeg_goes_as_it_is(void **state)
+{
+    world *w = *state;
+    puppet_open(w, 0, "gpu-1")->see = look_for_mark;
+    stream_compressed(w);
+    assert_int_equal(marked, seen);
+    assert_int_equal(came.height, HEIGHT);
+    assert_int_equal(came.width, WIDTH);
+}
+
+static void a_cameras_jpeg_is_made_smaller_where_that_is_wanted(void **state)
+{
+    world *w = *state;
+    puppet *p = puppet_open(w, 0, "gpu-1");
+    p->see = look_for_mark;
+    p->edit_status = want_half;
+    w->config.profile.downscale = true;
+    stream_compressed(w);
+    assert_int_equal(marked, 0);
+    assert_int_equal(came.height, HEIGHT / 2);
+    assert_int_equal(came.width, WIDTH / 2);
+}
+
+// Off by what JPEG costs.
+static void look_near(world *w, const td_wire_obs *obs)
+{
+    static uint8_t expected[FRAME_BYTES];
+    const td_wire_image *image = &obs->images[0];
+    uint64_t number = 0, off = 0;
+    (void)w;
+    assert_int_equal(image->codec, TD_WIRE_RAW);
+    assert_int_equal(image->size, sizeof expected);
+    assert_int_equal(
+        td_robot_synthetic_counter(image->data, HEIGHT, WIDTH, &number), TD_OK);
+    render(number, HEIGHT, WIDTH, expected);
+    for (size_t i = 0; i < sizeof expected; i++)
+        off += (uint64_t)abs(((const uint8_t *)image->data)[i] - expected[i]);
+    assert_true(off / sizeof expected < 8);
+}
+
+static void a_cameras_jpeg_goes_as_pixels_where_all_do(void **state)
+{
+    world *w = *state;
+    w->config.codec = TD_EDGE_CODEC_RAW;
+    puppet_open(w, 0, "gpu-1")->see = look_near;
+    stream_compressed(w);
+}
+
+static void similarity_looks_into_a_cameras_jpeg(void **state)
+{
+    world *w = *state;
+    w->config.similar = (td_edge_similar_settings){
+        .on = true, .state_tolerance = 0, .image_tolerance = 0};
+    puppet_open(w, 0, "gpu-1")->see = look_for_mark;
+    stream_compressed(w);
+    assert_int_equal(marked, seen);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -342,6 +433,10 @@ int main(void)
         WORLD_TEST(a_smaller_picture_is_sent_where_one_is_wanted),
         WORLD_TEST(a_smaller_picture_may_be_forbidden),
         WORLD_TEST(the_chroma_is_as_set),
+        WORLD_TEST(a_cameras_jpeg_goes_as_it_is),
+        WORLD_TEST(a_cameras_jpeg_is_made_smaller_where_that_is_wanted),
+        WORLD_TEST(a_cameras_jpeg_goes_as_pixels_where_all_do),
+        WORLD_TEST(similarity_looks_into_a_cameras_jpeg),
     };
     return cmocka_run_group_tests_name("edge/frames", tests, NULL, NULL);
 }

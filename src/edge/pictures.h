@@ -31,7 +31,8 @@ void td_edge_pictures_done(td_edge_pictures *pictures);
 #define TD_EDGE_PICTURE_KINDS(X)                                               \
     X(THERE, "there")                                                          \
     X(NONE, "the camera gave none")                                            \
-    X(NO_ROOM, "recording does not keep up")
+    X(NO_ROOM, "recording does not keep up")                                   \
+    X(BAD, "it cannot be decoded")
 
 typedef enum td_edge_picture_kind {
 #define TD_EDGE_PICTURE_ENUM(name, text) TD_EDGE_PICTURE_##name,

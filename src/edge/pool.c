@@ -17,14 +17,13 @@ static td_edge_frame *frame_at(const td_edge_pool *pool, uint32_t index)
     return frame;
 }
 
-td_err td_edge_pool_new(uint32_t count, size_t rgb_bytes,
-                        td_edge_pool **ret_pool)
+td_err td_edge_pool_new(uint32_t count, size_t bytes, td_edge_pool **ret_pool)
 {
-    if (count == 0 || rgb_bytes == 0) return TD_ERR_INVALID;
+    if (count == 0 || bytes == 0) return TD_ERR_INVALID;
     TD_AUTO(td_edge_pool) *pool = calloc(1, sizeof *pool);
     if (!pool) return TD_ERR_NOMEM;
     pool->count = count;
-    pool->frame_bytes = sizeof(td_edge_frame) + rgb_bytes;
+    pool->frame_bytes = sizeof(td_edge_frame) + bytes;
     pool->frame_bytes += -pool->frame_bytes % TD_CACHELINE_BYTES;
     pool->frames = td_cacheline_calloc(count, pool->frame_bytes);
     if (!pool->frames) return TD_ERR_NOMEM;

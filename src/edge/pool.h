@@ -16,15 +16,16 @@ typedef struct td_edge_frame {
     // When the robot was asked for it, so that one which took long to come is
     // old. 0: there is none yet.
     int64_t captured_ns;
+    size_t jpeg; // as in td_robot_picture: its bytes; 0: height x width x RGB
     _Atomic uint32_t holders; // the pool's own
-    uint8_t rgb[];            // height x width x 3
+    uint8_t bytes[];
 } td_edge_frame;
 
 typedef struct td_edge_pool td_edge_pool;
 
-// `count` frames of `rgb_bytes` each. Owned by the caller. INVALID if either is
-// 0, NOMEM.
-TD_NODISCARD td_err td_edge_pool_new(uint32_t count, size_t rgb_bytes,
+// `count` frames with room for `bytes` each. Owned by the caller. INVALID if
+// either is 0, NOMEM.
+TD_NODISCARD td_err td_edge_pool_new(uint32_t count, size_t bytes,
                                      td_edge_pool **ret_pool);
 void td_edge_pool_free(td_edge_pool *pool);
 TD_AUTO_FREE(td_edge_pool, td_edge_pool_free)

@@ -28,11 +28,11 @@ static void frames_do_not_overlap(void **state)
     for (int i = 0; i < FRAMES; i++) {
         frames[i] = td_edge_pool_take(pool);
         assert_non_null(frames[i]);
-        memset(frames[i]->rgb, i + 1, BYTES);
+        memset(frames[i]->bytes, i + 1, BYTES);
     }
     for (int i = 0; i < FRAMES; i++)
         for (int k = 0; k < BYTES; k++)
-            assert_int_equal(frames[i]->rgb[k], i + 1);
+            assert_int_equal(frames[i]->bytes[k], i + 1);
     assert_null(td_edge_pool_take(pool));
 }
 

@@ -155,16 +155,20 @@ static void follow(td_edge_publisher *publisher, uint64_t episode)
     publisher->episode = episode;
 }
 
-static bool is_similar(td_edge_publisher *publisher,
-                       const td_edge_outgoing *outgoing)
+static td_err compare(td_edge_publisher *publisher,
+                      const td_edge_outgoing *outgoing, bool *ret_similar,
+                      td_errinfo *info)
 {
     td_edge_similar_image images[TD_WIRE_MAX_IMAGES];
-    uint32_t count = td_edge_frames_look(publisher->frames, images);
-    uint32_t channels;
+    uint32_t count, channels;
+    if (!publisher->similar.settings.on) return TD_OK;
+    TD_TRY(td_edge_frames_look(publisher->frames, images, &count, info));
     const float *state = td_edge_observe_state(&publisher->edge->config.core,
                                                outgoing, &channels);
-    return td_edge_similar_check(&publisher->similar, state, channels, images,
-                                 count, outgoing->asking.must_go);
+    *ret_similar =
+        td_edge_similar_check(&publisher->similar, state, channels, images,
+                              count, outgoing->asking.must_go);
+    return TD_OK;
 }
 
 static td_err encode(td_edge_publisher *publisher, bool raw, td_errinfo *info)
@@ -328,10 +332,12 @@ static void publish(td_edge_publisher *publisher,
 {
     uint64_t seq = outgoing->asking.seq;
     td_errinfo info = {.text = ""};
+    bool similar = false;
     td_err err =
         is_prepared(publisher, seq) ? TD_OK : prepare(publisher, seq, &info);
     follow(publisher, outgoing->episode);
-    if (err == TD_OK && is_similar(publisher, outgoing)) {
+    if (err == TD_OK) err = compare(publisher, outgoing, &similar, &info);
+    if (similar) {
         skip(publisher, seq, TD_EDGE_SKIP_SIMILAR, NULL);
         return;
     }

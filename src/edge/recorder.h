@@ -28,7 +28,9 @@ TD_NODISCARD td_err td_edge_recorder_open(const td_edge_recorder_config *config,
                                           td_errinfo *info);
 
 // Saves the episode under way, and frees. After the last tick; before the
-// cameras close. Blocks.
+// cameras close. Blocks as long as the disk and the encoder do: no time is so
+// long that an episode were better lost. Who cannot wait ends the process, and
+// it is saved by `repair`.
 void td_edge_recorder_close(td_edge_recorder *recorder);
 TD_AUTO_FREE(td_edge_recorder, td_edge_recorder_close)
 

@@ -16,7 +16,8 @@ struct td_edge_recording {
     int64_t from_ns;    // rows from then on are of the episode under way
     uint64_t episode;   // of the robot, while there are frames
     double said_room_s; // when it was last said
-    td_err why;         // it stopped
+    uint64_t bad[TD_WIRE_MAX_IMAGES]; // pictures of each camera, so far
+    td_err why;                       // it stopped
     td_errinfo why_text;
 };
 
@@ -177,10 +178,24 @@ static td_dataset_image image_at(td_edge_recording *recording, uint32_t camera,
                       recording->config.camera_period_ns[camera];
     td_edge_picture_kind kind = td_edge_pictures_at(
         &recording->pictures[camera], at_ns, most_ns, &frame);
-    if (kind == TD_EDGE_PICTURE_THERE)
-        return (td_dataset_image){TD_DATASET_IMAGE_RGB, {frame->rgb, bytes}};
-    say_missing(recording, camera, kind);
-    return (td_dataset_image){.kind = TD_DATASET_IMAGE_MISSING};
+    if (kind != TD_EDGE_PICTURE_THERE) {
+        say_missing(recording, camera, kind);
+        return (td_dataset_image){.kind = TD_DATASET_IMAGE_MISSING};
+    }
+    if (frame->jpeg > 0)
+        return (td_dataset_image){TD_DATASET_IMAGE_JPEG,
+                                  {frame->bytes, frame->jpeg}};
+    return (td_dataset_image){TD_DATASET_IMAGE_RGB, {frame->bytes, bytes}};
+}
+
+// A camera's JPEG may turn out to be damaged.
+static void note_bad(td_edge_recording *recording)
+{
+    const td_edge_record_sink *sink = &recording->config.sink;
+    td_dataset_writer_state at = sink->look(sink->user);
+    for (uint32_t i = 0; i < recording->config.camera_count; i++)
+        for (; recording->bad[i] < at.bad[i]; recording->bad[i]++)
+            say_missing(recording, i, TD_EDGE_PICTURE_BAD);
 }
 
 // The disk is nearly full, and there is just room to end the episode.
@@ -270,7 +285,9 @@ static bool add_row(td_edge_recording *recording, const td_edge_row *row,
     for (uint32_t i = 0; i < config->camera_count; i++)
         images[i] =
             image_at(recording, i, config->camera_bytes[i], row->seen_ns);
-    return add(recording, &frame);
+    bool added = add(recording, &frame);
+    if (added) note_bad(recording);
+    return added;
 }
 
 static void watch_room(td_edge_recording *recording)

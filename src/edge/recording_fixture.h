@@ -17,6 +17,7 @@ typedef struct shelf_frame {
     float state, action;
     bool lost;
     uint8_t pictures[2]; // their first byte; 0: missing
+    size_t jpeg[2];      // their bytes; 0: pixels, or missing
     td_dataset_done done;
     char task[32];
 } shelf_frame;
@@ -29,6 +30,8 @@ typedef struct shelf {
     size_t open_frames;
     _Atomic uint32_t saved, discarded, closed;
     uint64_t bytes, free_bytes;
+    bool spoils_jpeg; // none can be decoded
+    uint64_t bad[2];
     // What fails next, once: the call's result; TD_OK: nothing does.
     td_err fail_begin, fail_add, fail_end;
     int64_t end_ns;          // how long an end takes, on `clock`
@@ -66,9 +69,14 @@ static inline td_err shelf_add(void *user, const td_dataset_frame *frame,
         .lost = frame->lost,
         .done = frame->done,
     };
-    for (uint32_t i = 0; i < s->cameras; i++)
-        if (frame->images[i].kind == TD_DATASET_IMAGE_RGB)
-            to->pictures[i] = *(const uint8_t *)frame->images[i].bytes.data;
+    for (uint32_t i = 0; i < s->cameras; i++) {
+        const td_dataset_image *image = &frame->images[i];
+        if (image->kind == TD_DATASET_IMAGE_MISSING) continue;
+        to->pictures[i] = *(const uint8_t *)image->bytes.data;
+        if (image->kind != TD_DATASET_IMAGE_JPEG) continue;
+        to->jpeg[i] = image->bytes.size;
+        s->bad[i] += s->spoils_jpeg;
+    }
     strncpy(to->task, frame->task, sizeof to->task - 1);
     s->open_frames++;
     atomic_store(&s->count, at + 1);
@@ -99,7 +107,8 @@ static inline td_dataset_writer_state shelf_look(void *user)
 {
     const shelf *s = user;
     return (td_dataset_writer_state){.bytes = s->bytes,
-                                     .free_bytes = s->free_bytes};
+                                     .free_bytes = s->free_bytes,
+                                     .bad = {s->bad[0], s->bad[1]}};
 }
 
 static inline void shelf_close(void *user)

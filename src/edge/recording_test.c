@@ -42,7 +42,7 @@ static int setup(void **state)
     td_clock_virtual_init(&clock_ns, 1);
     picture = calloc(1, sizeof *picture + 3);
     picture->captured_ns = 1;
-    picture->rgb[0] = 42;
+    picture->bytes[0] = 42;
     is_handed = false;
     robot_episode = 1;
     const td_edge_recording_config config = {
@@ -123,6 +123,28 @@ static void a_row_becomes_a_frame(void **state)
     assert_int_equal(frame->done.step, 2);
     assert_true(frame->done.age_s == 0.5F);
     assert_false(frame->done.held || frame->lost);
+}
+
+static void a_cameras_jpeg_is_recorded_as_it_is(void **state)
+{
+    (void)state;
+    picture->jpeg = 2;
+    begin();
+    play(1);
+    assert_int_equal(shelved.frames[0].jpeg[0], 2);
+    assert_int_equal(shelved.frames[0].pictures[0], 42);
+    assert_int_equal(td_edge_recording_look(recording).missing[0], 0);
+}
+
+static void a_jpeg_that_cannot_be_decoded_is_counted(void **state)
+{
+    (void)state;
+    picture->jpeg = 2;
+    shelved.spoils_jpeg = true;
+    begin();
+    play(1);
+    play(2);
+    assert_int_equal(td_edge_recording_look(recording).missing[0], 2);
 }
 
 static void what_was_done_is_told(void **state)
@@ -379,6 +401,8 @@ int main(void)
         TEST(what_was_lost_before_a_reset_is_counted),
         TEST(what_is_played_while_an_order_is_obeyed_is_counted),
         TEST(a_missing_picture_is_counted),
+        TEST(a_cameras_jpeg_is_recorded_as_it_is),
+        TEST(a_jpeg_that_cannot_be_decoded_is_counted),
         TEST(what_fails_stops_the_recording_alone),
         TEST(a_full_disk_saves_what_there_is),
         TEST(the_end_of_the_run_saves_the_episode),

@@ -113,7 +113,9 @@ static void a_frame_fills_its_buffer_and_no_more(void **state)
         uint8_t *rgb = malloc(size + GUARD);
         assert_non_null(rgb);
         memset(rgb, 7, size + GUARD);
-        assert_int_equal(td_robot_frame(robot, camera, 0, rgb), TD_OK);
+        td_robot_picture picture = {.bytes = rgb, .room = size};
+        assert_int_equal(td_robot_frame(robot, camera, 0, &picture), TD_OK);
+        assert_int_equal(picture.jpeg, 0);
         for (size_t i = 0; i < GUARD; i++)
             assert_int_equal(rgb[size + i], 7);
         size_t same = 0;
@@ -127,14 +129,14 @@ static void a_frame_fills_its_buffer_and_no_more(void **state)
 static void a_camera_that_is_not_there_is_refused(void **state)
 {
     (void)state;
-    uint8_t none = 0;
+    td_robot_picture none = {.bytes = NULL};
     assert_int_equal(
         td_robot_frame(robot, robot_config->camera_count, 0, &none),
         TD_ERR_INVALID);
 }
 
 typedef struct capture {
-    uint8_t *rgb;
+    td_robot_picture picture;
     td_err err; // the first that was not TD_OK
 } capture;
 
@@ -142,14 +144,14 @@ static void capture_frames(void *user)
 {
     capture *job = user;
     for (int i = 0; i < 50 && job->err == TD_OK; i++)
-        job->err = td_robot_frame(robot, 0, i * TD_NS_PER_MS, job->rgb);
+        job->err = td_robot_frame(robot, 0, i * TD_NS_PER_MS, &job->picture);
 }
 
 static void frames_and_joints_are_used_at_the_same_time(void **state)
 {
     (void)state;
-    capture job = {malloc(frame_bytes(0)), TD_OK};
-    assert_non_null(job.rgb);
+    capture job = {.picture = {malloc(frame_bytes(0)), frame_bytes(0), 0}};
+    assert_non_null(job.picture.bytes);
     td_thread *thread = NULL;
     td_thread_config config = {.name = "capture", .cpu = -1};
     assert_int_equal(
@@ -160,7 +162,7 @@ static void frames_and_joints_are_used_at_the_same_time(void **state)
         if (err == TD_OK) err = td_robot_write(robot, i * TD_NS_PER_MS, before);
     }
     td_thread_join(thread);
-    free(job.rgb);
+    free(job.picture.bytes);
     assert_int_equal(err, TD_OK);
     assert_int_equal(job.err, TD_OK);
 }

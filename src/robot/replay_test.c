@@ -117,10 +117,11 @@ static td_robot *opened(void)
 static void check_row(td_robot *robot, int64_t now_ns, uint64_t row)
 {
     static uint8_t pixels[HEIGHT * WIDTH * 3];
+    td_robot_picture picture = {.bytes = pixels, .room = sizeof pixels};
     float got[2];
     assert_int_equal(td_robot_read(robot, now_ns, got), TD_OK);
     assert_true(got[0] == (float)row && got[1] == -(float)row);
-    assert_int_equal(td_robot_frame(robot, 0, now_ns, pixels), TD_OK);
+    assert_int_equal(td_robot_frame(robot, 0, now_ns, &picture), TD_OK);
     assert_in_range(pixels[sizeof pixels / 2], grey_of(row) - 4,
                     grey_of(row) + 4);
 }

@@ -50,7 +50,8 @@ td_err td_robot_write(td_robot *robot, int64_t now_ns, const float *command)
 }
 
 td_err td_robot_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                      uint8_t *ret_rgb)
+                      td_robot_picture *picture)
 {
-    return robot->ops->frame(robot, camera, now_ns, ret_rgb);
+    picture->jpeg = 0;
+    return robot->ops->frame(robot, camera, now_ns, picture);
 }

@@ -40,6 +40,16 @@ typedef struct td_robot_camera {
     uint32_t height, width;
 } td_robot_camera;
 
+// A frame as a camera gives it: pixels, or a JPEG of them where it compresses.
+typedef struct td_robot_picture {
+    uint8_t *bytes; // the caller's
+    size_t room;    // height x width x 3, and TD_ROBOT_JPEG_MORE for a JPEG
+    size_t jpeg;    // its bytes; 0, as it begins: height x width x RGB
+} td_robot_picture;
+
+// So much larger than its pixels may a JPEG be.
+#define TD_ROBOT_JPEG_MORE 4096
+
 typedef struct td_robot_callbacks td_robot_callbacks;
 
 // What every robot is opened with. Borrowed for the call to open() only.
@@ -75,11 +85,11 @@ typedef struct td_robot_ops {
     // moves), IO.
     td_err (*write)(td_robot *robot, int64_t now_ns, const float *command);
 
-    // The newest frame of a camera, height x width x RGB. One thread at a time
-    // for each camera; may block until the frame is there. INVALID (no such
-    // camera), IO.
+    // The newest frame of a camera. A JPEG has the camera's size; the rest of
+    // it may be damaged. One thread at a time for each camera; may block until
+    // the frame is there. INVALID (no such camera), LIMIT (no room for it), IO.
     td_err (*frame)(td_robot *robot, uint32_t camera, int64_t now_ns,
-                    uint8_t *ret_rgb);
+                    td_robot_picture *picture);
 } td_robot_ops;
 
 // Every robot begins with its operations.
@@ -100,6 +110,6 @@ TD_NODISCARD td_err td_robot_read(td_robot *robot, int64_t now_ns,
 TD_NODISCARD td_err td_robot_write(td_robot *robot, int64_t now_ns,
                                    const float *command);
 TD_NODISCARD td_err td_robot_frame(td_robot *robot, uint32_t camera,
-                                   int64_t now_ns, uint8_t *ret_rgb);
+                                   int64_t now_ns, td_robot_picture *picture);
 
 #endif

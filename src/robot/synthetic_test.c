@@ -106,15 +106,16 @@ static void each_camera_counts_its_own_frames(void **state)
 {
     (void)state;
     static uint8_t rgb[96 * 128 * 3];
+    td_robot_picture picture = {.bytes = rgb, .room = sizeof rgb};
     TD_AUTO(td_robot) *robot = opened();
     uint64_t counter = 0;
     for (uint64_t i = 0; i < 3; i++) {
-        assert_int_equal(td_robot_frame(robot, 0, 0, rgb), TD_OK);
+        assert_int_equal(td_robot_frame(robot, 0, 0, &picture), TD_OK);
         assert_int_equal(td_robot_synthetic_counter(rgb, 96, 128, &counter),
                          TD_OK);
         assert_int_equal(counter, i);
     }
-    assert_int_equal(td_robot_frame(robot, 1, 0, rgb), TD_OK);
+    assert_int_equal(td_robot_frame(robot, 1, 0, &picture), TD_OK);
     assert_int_equal(td_robot_synthetic_counter(rgb, 48, 64, &counter), TD_OK);
     assert_int_equal(counter, 0);
 }

@@ -2,6 +2,7 @@
 """tendon.Robot on a real server: at work, and when a person's code goes wrong."""
 
 import ctypes
+import io
 import json
 import threading
 import time
@@ -9,12 +10,13 @@ import traceback
 
 import msgpack
 import numpy as np
+import PIL.Image
 import pytest
 import tendon
-from arms import NAMES, Arm, Pulled, settings
+from arms import NAMES, SIZES, Arm, Pulled, settings
 from outside_client import open_session
 from scene import CAMERAS, JOINTS, ROUTE, ROWS
-from tendon_process import PATIENCE_S, wait_until
+from tendon_process import PATIENCE_S, run, wait_until
 
 
 @pytest.fixture
@@ -116,6 +118,46 @@ def test_episodes_are_recorded(house, begin):
     arm.close()
     info = json.loads((folder / "meta/info.json").read_text())
     assert info["total_episodes"] == 1 and info["total_frames"] >= ROWS
+
+
+class Compressing(Arm):
+    """Its camera gives JPEGs, no two of them alike."""
+
+    def __init__(self):
+        super().__init__()
+        self.given = []
+
+    def frame(self, camera):
+        height, width = SIZES[camera]
+        file = io.BytesIO()
+        grey = (len(self.given) % 200,) * 3
+        PIL.Image.new("RGB", (width, height), grey).save(file, "JPEG")
+        self.given.append(file.getvalue() + b"%d" % len(self.given))
+        return self.given[-1]
+
+
+def test_a_cameras_jpeg_is_sent_and_recorded_as_it_is(house, begin):
+    folder = house.folder / "data"
+    house.serve()
+    seen = set()
+    session = house.keep(open_session(house.endpoint))
+    session.declare_subscriber(
+        f"{ROUTE}/robot-1/obs",
+        lambda sample: seen.add(
+            msgpack.unpackb(bytes(sample.payload)).get("images", {}).get("front")
+        ),
+    )
+    arm = begin(Compressing(), record={"dir": folder, "codec": "h264"})
+    wait_count(arm, "record_frames", ROWS)
+    wait_until(lambda: len(seen - {None}) > 2, "nothing is seen")
+    arm.close()
+    assert seen - {None} <= set(arm.given)
+    exported = house.folder / "shown"
+    assert run("dataset", "export", folder, exported).returncode == 0
+    shown = sorted(exported.rglob("*.jpg"))
+    greys = [np.asarray(PIL.Image.open(path)).mean() for path in shown]
+    assert len(greys) >= ROWS and len({round(grey) for grey in greys}) > 2
+    assert max(greys) < len(arm.given) + 4
 
 
 def test_a_run_that_is_not_recorded_has_no_episodes(house, begin):
@@ -294,6 +336,13 @@ def test_a_hook_that_raises_is_kept_too(house, begin):
             lambda: np.zeros((48, 64, 3)),
             TypeError,
             "float64, a frame is uint8",
+        ),
+        ("frame", lambda: b"PNG", ValueError, "gave 3 bytes that are no JPEG"),
+        (
+            "frame",
+            lambda: b"\xff\xd8\xff" * 10000,
+            ValueError,
+            "gave a JPEG of 30000 bytes, room is for 13312",
         ),
         (
             "frame",

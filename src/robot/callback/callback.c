@@ -1,17 +1,52 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "robot/callback/callback.h"
 
+#include "media/jpeg.h"
+
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+typedef struct eye {
+    uint32_t height, width;
+    td_media_jpeg_decoder *jpeg; // its capturing thread's
+} eye;
 
 typedef struct callback {
     td_robot robot;
     td_robot_callbacks calls;
     uint32_t joint_count;
-    td_robot_camera cameras[TD_ROBOT_MAX_CAMERAS]; // without their names
+    eye cameras[TD_ROBOT_MAX_CAMERAS];
     uint32_t camera_count;
 } callback;
+
+static void close_callback(td_robot *robot)
+{
+    callback *self = (callback *)robot;
+    for (uint32_t i = 0; i < self->camera_count; i++)
+        if (self->cameras[i].jpeg)
+            td_media_jpeg_decoder_free(self->cameras[i].jpeg);
+    free(self);
+}
+
+static void callback_free(callback *self)
+{
+    close_callback(&self->robot);
+}
+TD_AUTO_FREE(callback, callback_free)
+
+static td_err check_eyes(const td_robot_config *config, td_errinfo *info)
+{
+    const td_robot_callbacks *calls = config->callbacks;
+    if (calls->frame && calls->picture)
+        return td_fail(info, TD_ERR_INVALID,
+                       "takes either frame or picture, not both");
+    if (config->camera_count > 0 && !calls->frame && !calls->picture)
+        return td_fail(info, TD_ERR_INVALID,
+                       "camera %s: there is no function that gives frames",
+                       config->cameras[0].name);
+    return TD_OK;
+}
 
 static td_err check(const td_robot_config *config, td_errinfo *info)
 {
@@ -26,18 +61,14 @@ static td_err check(const td_robot_config *config, td_errinfo *info)
         return td_fail(info, TD_ERR_INVALID,
                        "must have at most %d cameras, got %u",
                        TD_ROBOT_MAX_CAMERAS, config->camera_count);
-    if (config->camera_count > 0 && !config->callbacks->frame)
-        return td_fail(info, TD_ERR_INVALID,
-                       "camera %s: there is no function that gives frames",
-                       config->cameras[0].name);
-    return TD_OK;
+    return check_eyes(config, info);
 }
 
 static td_err open_callback(const td_robot_config *config, td_robot **ret_robot,
                             td_errinfo *info)
 {
     TD_TRY(check(config, info));
-    callback *self = calloc(1, sizeof *self);
+    TD_AUTO(callback) *self = calloc(1, sizeof *self);
     if (!self) return TD_ERR_NOMEM;
     self->robot.ops = &td_robot_callback;
     self->calls = *config->callbacks;
@@ -46,14 +77,10 @@ static td_err open_callback(const td_robot_config *config, td_robot **ret_robot,
     for (uint32_t i = 0; i < config->camera_count; i++) {
         self->cameras[i].height = config->cameras[i].height;
         self->cameras[i].width = config->cameras[i].width;
+        TD_TRY(td_media_jpeg_decoder_new(&self->cameras[i].jpeg));
     }
-    *ret_robot = &self->robot;
+    *ret_robot = &TD_TAKE(self)->robot;
     return TD_OK;
-}
-
-static void close_callback(td_robot *robot)
-{
-    free(robot);
 }
 
 static td_err known(td_err err)
@@ -86,13 +113,35 @@ static td_err write_callback(td_robot *robot, int64_t now_ns,
         self->calls.write(self->calls.user, command, self->joint_count));
 }
 
+static td_err check_jpeg(const eye *camera, const td_robot_picture *picture)
+{
+    const td_slice jpeg = {picture->bytes, picture->jpeg};
+    uint32_t height = 0, width = 0;
+    if (jpeg.size > picture->room) return TD_ERR_LIMIT;
+    TD_TRY(td_media_jpeg_size(camera->jpeg, jpeg, &height, &width, NULL));
+    if (height != camera->height || width != camera->width)
+        return TD_ERR_MISMATCH;
+    return TD_OK;
+}
+
+static td_err picture_callback(const callback *self, uint32_t index,
+                               td_robot_picture *picture)
+{
+    const eye *camera = &self->cameras[index];
+    TD_TRY(known(self->calls.picture(self->calls.user, index, picture->bytes,
+                                     picture->room, camera->height,
+                                     camera->width, &picture->jpeg)));
+    return picture->jpeg > 0 ? check_jpeg(camera, picture) : TD_OK;
+}
+
 static td_err frame_callback(td_robot *robot, uint32_t camera, int64_t now_ns,
-                             uint8_t *ret_rgb)
+                             td_robot_picture *picture)
 {
     const callback *self = (const callback *)robot;
     (void)now_ns;
     if (camera >= self->camera_count) return TD_ERR_INVALID;
-    return known(self->calls.frame(self->calls.user, camera, ret_rgb,
+    if (self->calls.picture) return picture_callback(self, camera, picture);
+    return known(self->calls.frame(self->calls.user, camera, picture->bytes,
                                    self->cameras[camera].height,
                                    self->cameras[camera].width));
 }

@@ -6,7 +6,8 @@
 // its users, as a robot.
 //
 // They are not trusted. A reading begins as values that are not finite, so that
-// one which was left out shows; a code that is no td_err counts as IO.
+// one which was left out shows; a code that is no td_err counts as IO; a JPEG
+// is held to its camera's size.
 
 #include "robot/robot.h"
 
@@ -17,10 +18,13 @@ typedef struct td_robot_callbacks {
     td_err (*write)(void *user, const float *command, uint32_t joints);
     td_err (*frame)(void *user, uint32_t camera, uint8_t *ret_rgb,
                     uint32_t height, uint32_t width);
+    td_err (*picture)(void *user, uint32_t camera, uint8_t *ret_bytes,
+                      size_t room, uint32_t height, uint32_t width,
+                      size_t *ret_jpeg);
 } td_robot_callbacks;
 
 // Needs td_robot_config.callbacks. INVALID without them, and for cameras
-// without a function for their frames.
+// without one function for their frames, or with both.
 extern const td_robot_ops td_robot_callback;
 
 #endif

@@ -197,7 +197,7 @@ static td_err write_replay(td_robot *robot, int64_t now_ns,
 }
 
 static td_err frame_replay(td_robot *robot, uint32_t index, int64_t now_ns,
-                           uint8_t *ret_rgb)
+                           td_robot_picture *picture)
 {
     replay *self = (replay *)robot;
     if (index >= self->camera_count) return TD_ERR_INVALID;
@@ -206,7 +206,8 @@ static td_err frame_replay(td_robot *robot, uint32_t index, int64_t now_ns,
     td_err err = td_dataset_reader_seek(from->reader, row_at(self, now_ns),
                                         &reading, NULL);
     if (err == TD_OK)
-        err = td_dataset_reader_picture(from->reader, from->key, ret_rgb, NULL);
+        err = td_dataset_reader_stored(from->reader, from->key, picture->bytes,
+                                       picture->room, &picture->jpeg, NULL);
     return err == TD_OK ? TD_OK : TD_ERR_IO;
 }
 

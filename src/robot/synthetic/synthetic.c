@@ -172,13 +172,13 @@ static td_err write_synthetic(td_robot *robot, int64_t now_ns,
 }
 
 static td_err frame_synthetic(td_robot *robot, uint32_t index, int64_t now_ns,
-                              uint8_t *ret_rgb)
+                              td_robot_picture *picture)
 {
     (void)now_ns;
     synthetic *self = (synthetic *)robot;
     if (index >= self->camera_count) return TD_ERR_INVALID;
     camera *at = &self->cameras[index];
-    td_robot_synthetic_frame_render(&at->frame, at->counter++, ret_rgb);
+    td_robot_synthetic_frame_render(&at->frame, at->counter++, picture->bytes);
     return TD_OK;
 }
 
