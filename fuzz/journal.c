@@ -56,7 +56,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!mkdtemp(folder)) abort();
     for (size_t i = 0; i < TD_COUNT_OF(names); i++)
         add_records(folder, data, size, i);
-    if (td_dataset_reel_load(folder, false, &reel, &info) == TD_OK)
+    if (td_dataset_reel_load(folder, false, NULL, &reel, &info) == TD_OK)
         look_at(reel);
     return td_dataset_disk_remove(folder, &info) == TD_OK ? 0 : -1;
 }

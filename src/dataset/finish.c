@@ -20,12 +20,20 @@ td_err td_dataset_finish_episode(td_dataset_work *work,
                                  td_dataset_append *append, td_errinfo *info)
 {
     TD_AUTO(td_dataset_reel) *reel = NULL;
-    TD_TRY(td_dataset_reel_load(work->episode.text, true, &reel, info));
+    TD_TRY(td_dataset_reel_load(work->episode.text, true, work->progress, &reel,
+                                info));
     if (!reel->ended) // its last record
         return td_fail(info, TD_ERR_IO,
                        "%s: what was written cannot be read back",
                        work->episode.text);
     return add(work, reel, append, info);
+}
+
+static td_err load(const td_dataset_work *work, td_dataset_reel **ret_reel,
+                   td_errinfo *info)
+{
+    return td_dataset_reel_load(work->episode.text, false, work->progress,
+                                ret_reel, info);
 }
 
 static td_err open_append(td_dataset_work *work, const td_dataset_reel *reel,
@@ -44,6 +52,15 @@ static td_err put_aside(td_dataset_work *work, const td_dataset_reel *reel,
                 "dataset: an episode of %u frames was not finished; to save "
                 "it: tendon dataset repair %s",
                 reel->frames, work->folder.text);
+    return TD_OK;
+}
+
+// Whoever recorded it knows what is in it.
+static td_err put_foreign_aside(td_dataset_work *work, const char *why,
+                                td_errinfo *info)
+{
+    TD_TRY(td_dataset_work_put_aside(work, info));
+    td_log_text(TD_LOG_WARN, "dataset: an episode was not finished: %s", why);
     return TD_OK;
 }
 
@@ -76,18 +93,22 @@ td_err td_dataset_finish_ended(td_dataset_work *work,
 {
     td_dataset_finished finished = {0};
     TD_AUTO(td_dataset_reel) *reel = NULL;
+    td_errinfo why = {""};
     td_err err = TD_ERR_NOTFOUND;
     bool there = td_dataset_disk_is_there(work->episode.text);
-    if (there)
-        err = td_dataset_reel_load(work->episode.text, false, &reel, info);
+    if (there) err = load(work, &reel, &why);
     if (err == TD_ERR_FORMAT || err == TD_ERR_NOTFOUND ||
         (err == TD_OK && reel->frames == 0)) {
         err = drop_journal(work, info);
         finished.dropped = there;
+    } else if (err == TD_ERR_VERSION) {
+        err = put_foreign_aside(work, why.text, info);
     } else if (err == TD_OK && reel->ended) {
         err = finish_ended(work, reel, &finished, info);
     } else if (err == TD_OK) {
         err = put_aside(work, reel, info);
+    } else {
+        (void)td_fail(info, err, "%s", why.text);
     }
     if (err == TD_OK) *ret_finished = finished;
     return err;
@@ -113,10 +134,12 @@ td_err td_dataset_finish_unfinished(td_dataset_work *work,
     TD_AUTO(td_dataset_reel) *reel = NULL;
     td_dataset_finished finished = {0};
     TD_TRY(td_dataset_work_take_back(work, info));
-    TD_TRY(td_dataset_reel_load(work->episode.text, false, &reel, info));
-    td_err err = reel->frames == 0 ? drop_journal(work, info)
-                                   : save(work, reel, &finished.episode, info);
-    if (err == TD_ERR_MISMATCH) TD_TRY(td_dataset_work_put_aside(work, NULL));
+    td_err err = load(work, &reel, info);
+    if (err == TD_OK)
+        err = reel->frames == 0 ? drop_journal(work, info)
+                                : save(work, reel, &finished.episode, info);
+    if (err == TD_ERR_MISMATCH || err == TD_ERR_VERSION)
+        TD_TRY(td_dataset_work_put_aside(work, NULL));
     TD_TRY(err);
     finished.frames = reel->frames;
     finished.dropped = reel->frames == 0;

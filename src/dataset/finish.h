@@ -23,14 +23,14 @@ TD_NODISCARD td_err td_dataset_finish_episode(td_dataset_work *work,
 
 // Deals with a journal that a recorder left behind: one that has its end is
 // finished, unless it is in the dataset already; one without a frame goes; any
-// other is put aside. FULL, IO, FORMAT.
+// other is put aside, one of another version too. FULL, IO, FORMAT.
 TD_NODISCARD td_err td_dataset_finish_ended(td_dataset_work *work,
                                             td_dataset_finished *ret_finished,
                                             td_errinfo *info);
 
 // Finishes the oldest journal that was put aside, as far as it was written.
 // EMPTY (there is none), MISMATCH (the dataset has another schema: it is aside
-// again, behind the others), FULL, IO.
+// again, behind the others), VERSION (of the journal; likewise), FULL, IO.
 TD_NODISCARD td_err td_dataset_finish_unfinished(
     td_dataset_work *work, td_dataset_finished *ret_finished, td_errinfo *info);
 

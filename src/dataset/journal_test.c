@@ -130,7 +130,7 @@ static void assert_episode(const td_dataset_reel *reel)
 static uint32_t frames_there(void)
 {
     TD_AUTO(td_dataset_reel) *reel = NULL;
-    ok(td_dataset_reel_load(folder().text, false, &reel, &why));
+    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
     assert_episode(reel);
     return reel->frames;
 }
@@ -140,7 +140,7 @@ static void an_episode_comes_back_as_it_was_written(void **state)
     (void)state;
     TD_AUTO(td_dataset_journal) *journal = record();
     TD_AUTO(td_dataset_reel) *reel = NULL;
-    ok(td_dataset_reel_load(folder().text, false, &reel, &why));
+    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
     assert_int_equal(reel->frames, FRAMES);
     assert_false(reel->ended);
     assert_int_equal(reel->task_count, 2); // the first one came back
@@ -198,11 +198,13 @@ static void a_journal_without_a_beginning_is_refused(void **state)
     td_dataset_journal_close(record());
     td_dataset_disk_path rows = at_home("episode/rows");
     assert_int_equal(truncate(rows.text, size - 1), 0);
-    assert_int_equal(td_dataset_reel_load(folder().text, false, &reel, &why),
-                     TD_ERR_FORMAT);
+    assert_int_equal(
+        td_dataset_reel_load(folder().text, false, NULL, &reel, &why),
+        TD_ERR_FORMAT);
     assert_int_equal(truncate(rows.text, 0), 0);
-    assert_int_equal(td_dataset_reel_load(folder().text, false, &reel, &why),
-                     TD_ERR_FORMAT);
+    assert_int_equal(
+        td_dataset_reel_load(folder().text, false, NULL, &reel, &why),
+        TD_ERR_FORMAT);
     assert_int_equal(td_dataset_journal_seal(folder().text, 3, &why),
                      TD_ERR_FORMAT);
 }
@@ -213,7 +215,7 @@ static void the_end_says_which_episode_it_is(void **state)
     TD_AUTO(td_dataset_journal) *journal = record();
     TD_AUTO(td_dataset_reel) *reel = NULL;
     ok(td_dataset_journal_end(journal, 41, &why));
-    ok(td_dataset_reel_load(folder().text, false, &reel, &why));
+    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
     assert_true(reel->ended);
     assert_int_equal(reel->number, 41);
     assert_int_equal(reel->frames, FRAMES);
@@ -229,7 +231,7 @@ static void a_torn_journal_can_be_sealed(void **state)
     assert_int_equal(stat(rows.text, &found), 0);
     assert_int_equal(truncate(rows.text, found.st_size - 3), 0);
     ok(td_dataset_journal_seal(folder().text, 7, &why));
-    ok(td_dataset_reel_load(folder().text, false, &reel, &why));
+    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
     assert_true(reel->ended);
     assert_int_equal(reel->number, 7);
     assert_int_equal(reel->frames, FRAMES - 1);

@@ -10,10 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define READINGS 3    // of each picture
+#define TELL_EVERY 16 // pictures
+
 struct td_dataset_reel_camera {
     uint32_t frames;
     uint32_t packets;     // handed out
     uint64_t pixel_bytes; // of a record
+    td_dataset_progress *progress;
     td_media_video_params params;
     uint8_t head[TD_MEDIA_VIDEO_MAX_HEAD];
     td_dataset_records_reader video_file;
@@ -62,6 +66,7 @@ td_err td_dataset_reel_camera_open(const td_dataset_reel *reel, uint32_t camera,
     TD_AUTO(td_dataset_reel_camera) *opened = calloc(1, sizeof *opened);
     if (!opened) return TD_ERR_NOMEM;
     opened->frames = reel->frames;
+    opened->progress = reel->progress;
     opened->video_file.fd = opened->pixels_file.fd = -1;
     (void)snprintf(name, sizeof name, "%u.video", camera);
     TD_TRY(open_file(reel->folder, name, &opened->video_file, info));
@@ -89,6 +94,14 @@ td_dataset_reel_camera_params(const td_dataset_reel_camera *camera)
     return &camera->params;
 }
 
+static void note_read(td_dataset_progress *progress)
+{
+    if (!progress) return;
+    progress->done++;
+    if (progress->done % TELL_EVERY == 0 || progress->done == progress->total)
+        progress->tell(progress->user, progress->done, progress->total);
+}
+
 td_err td_dataset_reel_packet(void *user, td_media_video_packet *ret_packet,
                               td_errinfo *info)
 {
@@ -102,6 +115,7 @@ td_err td_dataset_reel_packet(void *user, td_media_video_packet *ret_packet,
     memcpy(&head, record.data, sizeof head);
     if (head.frame != camera->packets) return TD_ERR_EMPTY;
     camera->packets++;
+    note_read(camera->progress);
     *ret_packet = (td_media_video_packet){
         .data = {(const uint8_t *)record.data + sizeof head,
                  record.size - sizeof head},
@@ -129,32 +143,45 @@ td_err td_dataset_reel_pixels(td_dataset_reel_camera *camera, uint32_t frame,
     return TD_OK;
 }
 
+// What the first record says is each version's own.
+static td_err read_schema(td_dataset_reel *reel, const json_t *head,
+                          td_errinfo *info)
+{
+    const json_t *version = json_object_get(head, "version");
+    if (!json_is_integer(version))
+        return td_fail(info, TD_ERR_VERSION, "%s: not a journal of ours",
+                       reel->folder);
+    if (json_integer_value(version) != TD_DATASET_JOURNAL_VERSION)
+        return td_fail(info, TD_ERR_VERSION,
+                       "%s: a journal of version %lld, this tendon reads %d; "
+                       "repair it with the tendon that recorded it",
+                       reel->folder, (long long)json_integer_value(version),
+                       TD_DATASET_JOURNAL_VERSION);
+    td_err err = td_dataset_schema_read(json_object_get(head, "schema"),
+                                        &reel->schema, info);
+    if (err == TD_OK || err == TD_ERR_NOMEM) return err;
+    return td_fail(info, TD_ERR_VERSION,
+                   "%s: a journal with a schema that is none of ours",
+                   reel->folder);
+}
+
 static td_err read_head(td_dataset_reel *reel, td_dataset_records_reader *rows,
                         td_errinfo *info)
 {
     td_slice record;
     uint32_t kind = 0;
     td_err err = td_dataset_records_next(rows, &record);
-    if (err == TD_OK && record.size > sizeof kind)
-        memcpy(&kind, record.data, sizeof kind);
     if (err == TD_ERR_NOMEM || err == TD_ERR_IO) return err;
-    if (kind != TD_DATASET_JOURNAL_HEAD)
+    if (err != TD_OK)
         return td_fail(info, TD_ERR_FORMAT, "%s: it does not begin",
                        reel->folder);
-    json_t *head =
-        json_loadb((const char *)record.data + sizeof kind,
-                   record.size - sizeof kind, JSON_REJECT_DUPLICATES, NULL);
-    int version = 0;
-    json_t *schema = NULL;
-    if (json_unpack(head, "{s:i, s:o}", "version", &version, "schema",
-                    &schema) != 0)
-        err = td_fail(info, TD_ERR_FORMAT, "%s: not a journal of ours",
-                      reel->folder);
-    else if (version != TD_DATASET_JOURNAL_VERSION)
-        err = td_fail(info, TD_ERR_VERSION, "%s: a journal of version %d",
-                      reel->folder, version);
-    else
-        err = td_dataset_schema_read(schema, &reel->schema, info);
+    if (record.size > sizeof kind) memcpy(&kind, record.data, sizeof kind);
+    json_t *head = NULL;
+    if (kind == TD_DATASET_JOURNAL_HEAD)
+        head =
+            json_loadb((const char *)record.data + sizeof kind,
+                       record.size - sizeof kind, JSON_REJECT_DUPLICATES, NULL);
+    err = read_schema(reel, head, info);
     json_decref(head);
     return err;
 }
@@ -310,22 +337,35 @@ static td_err count_camera(const td_dataset_reel *reel, uint32_t index,
     return TD_OK;
 }
 
+// Pictures that are still to be read, beside those that are.
+static void expect(const td_dataset_reel *reel, uint64_t readings)
+{
+    td_dataset_progress *progress = reel->progress;
+    if (progress)
+        progress->total = progress->done +
+                          readings * reel->frames * reel->schema->camera_count;
+}
+
 static td_err count_frames(td_dataset_reel *reel, td_errinfo *info)
 {
     assert(reel->schema);
+    expect(reel, READINGS);
     for (uint32_t i = 0; i < reel->schema->camera_count; i++) {
         uint32_t frames = 0;
         TD_TRY(count_camera(reel, i, &frames, info));
         if (frames < reel->frames) reel->frames = frames;
     }
+    expect(reel, READINGS - 1);
     return TD_OK;
 }
 
 td_err td_dataset_reel_load(const char *folder, bool trusted,
+                            td_dataset_progress *progress,
                             td_dataset_reel **ret_reel, td_errinfo *info)
 {
     TD_AUTO(td_dataset_reel) *reel = calloc(1, sizeof *reel);
     if (!reel) return TD_ERR_NOMEM;
+    reel->progress = progress;
     reel->folder = strdup(folder);
     if (!reel->folder) return TD_ERR_NOMEM;
     TD_TRY(read_rows(reel, info));

@@ -27,12 +27,24 @@ typedef struct td_dataset_reel {
     uint32_t task_count;
     uint32_t current; // the task of the row that is read next
     char *folder;
+    struct td_dataset_progress *progress; // NULL: nobody is told
 } td_dataset_reel;
 
+// How far a reel is on its way into a dataset. Each of its pictures is read
+// three times: to see that it is whole, for the size of its video, and to be
+// saved.
+typedef struct td_dataset_progress {
+    void (*tell)(void *user, uint64_t done, uint64_t total); // pictures read
+    void *user;
+    uint64_t done, total;
+} td_dataset_progress;
+
 // Reads a journal. `trusted`: this process has just completed it, and its
-// pictures need not be read to count them. Owned by the caller. Blocks.
-// NOTFOUND, FORMAT (it does not even begin), VERSION, NOMEM, IO.
+// pictures need not be read to count them. Borrows `progress`, NULL where
+// nobody is told. Owned by the caller. Blocks. NOTFOUND, FORMAT (it does not
+// even begin), VERSION (it begins as none of this version does), NOMEM, IO.
 TD_NODISCARD td_err td_dataset_reel_load(const char *folder, bool trusted,
+                                         td_dataset_progress *progress,
                                          td_dataset_reel **ret_reel,
                                          td_errinfo *info);
 void td_dataset_reel_free(td_dataset_reel *reel);

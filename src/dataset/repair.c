@@ -16,7 +16,7 @@ static td_err save_one(td_dataset_work *work,
     td_dataset_finished finished;
     td_err err = td_dataset_finish_unfinished(work, &finished, info);
     if (err == TD_OK) tell(hooks, &finished);
-    if (err != TD_ERR_MISMATCH) return err;
+    if (err != TD_ERR_MISMATCH && err != TD_ERR_VERSION) return err;
     hooks->left(hooks->user, info->text);
     return TD_OK;
 }
@@ -28,6 +28,9 @@ td_err td_dataset_repair(const char *folder,
     td_dataset_finished finished;
     if (!td_dataset_work_is_there(folder)) return TD_OK;
     TD_TRY(td_dataset_work_open(folder, &work, info));
+    td_dataset_progress progress = {.tell = hooks->progress,
+                                    .user = hooks->user};
+    if (hooks->progress) work->progress = &progress;
     TD_TRY(td_dataset_finish_ended(work, &finished, info));
     tell(hooks, &finished);
     for (uint32_t left = td_dataset_work_unfinished(folder); left > 0; left--)

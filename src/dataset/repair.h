@@ -16,6 +16,8 @@ typedef struct td_dataset_repair_hooks {
     // One could not be saved, and is still where it was.
     void (*left)(void *user, const char *why);
     void *user;
+    // (optional) How far the present one is.
+    void (*progress)(void *user, uint64_t done, uint64_t total);
 } td_dataset_repair_hooks;
 
 // Does nothing where nothing is left. Blocks. BUSY (it is being recorded),

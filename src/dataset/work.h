@@ -22,8 +22,9 @@ typedef struct td_dataset_work {
     td_dataset_disk_path area;
     td_dataset_disk_path episode;
     td_dataset_disk_path next;
-    int lock_fd; // -1: none
-    bool owned;  // the lock is ours
+    int lock_fd;                          // -1: none
+    bool owned;                           // the lock is ours
+    struct td_dataset_progress *progress; // of what is saved; NULL: nobody asks
 } td_dataset_work;
 
 // Takes the lock, sweeps, and tries out what a commit needs. The folder may be

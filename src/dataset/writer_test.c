@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/finish.h"
+#include "dataset/journal.h"
 #include "dataset/reader.h"
+#include "dataset/records.h"
 #include "dataset/repair.h"
 #include "dataset/verify.h"
 #include "dataset/work.h"
@@ -269,7 +271,7 @@ static void a_missing_picture_is_repeated_and_marked(void **state)
         ok(add(writer, 1, "pick", images[i]));
     ok(td_dataset_writer_end(writer, &number, &why));
     assert_int_equal(td_dataset_writer_look(writer).missing[0], 4);
-    assert_int_equal(td_dataset_writer_look(writer).bad_pictures, 2);
+    assert_int_equal(td_dataset_writer_look(writer).bad[0], 2);
     td_dataset_writer_close(writer);
     assert_sound();
     TD_AUTO(td_dataset_reader) *reader = open_reader();
@@ -330,8 +332,10 @@ static void what_was_not_ended_is_saved_by_repair(void **state)
 {
     (void)state;
     uint32_t saved[3] = {0};
-    const td_dataset_repair_hooks hooks = {on_saved, on_dropped, on_left,
-                                           saved};
+    const td_dataset_repair_hooks hooks = {.saved = on_saved,
+                                           .dropped = on_dropped,
+                                           .left = on_left,
+                                           .user = saved};
     td_dataset_writer *writer = open_writer();
     (void)record(writer, 2, "pick");
     ok(td_dataset_writer_begin(writer, &why));
@@ -357,8 +361,10 @@ static void repair_says_what_it_drops(void **state)
 {
     (void)state;
     uint32_t saved[3] = {0};
-    const td_dataset_repair_hooks hooks = {on_saved, on_dropped, on_left,
-                                           saved};
+    const td_dataset_repair_hooks hooks = {.saved = on_saved,
+                                           .dropped = on_dropped,
+                                           .left = on_left,
+                                           .user = saved};
     td_dataset_writer *writer = open_writer();
     ok(td_dataset_writer_begin(writer, &why));
     td_dataset_writer_close(writer);
@@ -376,6 +382,98 @@ static void repair_says_what_it_drops(void **state)
     assert_int_equal(saved[2], 2);
     assert_int_equal(saved[1], 0);
     assert_int_equal(td_dataset_work_unfinished(folder().text), 0);
+}
+
+typedef struct heard {
+    uint64_t done, total;
+    uint32_t times, saved, left;
+    char why[512];
+} heard;
+
+static void on_progress(void *user, uint64_t done, uint64_t total)
+{
+    heard *to = user;
+    assert_true(done > to->done && done <= total);
+    to->done = done;
+    to->total = total;
+    to->times++;
+}
+
+static void note_saved(void *user, uint32_t episode, uint32_t frames)
+{
+    heard *to = user;
+    (void)episode, (void)frames;
+    to->saved++;
+}
+
+static void note_left(void *user, const char *text)
+{
+    heard *to = user;
+    (void)snprintf(to->why, sizeof to->why, "%s", text);
+    to->left++;
+}
+
+static td_dataset_repair_hooks listen_to(heard *to)
+{
+    return (td_dataset_repair_hooks){.saved = note_saved,
+                                     .dropped = on_dropped,
+                                     .left = note_left,
+                                     .user = to,
+                                     .progress = on_progress};
+}
+
+static void repair_says_how_far_it_is(void **state)
+{
+    (void)state;
+    heard told = {0};
+    const td_dataset_repair_hooks hooks = listen_to(&told);
+    td_dataset_writer *writer = open_writer();
+    ok(td_dataset_writer_begin(writer, &why));
+    for (int i = 0; i < 64; i++)
+        ok(add(writer, (float)i, "place", &picture));
+    td_dataset_writer_close(writer);
+    ok(td_dataset_repair(folder().text, &hooks, &why));
+    assert_int_equal(told.saved, 1);
+    assert_true(told.times >= 3);
+    assert_int_equal(told.done, told.total);
+}
+
+// A tendon of another version recorded here and died.
+static void leave_foreign_journal(const char *head)
+{
+    td_dataset_records rows;
+    const uint32_t kind = TD_DATASET_JOURNAL_HEAD;
+    ok(td_dataset_disk_make(at_home(".arm.recording/episode").text, &why));
+    ok(td_dataset_records_new(at_home(".arm.recording/episode/rows").text,
+                              &rows, &why));
+    ok(td_dataset_records_add(&rows, (td_slice){&kind, sizeof kind},
+                              (td_slice){head, strlen(head)}));
+    td_dataset_records_done(&rows);
+}
+
+static void a_journal_of_another_version_is_put_aside_and_kept(void **state)
+{
+    (void)state;
+    static const char *const heads[] = {
+        "{\"version\": 2, \"schema\": {\"fps\": 30}}",
+        "{\"version\": 2, \"cameras\": []}",
+        "{\"version\": 1, \"schema\": {\"new\": true}}",
+        "not even JSON",
+    };
+    for (uint32_t i = 0; i < TD_COUNT_OF(heads); i++) {
+        heard told = {0};
+        const td_dataset_repair_hooks hooks = listen_to(&told);
+        leave_foreign_journal(heads[i]);
+        td_dataset_writer *writer = open_writer();
+        assert_int_equal(record(writer, 1, "pick"), i);
+        td_dataset_writer_close(writer);
+        assert_int_equal(td_dataset_work_unfinished(folder().text), i + 1);
+        ok(td_dataset_repair(folder().text, &hooks, &why));
+        assert_int_equal(told.left, i + 1);
+        assert_non_null(strstr(told.why, "journal"));
+        assert_int_equal(td_dataset_work_unfinished(folder().text), i + 1);
+    }
+    assert_sound();
 }
 
 static void a_journal_that_does_not_come_back_whole_is_kept(void **state)
@@ -488,6 +586,8 @@ int main(void)
         TEST(a_lost_row_is_repeated_and_marked),
         TEST(what_was_not_ended_is_saved_by_repair),
         TEST(repair_says_what_it_drops),
+        TEST(repair_says_how_far_it_is),
+        TEST(a_journal_of_another_version_is_put_aside_and_kept),
         TEST(a_journal_that_does_not_come_back_whole_is_kept),
         TEST(another_schema_is_refused),
         TEST(a_schema_that_cannot_be_is_refused),

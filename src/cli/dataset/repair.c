@@ -5,6 +5,7 @@
 #include "cli/dataset/parts.h"
 
 #include <inttypes.h>
+#include <unistd.h>
 
 static const char help[] =
     "usage: tendon dataset repair DIR [--json]\n"
@@ -38,6 +39,7 @@ enum { MAX_SAVED = 1024, MAX_LEFT = 16 };
 
 typedef struct report {
     bool as_json;
+    bool on_terminal; // a line of progress is there
     uint32_t saved_count;
     uint32_t dropped_count;
     uint32_t left_count;
@@ -45,9 +47,26 @@ typedef struct report {
     td_errinfo left[MAX_LEFT];
 } report;
 
+static void clear_line(report *to)
+{
+    if (to->on_terminal) (void)fputs("\r\033[K", stderr);
+    to->on_terminal = false;
+}
+
+static void on_progress(void *user, uint64_t done, uint64_t total)
+{
+    report *to = user;
+    if (!isatty(STDERR_FILENO)) return;
+    (void)fprintf(stderr, "\r\033[Kepisode %" PRIu32 ": %" PRIu64 " %%",
+                  to->saved_count + to->dropped_count + to->left_count + 1,
+                  done * 100 / total);
+    to->on_terminal = true;
+}
+
 static void on_saved(void *user, uint32_t episode, uint32_t frames)
 {
     report *to = user;
+    clear_line(to);
     if (!to->as_json)
         (void)printf("saved %" PRIu32 " frames as episode %" PRIu32 "\n",
                      frames, episode);
@@ -59,6 +78,7 @@ static void on_saved(void *user, uint32_t episode, uint32_t frames)
 static void on_dropped(void *user)
 {
     report *to = user;
+    clear_line(to);
     if (!to->as_json) (void)printf("dropped an episode without a frame\n");
     to->dropped_count++;
 }
@@ -66,6 +86,7 @@ static void on_dropped(void *user)
 static void on_left(void *user, const char *why)
 {
     report *to = user;
+    clear_line(to);
     (void)fprintf(stderr, "tendon dataset repair: left as it is: %s\n", why);
     if (to->left_count < MAX_LEFT)
         (void)snprintf(to->left[to->left_count].text, sizeof to->left[0].text,
@@ -100,10 +121,16 @@ static int repair(const char *folder, bool as_json)
 {
     static report done; // 10 kB
     td_errinfo info = {""};
-    const td_dataset_repair_hooks hooks = {on_saved, on_dropped, on_left,
-                                           &done};
+    const td_dataset_repair_hooks hooks = {
+        .saved = on_saved,
+        .dropped = on_dropped,
+        .left = on_left,
+        .user = &done,
+        .progress = on_progress,
+    };
     done.as_json = as_json;
     td_err err = td_dataset_repair(folder, &hooks, &info);
+    clear_line(&done);
     if (as_json) print_json(&done, folder);
     if (err != TD_OK) return td_cli_fail("dataset repair", err, &info);
     if (!as_json &&
@@ -116,8 +143,6 @@ int td_cli_dataset_repair(int argc, char **argv)
 {
     int code = 0;
     td_cli_folder folder;
-    if (!td_cli_parse_folder(argc, argv, "dataset repair", help, &folder,
-                             &code))
-        return code;
+    if (!td_cli_parse_folder(argc, argv, help, &folder, &code)) return code;
     return repair(folder.path, folder.json);
 }
