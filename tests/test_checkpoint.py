@@ -94,7 +94,7 @@ def test_what_is_no_checkpoint_is_named_and_1(case, tmp_path):
             (folder / file).write_bytes(data[:size])
     done = show(folder)
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.startswith("tendon checkpoint: ") and line in done.stderr
+    assert done.stderr.startswith("tendon checkpoint show: ") and line in done.stderr
 
 
 @pytest.mark.parametrize("args", [[], ["show"], ["hide", "x"], ["show", "a", "b"]])

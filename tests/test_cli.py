@@ -75,6 +75,23 @@ USAGE = {
 }
 
 
+TWO_WORDS = {
+    "checkpoint show": ["from"],
+    "dataset info": ["from"],
+    "dataset verify": ["from"],
+    "dataset repair": ["from"],
+    "dataset export": ["from", "to"],
+    "dataset replay": ["from"],
+}
+USAGE |= {
+    f"an unknown option of {typed}": (
+        [*typed.split(), *operands, "--fast"],
+        f'tendon {typed}: unknown option "--fast"; try `tendon {typed} --help`',
+    )
+    for typed, operands in TWO_WORDS.items()
+}
+
+
 @pytest.mark.parametrize("case", USAGE)
 def test_wrong_usage_is_2(case):
     args, line = USAGE[case]

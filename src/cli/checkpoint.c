@@ -305,7 +305,7 @@ static int show(const char *folder, bool as_json)
     TD_AUTO(td_native_checkpoint) *shown = NULL;
     td_errinfo info = {""};
     td_err err = td_native_checkpoint_open(folder, &shown, &info);
-    if (err != TD_OK) return td_cli_fail("checkpoint", err, &info);
+    if (err != TD_OK) return td_cli_fail("checkpoint show", err, &info);
     bool native = td_native_model_check(shown, &info) == TD_OK;
     (as_json ? print_json : print_text)(shown, native ? NULL : info.text);
     return 0;
@@ -313,6 +313,7 @@ static int show(const char *folder, bool as_json)
 
 int td_cli_checkpoint(int argc, char **argv)
 {
+    static char typed[] = "checkpoint show";
     bool as_json = false;
     const char *folder = NULL;
     const td_cli_option options[] = {{"json", NULL, &as_json}, {0}};
@@ -325,10 +326,10 @@ int td_cli_checkpoint(int argc, char **argv)
                       help);
         return 2;
     }
-    argv[1] = argv[0];
+    argv[1] = typed;
     if (!td_cli_parse(argc - 1, argv + 1, options, &folder)) return 2;
     if (!folder) {
-        (void)fprintf(stderr, "tendon checkpoint: which folder?\n\n%s", help);
+        (void)fprintf(stderr, "tendon %s: which folder?\n\n%s", typed, help);
         return 2;
     }
     return show(folder, as_json);

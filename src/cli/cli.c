@@ -115,9 +115,8 @@ bool td_cli_parse_file(int argc, char **argv, const char *help,
     return true;
 }
 
-bool td_cli_parse_folder(int argc, char **argv, const char *command,
-                         const char *help, td_cli_folder *ret_folder,
-                         int *ret_code)
+bool td_cli_parse_folder(int argc, char **argv, const char *help,
+                         td_cli_folder *ret_folder, int *ret_code)
 {
     td_cli_folder folder = {0};
     const td_cli_option options[] = {{"json", NULL, &folder.json}, {0}};
@@ -129,7 +128,7 @@ bool td_cli_parse_folder(int argc, char **argv, const char *command,
     *ret_code = 2;
     if (!td_cli_parse(argc, argv, options, &folder.path)) return false;
     if (!folder.path) {
-        (void)fprintf(stderr, "tendon %s: which folder?\n\n%s", command, help);
+        (void)fprintf(stderr, "tendon %s: which folder?\n\n%s", argv[0], help);
         return false;
     }
     *ret_folder = folder;

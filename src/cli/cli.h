@@ -18,7 +18,8 @@
 typedef struct td_cli_command {
     const char *name;
     const char *summary;
-    int (*run)(int argc, char **argv); // argv[0] is the command's name
+    int (*run)(int argc,
+               char **argv); // argv[0]: as it is typed, "dataset info"
 } td_cli_command;
 
 int td_cli_serve(int argc, char **argv);
@@ -69,11 +70,10 @@ typedef struct td_cli_folder {
     bool json;
 } td_cli_folder;
 
-// Reads them, or prints `help`; `command` is what people type, "dataset info".
-// True to go on; otherwise the exit code is in `ret_code`.
-bool td_cli_parse_folder(int argc, char **argv, const char *command,
-                         const char *help, td_cli_folder *ret_folder,
-                         int *ret_code);
+// Reads them, or prints `help`. True to go on; otherwise the exit code is in
+// `ret_code`.
+bool td_cli_parse_folder(int argc, char **argv, const char *help,
+                         td_cli_folder *ret_folder, int *ret_code);
 
 // Whether any argument is --help or -h.
 bool td_cli_wants_help(int argc, char **argv);

@@ -28,12 +28,20 @@ static void print_help(FILE *out)
                        "examples.\n");
 }
 
+static int run_part(const td_cli_command *part, int argc, char **argv)
+{
+    static char typed[32];
+    (void)snprintf(typed, sizeof typed, "dataset %s", part->name);
+    argv[1] = typed;
+    return part->run(argc - 1, argv + 1);
+}
+
 int td_cli_dataset(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
     for (size_t i = 0; i < TD_COUNT_OF(parts); i++)
         if (strcmp(parts[i].name, name) == 0)
-            return parts[i].run(argc - 1, argv + 1);
+            return run_part(&parts[i], argc, argv);
     if (td_cli_wants_help(argc, argv)) {
         print_help(stdout);
         return 0;

@@ -125,7 +125,6 @@ int td_cli_dataset_info(int argc, char **argv)
 {
     int code = 0;
     td_cli_folder folder;
-    if (!td_cli_parse_folder(argc, argv, "dataset info", help, &folder, &code))
-        return code;
+    if (!td_cli_parse_folder(argc, argv, help, &folder, &code)) return code;
     return show(folder.path, folder.json);
 }

@@ -3,7 +3,7 @@
 #define TD_CLI_DATASET_PARTS_H
 
 // What `tendon dataset` can do: a file each, a row each in dataset.c. argv[0]
-// is the name of the part; each returns the exit code.
+// is what people type, "dataset info"; each returns the exit code.
 
 int td_cli_dataset_info(int argc, char **argv);
 int td_cli_dataset_verify(int argc, char **argv);

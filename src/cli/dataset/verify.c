@@ -119,9 +119,7 @@ int td_cli_dataset_verify(int argc, char **argv)
 {
     int code = 0;
     td_cli_folder folder;
-    if (!td_cli_parse_folder(argc, argv, "dataset verify", help, &folder,
-                             &code))
-        return code;
+    if (!td_cli_parse_folder(argc, argv, help, &folder, &code)) return code;
     td_cli_keep_stop();
     return verify(folder.path, folder.json);
 }
