@@ -81,6 +81,68 @@ def test_errors_are_those_of_the_formula(module_house, recorded, tmp_path):
             assert channel[name]["max"] == pytest.approx(np.nanmax(of), abs=1e-5)
 
 
+def play(states, late):
+    """What a robot plays of those answers when each comes `late` frames later: it
+    asks when half a chunk is left, and blends as LeRobot's weighted average."""
+    chunks = answers(states)
+    plan, cursor, coming, commands, held = dict(enumerate(chunks[0])), 0, None, [], 0
+    for frame in range(len(states)):
+        if coming and coming[0] <= frame:
+            for step, row in enumerate(coming[2], coming[1]):
+                old = plan.get(step)
+                plan[step] = row if old is None else 0.3 * old + 0.7 * row
+            coming = None
+        fresh = cursor in plan
+        held += not fresh
+        commands.append(plan[cursor] if fresh else commands[-1])
+        cursor += fresh
+        left = sum(step >= cursor for step in plan)
+        if left <= ROWS // 2 and not coming and frame + 1 < len(states):
+            coming = (frame + max(late, 1), cursor, chunks[frame + 1])
+    return np.array(commands), held
+
+
+@pytest.mark.parametrize("late", [0, 4, 30])
+def test_a_robot_plays_it_in_virtual_time(module_house, recorded, tmp_path, late):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps(manifest(module_house.endpoint)))
+    latency = ("--latency", str(late * 1000 // FPS))
+    done = run("dataset", "replay", recorded, "--policy", policy, "--json", *latency)
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    done = run("dataset", "export", recorded, tmp_path / "csv", "--no-pictures")
+    assert done.returncode == 0, done.stderr
+    states = columns(tmp_path / "csv", "observation.state")
+    commands, held = play(states, late)
+    assert (told["fresh"], told["held"]) == (len(states) - held, held)
+    assert (held > 0) == (late > ROWS // 2)
+    off = np.abs(columns(tmp_path / "csv", "action") - commands)
+    for i, (kind, channel) in enumerate(
+        zip(KINDS.values(), told["channels"], strict=True)
+    ):
+        if kind != "linear":
+            continue  # blended in a way of their own: docs/merge.md
+        assert channel["played"]["count"] == len(states)
+        assert channel["played"]["mean"] == pytest.approx(off[:, i].mean(), abs=1e-5)
+        assert channel["played"]["max"] == pytest.approx(off[:, i].max(), abs=1e-5)
+
+
+def test_nobody_waits_for_a_synthetic_policy(module_house, recorded, tmp_path):
+    policy = tmp_path / "policy.yaml"
+    minutes = {"latency": {"kind": "fixed", "ms": 60_000}}
+    policy.write_text(json.dumps(manifest(module_house.endpoint, engine=minutes)))
+    done = run("dataset", "replay", recorded, "--policy", policy, "--json")
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["asked"] >= FRAMES
+
+
+def test_a_robot_that_plays_says_itself_when_it_asks(recorded):
+    args = ("dataset", "replay", recorded, "--policy", "x", "--every", "2")
+    done = run(*args, "--latency", "10")
+    assert done.returncode == 2
+    assert "--every or --latency" in done.stderr
+
+
 def test_a_plot_and_a_table_for_people(module_house, recorded, tmp_path):
     policy = tmp_path / "policy.yaml"
     policy.write_text(json.dumps(manifest(module_house.endpoint)))
@@ -90,7 +152,14 @@ def test_a_plot_and_a_table_for_people(module_house, recorded, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert all(name in done.stdout for name in KINDS)
-    assert "recorded" in (tmp_path / "out/replay.svg").read_text()
+    assert "predicted" in (tmp_path / "out/replay.svg").read_text()
+    done = run(
+        *("dataset", "replay", recorded, "--policy", policy),
+        *("--latency", "50", "--plot", tmp_path / "out"),
+    )
+    assert done.returncode == 0, done.stderr
+    assert "played with answers 50 ms late" in done.stdout
+    assert "played" in (tmp_path / "out/replay.svg").read_text()
 
 
 def test_a_policy_that_does_not_fit_is_named(module_house, recorded, tmp_path):

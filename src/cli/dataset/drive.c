@@ -1,169 +1,44 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/dataset/drive.h"
 
-#include "base/event.h"
-#include "media/resize.h"
+#include "cli/dataset/play.h"
+#include "cli/dataset/question.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
-#define STATE "observation.state"
-#define ENVIRONMENT "observation.environment_state"
-#define IMAGES "observation.images."
 #define ACTION "action"
-#define KEY_BYTES 256
-
-typedef struct camera {
-    char key[KEY_BYTES];
-    uint8_t *recorded, *shown;
-    td_media_resizer *resizer; // NULL: shown is recorded
-} camera;
 
 typedef struct drive {
     const td_cli_drive_config *config;
     const td_engine_spec *spec;
-    td_dataset_compare *compare;
+    td_cli_drive_sums *sums;
+    td_cli_question *question;
     float *recorded; // of the episode: its frames x actions
-    float *actions;  // of one chunk
-    float state[TD_WIRE_MAX_CHANNELS], environment[TD_WIRE_MAX_CHANNELS];
-    camera cameras[TD_WIRE_MAX_IMAGES];
-    td_wire_obs obs;
-    td_errinfo why;
-    td_engine_item item;
-    td_engine_batch batch;
-    td_event answered;
 } drive;
 
-static void drive_free(drive *self)
+static void drive_done(drive *self)
 {
     free(self->recorded);
-    free(self->actions);
-    for (size_t i = 0; i < TD_COUNT_OF(self->cameras); i++) {
-        camera *each = &self->cameras[i];
-        if (each->resizer) {
-            td_media_resizer_free(each->resizer);
-            free(each->shown);
-        }
-        free(each->recorded);
-    }
-    free(self);
-}
-TD_AUTO_FREE(drive, drive_free)
-
-static td_err check_size(const drive *self, const char *key, uint32_t wanted,
-                         td_errinfo *info)
-{
-    const td_dataset_feature *feature =
-        td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
-    size_t count = feature ? td_dataset_feature_size(feature) : 0;
-    if (count == wanted) return TD_OK;
-    return td_fail(info, TD_ERR_MISMATCH,
-                   "the policy has %u values of %s, the dataset %zu", wanted,
-                   key, count);
+    if (self->question) td_cli_question_free(self->question);
 }
 
-static td_err find_picture(const drive *self, const char *key,
-                           td_media_size *ret_size, td_errinfo *info)
+td_err td_cli_drive_sums_init(td_cli_drive_sums *sums,
+                              const td_engine_spec *spec)
 {
-    const td_dataset_feature *feature =
-        td_dataset_info_find(td_dataset_reader_info(self->config->reader), key);
-    if (feature && td_dataset_feature_picture(feature, &ret_size->height,
-                                              &ret_size->width) == TD_OK)
-        return TD_OK;
-    return td_fail(info, TD_ERR_MISMATCH,
-                   "the policy wants %s, which the dataset has no pictures of",
-                   key);
-}
-
-static size_t bytes_of(td_media_size size)
-{
-    return (size_t)size.height * size.width * 3;
-}
-
-// As a robot does it: pictures are made smaller, never larger.
-static td_err open_camera(camera *self, td_media_size from, td_media_size to,
-                          td_errinfo *info)
-{
-    if (bytes_of(from) == 0 || bytes_of(to) == 0)
-        return td_fail(info, TD_ERR_MISMATCH, "%s has no pixels", self->key);
-    self->recorded = self->shown = malloc(bytes_of(from));
-    if (!self->recorded) return TD_ERR_NOMEM;
-    if (from.height == to.height && from.width == to.width) return TD_OK;
-    if (td_media_resizer_new(from, to, &self->resizer) != TD_OK)
-        return td_fail(info, TD_ERR_MISMATCH,
-                       "the policy wants %s as %u x %u, the dataset has only "
-                       "%u x %u",
-                       self->key, to.height, to.width, from.height, from.width);
-    self->shown = malloc(bytes_of(to));
-    return self->shown ? TD_OK : TD_ERR_NOMEM;
-}
-
-static td_wire_tensor floats_of(const float *values, uint32_t count)
-{
-    return (td_wire_tensor){.dtype = TD_WIRE_F32,
-                            .rank = 1,
-                            .shape = {count},
-                            .data = values,
-                            .size = count * sizeof *values};
-}
-
-static td_err add_camera(drive *self, uint32_t index, td_errinfo *info)
-{
-    const td_wire_camera *wanted = &self->spec->cameras[index];
-    camera *added = &self->cameras[index];
-    const td_media_size to = {wanted->height, wanted->width};
-    td_media_size from = {0};
-    (void)snprintf(added->key, sizeof added->key, IMAGES "%.*s",
-                   (int)wanted->name.size, wanted->name.data);
-    TD_TRY(find_picture(self, added->key, &from, info));
-    TD_TRY(open_camera(added, from, to, info));
-    self->obs.images[self->obs.image_count++] =
-        (td_wire_image){.name = wanted->name,
-                        .codec = TD_WIRE_RAW,
-                        .shape = {to.height, to.width, 3},
-                        .data = added->shown,
-                        .size = bytes_of(to)};
+    uint32_t channels = spec->action_count;
+    *sums = (td_cli_drive_sums){0};
+    TD_TRY(td_dataset_compare_init(&sums->chunks, channels, spec->chunk_rows));
+    TD_TRY(td_dataset_compare_init(&sums->played, channels, 1));
+    for (uint32_t i = 0; i < channels; i++)
+        sums->chunks.wraps[i] = sums->played.wraps[i] =
+            spec->actions[i].kind == TD_WIRE_ANGLE;
     return TD_OK;
 }
 
-static void fill_question(drive *self)
+void td_cli_drive_sums_done(td_cli_drive_sums *sums)
 {
-    const td_engine_spec *spec = self->spec;
-    self->obs.client = td_wire_text_of("replay");
-    self->obs.state = floats_of(self->state, spec->state_count);
-    if (spec->environment_count > 0)
-        self->obs.tensors[self->obs.tensor_count++] = (td_wire_named){
-            .name = td_wire_text_of("environment_state"),
-            .tensor = floats_of(self->environment, spec->environment_count)};
-    self->item = (td_engine_item){
-        .obs = &self->obs, .actions = self->actions, .info = &self->why};
-    self->batch.items[0] = &self->item;
-    self->batch.count = 1;
-}
-
-static td_err drive_new(const td_cli_drive_config *config,
-                        td_dataset_compare *compare, drive **ret_drive,
-                        td_errinfo *info)
-{
-    TD_AUTO(drive) *self = calloc(1, sizeof *self);
-    if (!self) return TD_ERR_NOMEM;
-    const td_engine_spec *spec = config->engine->ops->spec(config->engine);
-    self->config = config;
-    self->spec = spec;
-    self->compare = compare;
-    td_event_init(&self->answered);
-    size_t values = (size_t)spec->chunk_rows * spec->action_count;
-    self->actions = calloc(values, sizeof *self->actions);
-    if (!self->actions) return TD_ERR_NOMEM;
-    TD_TRY(check_size(self, STATE, spec->state_count, info));
-    TD_TRY(check_size(self, ACTION, spec->action_count, info));
-    if (spec->environment_count > 0)
-        TD_TRY(check_size(self, ENVIRONMENT, spec->environment_count, info));
-    for (uint32_t i = 0; i < spec->camera_count; i++)
-        TD_TRY(add_camera(self, i, info));
-    fill_question(self);
-    *ret_drive = TD_TAKE(self);
-    return TD_OK;
+    td_dataset_compare_done(&sums->chunks);
+    td_dataset_compare_done(&sums->played);
 }
 
 static td_err load_recorded(drive *self, const td_dataset_episode *episode,
@@ -184,96 +59,115 @@ static td_err load_recorded(drive *self, const td_dataset_episode *episode,
     return TD_OK;
 }
 
-static td_err look(drive *self, uint64_t row, td_errinfo *info)
-{
-    td_dataset_reader *reader = self->config->reader;
-    const td_engine_spec *spec = self->spec;
-    td_dataset_reading reading;
-    TD_TRY(td_dataset_reader_seek(reader, row, &reading, info));
-    TD_TRY(td_dataset_reader_floats(reader, STATE, spec->state_count,
-                                    self->state));
-    if (spec->environment_count > 0)
-        TD_TRY(td_dataset_reader_floats(
-            reader, ENVIRONMENT, spec->environment_count, self->environment));
-    for (uint32_t i = 0; i < spec->camera_count; i++) {
-        camera *each = &self->cameras[i];
-        TD_TRY(
-            td_dataset_reader_picture(reader, each->key, each->recorded, info));
-        if (each->resizer)
-            td_media_resize(each->resizer, each->recorded, each->shown);
-    }
-    self->obs.task = td_wire_text_of(reading.task);
-    self->obs.ident.seq = row + 1;
-    self->obs.cursor = reading.frame;
-    self->item.seed = row;
-    return TD_OK;
-}
-
-// Engine's thread.
-static void on_done(void *user, td_engine_batch *batch)
-{
-    (void)batch;
-    drive *self = user;
-    td_event_signal(&self->answered);
-}
-
-static td_err ask(drive *self, td_errinfo *info)
-{
-    td_engine *engine = self->config->engine;
-    self->item.status = TD_ERR_INTERNAL;
-    td_err err = engine->ops->submit(engine, &self->batch, on_done, self);
-    if (err != TD_OK)
-        return td_fail(info, err, "the policy takes no question: %s",
-                       td_err_text(err));
-    (void)td_event_wait_until(&self->answered, INT64_MAX);
-    err = self->item.status;
-    if (err == TD_OK) return TD_OK;
-    return td_fail(info, err, "the policy does not answer: %s",
-                   self->why.text[0] ? self->why.text : td_err_text(err));
-}
-
-static void compare_chunk(drive *self, uint64_t frame, uint64_t length)
+static void compare_chunk(drive *self, const td_engine_item *answer,
+                          uint64_t frame, uint64_t length)
 {
     uint32_t width = self->spec->action_count;
-    for (uint32_t i = 0; i < self->item.rows && frame + i < length; i++)
-        td_dataset_compare_add(self->compare, i,
+    self->sums->asked++;
+    for (uint32_t i = 0; i < answer->rows && frame + i < length; i++)
+        td_dataset_compare_add(&self->sums->chunks, i,
                                self->recorded + (frame + i) * width,
-                               self->actions + (size_t)i * width);
+                               answer->actions + (size_t)i * width);
 }
 
-static td_err drive_episode(drive *self, uint32_t index, td_errinfo *info)
+static td_err ask_at(drive *self, const td_dataset_episode *episode,
+                     uint64_t frame, const td_wire_ident *ident,
+                     const td_engine_item **ret_answer, td_errinfo *info)
+{
+    if (self->config->stop()) return td_fail(info, TD_ERR_CANCELLED, "stopped");
+    TD_TRY(td_cli_question_ask(self->question, episode->from + frame, ident,
+                               ret_answer, info));
+    compare_chunk(self, *ret_answer, frame, episode->length);
+    return TD_OK;
+}
+
+static td_err drive_episode(drive *self, uint32_t index,
+                            const td_dataset_episode *episode, td_errinfo *info)
 {
     const td_cli_drive_config *config = self->config;
-    const td_dataset_episode *episode =
-        &td_dataset_reader_episodes(config->reader)->items[index];
-    TD_TRY(load_recorded(self, episode, info));
     for (uint64_t i = 0; i < episode->length; i += config->every) {
-        if (config->stop()) return td_fail(info, TD_ERR_CANCELLED, "stopped");
-        TD_TRY(look(self, episode->from + i, info));
-        TD_TRY(ask(self, info));
-        compare_chunk(self, i, episode->length);
+        const td_engine_item *answer;
+        const td_wire_ident ident = {.seq = episode->from + i + 1};
+        TD_TRY(ask_at(self, episode, i, &ident, &answer, info));
         config->on_frame(config->user, episode->from + i, index,
                          self->recorded + i * self->spec->action_count,
-                         self->actions);
+                         answer->actions);
     }
     return TD_OK;
 }
 
-td_err td_cli_drive(const td_cli_drive_config *config,
-                    td_dataset_compare *compare, td_errinfo *info)
+static void note_played(drive *self, const td_cli_played *played,
+                        const float *recorded)
 {
-    const td_dataset_episodes *episodes =
-        td_dataset_reader_episodes(config->reader);
-    if (config->episode >= (int64_t)episodes->count)
+    td_cli_drive_sums *sums = self->sums;
+    sums->fresh += played->fresh;
+    sums->held += !played->fresh;
+    if (played->command)
+        td_dataset_compare_add(&sums->played, 0, recorded, played->command);
+}
+
+// Tick i + 1 plays frame i; the one before all only asks.
+static td_err play_episode(drive *self, uint32_t index,
+                           const td_dataset_episode *episode, td_errinfo *info)
+{
+    const td_cli_drive_config *config = self->config;
+    uint32_t width = self->spec->action_count;
+    uint32_t fps = td_dataset_reader_info(config->reader)->fps;
+    TD_AUTO(td_cli_play) *play = NULL;
+    TD_TRY(td_cli_play_new(self->spec, fps, config->latency_ns, &play, info));
+    for (uint64_t tick = 0; tick <= episode->length; tick++) {
+        uint64_t frame = tick > 0 ? tick - 1 : 0;
+        const float *recorded = self->recorded + frame * width;
+        const td_engine_item *answer;
+        td_cli_played played;
+        td_cli_play_tick(play, recorded, &played);
+        if (tick > 0) note_played(self, &played, recorded);
+        if (tick > 0)
+            config->on_frame(config->user, episode->from + frame, index,
+                             recorded, played.command);
+        if (!played.asks || tick == episode->length) continue;
+        TD_TRY(ask_at(self, episode, tick, &played.ident, &answer, info));
+        td_cli_play_answer(play, answer);
+    }
+    return td_cli_play_error(play);
+}
+
+static td_err run_episode(drive *self, uint32_t index, td_errinfo *info)
+{
+    const td_dataset_episode *episode =
+        &td_dataset_reader_episodes(self->config->reader)->items[index];
+    TD_TRY(load_recorded(self, episode, info));
+    return self->config->plays ? play_episode(self, index, episode, info)
+                               : drive_episode(self, index, episode, info);
+}
+
+static td_err run_all(drive *self, td_errinfo *info)
+{
+    const td_cli_drive_config *config = self->config;
+    size_t count = td_dataset_reader_episodes(config->reader)->count;
+    if (config->episode >= (int64_t)count)
         return td_fail(info, TD_ERR_NOTFOUND,
                        "there are %zu episodes, the first is 0; there is no "
                        "%lld",
-                       episodes->count, (long long)config->episode);
-    TD_AUTO(drive) *self = NULL;
-    TD_TRY(drive_new(config, compare, &self, info));
+                       count, (long long)config->episode);
+    TD_TRY(td_cli_question_new(config->engine, config->reader, &self->question,
+                               info));
     if (config->episode >= 0)
-        return drive_episode(self, (uint32_t)config->episode, info);
-    for (uint32_t i = 0; i < episodes->count; i++)
-        TD_TRY(drive_episode(self, i, info));
+        return run_episode(self, (uint32_t)config->episode, info);
+    for (uint32_t i = 0; i < count; i++)
+        TD_TRY(run_episode(self, i, info));
     return TD_OK;
+}
+
+td_err td_cli_drive(const td_cli_drive_config *config, td_cli_drive_sums *sums,
+                    td_errinfo *info)
+{
+    drive self = {
+        .config = config,
+        .spec = config->engine->ops->spec(config->engine),
+        .sums = sums,
+    };
+    td_err err = run_all(&self, info);
+    drive_done(&self);
+    return err;
 }

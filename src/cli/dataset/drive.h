@@ -2,7 +2,9 @@
 #ifndef TD_CLI_DATASET_DRIVE_H
 #define TD_CLI_DATASET_DRIVE_H
 
-// Asks a policy what it would have done at the frames of a dataset.
+// Asks a policy what it would have done in a recorded session: at its frames,
+// one after the other, or as a robot does that plays the answers (play.h).
+// Either way no time passes but what the policy takes.
 
 #include "dataset/compare.h"
 #include "dataset/reader.h"
@@ -13,19 +15,33 @@ typedef struct td_cli_drive_config {
     td_dataset_reader *reader;
     int64_t episode;    // -1: all
     uint32_t every;     // ask at every so many frames, at least 1
+    bool plays;         // instead: what a robot would have played,
+    int64_t latency_ns; // with answers that come so late
     bool (*stop)(void); // asked before each
     // After each, of an episode's `frame`: what was recorded for it and what
-    // the first row of the chunk says.
+    // the first row of the chunk says, or what is played (NULL: nothing yet).
     void (*on_frame)(void *user, uint64_t row, uint32_t episode,
                      const float *recorded, const float *predicted);
     void *user;
 } td_cli_drive_config;
 
-// Adds every row of every chunk that its episode still has a recorded action
-// for. `compare` has the engine's channels and chunk rows. Blocks. CANCELLED,
-// MISMATCH (the dataset is not what the policy takes; names it), or the
-// engine's own.
+typedef struct td_cli_drive_sums {
+    // Every row of every chunk that its episode still has a recorded action
+    // for: of the engine's channels and chunk rows.
+    td_dataset_compare chunks;
+    td_dataset_compare played; // what was played, one step a frame
+    uint64_t asked;
+    uint64_t fresh, held; // frames: played of the policy; nothing left to play
+} td_cli_drive_sums;
+
+// NOMEM. Free with td_cli_drive_sums_done().
+TD_NODISCARD td_err td_cli_drive_sums_init(td_cli_drive_sums *sums,
+                                           const td_engine_spec *spec);
+void td_cli_drive_sums_done(td_cli_drive_sums *sums);
+
+// Adds to the sums. Blocks. CANCELLED, MISMATCH (the dataset is not what the
+// policy takes; names it), or the engine's own.
 TD_NODISCARD td_err td_cli_drive(const td_cli_drive_config *config,
-                                 td_dataset_compare *compare, td_errinfo *info);
+                                 td_cli_drive_sums *sums, td_errinfo *info);
 
 #endif

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/chart.h"
+#include "base/clock.h"
 #include "base/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/drive.h"
@@ -9,6 +10,7 @@
 #include "server/settings.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -17,35 +19,47 @@
 static const char help[] =
     "usage: tendon dataset replay DIR --policy CHECKPOINT|MANIFEST.yaml "
     "[--server ID]\n"
-    "                      [--device NAME] [--episode N] [--every N] "
-    "[--plot OUT] [--json]\n"
+    "                      [--device NAME] [--episode N] [--every N | "
+    "--latency MS]\n"
+    "                      [--plot OUT] [--json]\n"
     "\n"
     "Shows a policy the recorded frames and prints how far its actions are "
     "from those\n"
     "that were recorded, for each channel: of the first step of each chunk, "
     "and of all\n"
-    "its steps. Nothing moves, and nothing is sent.\n"
+    "its steps. Nothing moves, nothing is sent, and no time passes but what "
+    "the policy\n"
+    "takes.\n"
     "\n"
     "  --policy PATH   a LeRobot checkpoint's folder, or a manifest\n"
     "  --server ID     which server of the manifest (default: its only one)\n"
     "  --device NAME   of a checkpoint: cpu (default), cuda:0\n"
     "  --episode N     this one alone, the first is 0 (default: all)\n"
     "  --every N       ask at every N-th frame of an episode (default: 1)\n"
+    "  --latency MS    in virtual time: a robot plays the chunks at the "
+    "dataset's rate,\n"
+    "                  asks when half of one is left, and answers come MS "
+    "later;\n"
+    "                  what it plays is compared as well\n"
     "  --plot OUT      a folder for " PLOT ": recorded and predicted actions,\n"
     "                  and the error by the steps ahead\n"
     "  --json          one object instead of the table\n"
     "\n"
-    "To drive a whole robot with a recorded session, give a robot file\n"
+    "To drive a whole robot with a recorded session, in real time or faster, "
+    "give a\n"
+    "robot file\n"
     "`robot: {kind: replay, dataset: DIR}`.\n"
     "\n"
     "examples:\n"
     "  tendon dataset replay runs/monday --policy "
     "outputs/act/pretrained_model\n"
     "  tendon dataset replay runs/monday --policy serve.yaml --every 10 --plot "
-    "out\n";
+    "out\n"
+    "  tendon dataset replay runs/monday --policy serve.yaml --latency 120\n";
 
 typedef struct arguments {
-    const char *folder, *policy, *server, *device, *episode, *every, *plot;
+    const char *folder, *policy, *server, *device, *episode, *every, *plot,
+        *latency; // NULL: nothing is played
     bool json;
 } arguments;
 
@@ -57,15 +71,15 @@ typedef struct line {
 typedef struct run {
     const arguments *args;
     const td_engine_spec *spec;
-    td_dataset_compare compare;
-    uint64_t asked, to_ask;
-    line *lines;    // of what was asked
+    td_cli_drive_sums sums;
+    uint64_t shown, to_show; // frames
+    line *lines;             // of each
     float *actions; // recorded and predicted of each, [line x 2 x channels]
 } run;
 
 static void run_done(run *self)
 {
-    td_dataset_compare_done(&self->compare);
+    td_cli_drive_sums_done(&self->sums);
     free(self->lines);
     free(self->actions);
 }
@@ -74,12 +88,12 @@ static void show_progress(const run *self)
 {
     if (!isatty(STDERR_FILENO)) return;
     (void)fprintf(stderr, "\r\033[K%" PRIu64 " of %" PRIu64 " frames",
-                  self->asked, self->to_ask);
+                  self->shown, self->to_show);
 }
 
 static void clear_progress(const run *self)
 {
-    if (self->asked > 0 && isatty(STDERR_FILENO))
+    if (self->shown > 0 && isatty(STDERR_FILENO))
         (void)fputs("\r\033[K", stderr);
 }
 
@@ -88,12 +102,12 @@ static void on_frame(void *user, uint64_t row, uint32_t episode,
 {
     run *self = user;
     uint32_t width = self->spec->action_count;
-    float *at = self->actions + self->asked * 2 * width;
+    float *at = self->actions + self->shown * 2 * width;
     for (uint32_t i = 0; i < width; i++) {
         at[i] = recorded[i];
-        at[width + i] = predicted[i];
+        at[width + i] = predicted ? predicted[i] : NAN;
     }
-    self->lines[self->asked++] = (line){row, episode};
+    self->lines[self->shown++] = (line){row, episode};
     show_progress(self);
 }
 
@@ -114,7 +128,7 @@ static bool read_number(const char *option, const char *text, long long least,
     return false;
 }
 
-static uint64_t frames_to_ask(const td_cli_drive_config *config)
+static uint64_t frames_to_show(const td_cli_drive_config *config)
 {
     const td_dataset_episodes *all = td_dataset_reader_episodes(config->reader);
     uint64_t frames = 0;
@@ -131,25 +145,51 @@ static void name_of(const run *self, uint32_t channel, char ret_name[128])
     (void)snprintf(ret_name, 128, "%.*s", (int)name.size, name.data);
 }
 
+static void print_heads(int groups)
+{
+    (void)printf("%-24s", "channel");
+    for (int i = 0; i < groups; i++)
+        (void)printf("%s %9s %10s %10s", i ? "  " : "", "mean", "rms", "max");
+    (void)printf("\n");
+}
+
+static void print_error(const char *before, td_dataset_compare_error error)
+{
+    (void)printf("%s %9.4g %10.4g %10.4g", before,
+                 td_dataset_compare_mean(error), td_dataset_compare_rms(error),
+                 error.largest);
+}
+
+static void print_counts(const run *self)
+{
+    (void)printf("%" PRIu64 " frames, asked %" PRIu64
+                 " times, chunks of %u steps\n",
+                 self->shown, self->sums.asked, self->spec->chunk_rows);
+    if (self->args->latency)
+        (void)printf("played with answers %s ms late: %" PRIu64
+                     " frames of the policy, %" PRIu64 " held\n",
+                     self->args->latency, self->sums.fresh, self->sums.held);
+}
+
 static void print_table(const run *self)
 {
     char name[128];
-    (void)printf("%" PRIu64 " frames, chunks of %u steps\n\n", self->asked,
-                 self->spec->chunk_rows);
-    (void)printf("%-24s %31s   %31s\n", "", "first step", "all steps");
-    (void)printf("%-24s %9s %10s %10s   %9s %10s %10s\n", "channel", "mean",
-                 "rms", "max", "mean", "rms", "max");
-    for (uint32_t i = 0; i < self->compare.channels; i++) {
+    const td_dataset_compare *chunks = &self->sums.chunks;
+    bool plays = self->args->latency != NULL;
+    print_counts(self);
+    (void)printf("\n%-24s %31s   %31s", "", "first step", "all steps");
+    if (plays) (void)printf("   %31s", "played");
+    (void)printf("\n");
+    print_heads(plays ? 3 : 2);
+    for (uint32_t i = 0; i < chunks->channels; i++) {
         name_of(self, i, name);
-        td_dataset_compare_error first =
-            td_dataset_compare_channel(&self->compare, i, 1);
-        td_dataset_compare_error all =
-            td_dataset_compare_channel(&self->compare, i, self->compare.steps);
-        (void)printf("%-24s %9.4g %10.4g %10.4g   %9.4g %10.4g %10.4g\n", name,
-                     td_dataset_compare_mean(first),
-                     td_dataset_compare_rms(first), first.largest,
-                     td_dataset_compare_mean(all), td_dataset_compare_rms(all),
-                     all.largest);
+        (void)printf("%-24s", name);
+        print_error("", td_dataset_compare_channel(chunks, i, 1));
+        print_error("  ", td_dataset_compare_channel(chunks, i, chunks->steps));
+        if (plays)
+            print_error("  ",
+                        td_dataset_compare_channel(&self->sums.played, i, 1));
+        (void)printf("\n");
     }
 }
 
@@ -166,24 +206,31 @@ static void put_error(td_json *json, const char *name,
 
 static void print_json(const run *self)
 {
+    const td_dataset_compare *chunks = &self->sums.chunks;
     td_json json;
     char name[128];
     td_json_init(&json, stdout);
     td_json_object(&json, NULL);
     td_json_text(&json, "folder", self->args->folder);
     td_json_text(&json, "policy", self->args->policy);
-    td_json_whole(&json, "frames", self->asked);
+    td_json_whole(&json, "frames", self->shown);
+    td_json_whole(&json, "asked", self->sums.asked);
     td_json_whole(&json, "chunk", self->spec->chunk_rows);
+    if (self->args->latency) {
+        td_json_whole(&json, "fresh", self->sums.fresh);
+        td_json_whole(&json, "held", self->sums.held);
+    }
     td_json_array(&json, "channels");
-    for (uint32_t i = 0; i < self->compare.channels; i++) {
+    for (uint32_t i = 0; i < chunks->channels; i++) {
         name_of(self, i, name);
         td_json_object(&json, NULL);
         td_json_text(&json, "name", name);
-        put_error(&json, "first",
-                  td_dataset_compare_channel(&self->compare, i, 1));
-        put_error(
-            &json, "all",
-            td_dataset_compare_channel(&self->compare, i, self->compare.steps));
+        put_error(&json, "first", td_dataset_compare_channel(chunks, i, 1));
+        put_error(&json, "all",
+                  td_dataset_compare_channel(chunks, i, chunks->steps));
+        if (self->args->latency)
+            put_error(&json, "played",
+                      td_dataset_compare_channel(&self->sums.played, i, 1));
         td_json_end_object(&json);
     }
     td_json_end_array(&json);
@@ -193,9 +240,10 @@ static void print_json(const run *self)
 
 static void plot_channel(const run *self, td_chart *chart, uint32_t channel)
 {
-    static const td_chart_series series[] = {
+    const td_chart_series series[] = {
         {"recorded", TD_CHART_LINE, TD_CHART_GREY},
-        {"predicted, first step", TD_CHART_DOTS, TD_CHART_BLUE},
+        {self->args->latency ? "played" : "predicted, first step",
+         TD_CHART_DOTS, TD_CHART_BLUE},
     };
     char name[128];
     name_of(self, channel, name);
@@ -205,9 +253,11 @@ static void plot_channel(const run *self, td_chart *chart, uint32_t channel)
     td_chart_add_panel(chart, &panel);
     for (uint32_t of = 0; of < TD_COUNT_OF(series); of++) {
         td_chart_add_series(chart, &series[of]);
-        for (uint64_t i = 0; i < self->asked; i++)
-            td_chart_add_point(chart, (double)self->lines[i].row,
-                               self->actions[(2 * i + of) * width + channel]);
+        for (uint64_t i = 0; i < self->shown; i++) {
+            float value = self->actions[(2 * i + of) * width + channel];
+            if (isfinite(value))
+                td_chart_add_point(chart, (double)self->lines[i].row, value);
+        }
     }
 }
 
@@ -221,7 +271,7 @@ static void plot_steps(const run *self, td_chart *chart)
                                            TD_CHART_VERMILION};
     td_chart_add_panel(chart, &panel);
     td_chart_add_series(chart, &series);
-    const td_dataset_compare *compare = &self->compare;
+    const td_dataset_compare *compare = &self->sums.chunks;
     for (uint32_t step = 0; step < compare->steps; step++) {
         td_dataset_compare_error all = {0};
         for (uint32_t i = 0; i < compare->channels; i++) {
@@ -252,17 +302,13 @@ static td_err plot(const run *self, td_errinfo *info)
 static td_err prepare(run *self, const td_cli_drive_config *config)
 {
     self->spec = config->engine->ops->spec(config->engine);
-    self->to_ask = frames_to_ask(config);
+    self->to_show = frames_to_show(config);
     size_t width = self->spec->action_count;
-    self->lines = calloc(self->to_ask + 1, sizeof *self->lines);
+    self->lines = calloc(self->to_show + 1, sizeof *self->lines);
     self->actions =
-        calloc(2 * width * (self->to_ask + 1), sizeof *self->actions);
+        calloc(2 * width * (self->to_show + 1), sizeof *self->actions);
     if (!self->lines || !self->actions) return TD_ERR_NOMEM;
-    TD_TRY(td_dataset_compare_init(&self->compare, (uint32_t)width,
-                                   self->spec->chunk_rows));
-    for (uint32_t i = 0; i < width; i++)
-        self->compare.wraps[i] = self->spec->actions[i].kind == TD_WIRE_ANGLE;
-    return TD_OK;
+    return td_cli_drive_sums_init(&self->sums, self->spec);
 }
 
 static td_err replay(const arguments *args, td_cli_drive_config config,
@@ -273,13 +319,22 @@ static td_err replay(const arguments *args, td_cli_drive_config config,
     config.user = &self;
     config.stop = td_cli_is_stopping;
     td_err err = prepare(&self, &config);
-    if (err == TD_OK) err = td_cli_drive(&config, &self.compare, info);
+    if (err == TD_OK) err = td_cli_drive(&config, &self.sums, info);
     clear_progress(&self);
     if (err == TD_OK && args->json) print_json(&self);
     if (err == TD_OK && !args->json) print_table(&self);
     if (err == TD_OK && args->plot) err = plot(&self, info);
     run_done(&self);
     return err;
+}
+
+// A synthetic policy's time is only played: nobody here waits for it.
+static td_err open_engine(const td_config_server *server,
+                          td_engine **ret_engine, td_errinfo *info)
+{
+    td_config_server timeless = *server;
+    timeless.engine.latency = (td_config_latency){0};
+    return td_server_engines_open(&timeless, NULL, ret_engine, info);
 }
 
 static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
@@ -292,7 +347,7 @@ static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
     TD_TRY(td_dataset_reader_open(args->folder, &reader, info));
     TD_TRY(td_cli_policy_manifest(args->policy, args->device, &manifest, info));
     TD_TRY(td_cli_policy_server(manifest, args->server, &server, info));
-    TD_TRY(td_server_engines_open(server, NULL, &engine, info));
+    TD_TRY(open_engine(server, &engine, info));
     TD_TRY(td_engine_warmup(engine, info));
     config.reader = reader;
     config.engine = engine;
@@ -303,19 +358,30 @@ int td_cli_dataset_replay(int argc, char **argv)
 {
     arguments args = {0};
     const td_cli_option options[] = {
-        {"policy", &args.policy, NULL}, {"server", &args.server, NULL},
-        {"device", &args.device, NULL}, {"episode", &args.episode, NULL},
-        {"every", &args.every, NULL},   {"plot", &args.plot, NULL},
-        {"json", NULL, &args.json},     {0},
+        {"policy", &args.policy, NULL},
+        {"server", &args.server, NULL},
+        {"device", &args.device, NULL},
+        {"episode", &args.episode, NULL},
+        {"every", &args.every, NULL},
+        {"latency", &args.latency, NULL},
+        {"plot", &args.plot, NULL},
+        {"json", NULL, &args.json},
+        {0},
     };
     if (td_cli_wants_help(argc, argv)) {
         (void)fputs(help, stdout);
         return 0;
     }
     if (!td_cli_parse(argc, argv, options, &args.folder)) return 2;
-    int64_t episode = -1, every = 1;
+    int64_t episode = -1, every = 1, latency_ms = 0;
     if (!read_number("episode", args.episode, 0, &episode)) return 2;
     if (!read_number("every", args.every, 1, &every)) return 2;
+    if (!read_number("latency", args.latency, 0, &latency_ms)) return 2;
+    if (args.every && args.latency) {
+        (void)fprintf(stderr, "tendon dataset replay: --every or --latency? A "
+                              "robot that plays asks when it has to\n");
+        return 2;
+    }
     if (!args.folder || !args.policy) {
         (void)fprintf(stderr, "tendon dataset replay: which %s?\n\n%s",
                       args.folder ? "policy" : "dataset", help);
@@ -324,8 +390,12 @@ int td_cli_dataset_replay(int argc, char **argv)
     if (!td_cli_start_log("dataset replay", "warn")) return 2;
     td_cli_keep_stop();
     td_errinfo info = {.text = ""};
-    const td_cli_drive_config config = {.episode = episode,
-                                        .every = (uint32_t)every};
+    const td_cli_drive_config config = {
+        .episode = episode,
+        .every = (uint32_t)every,
+        .plays = args.latency != NULL,
+        .latency_ns = latency_ms * TD_NS_PER_MS,
+    };
     td_err err = open_and_replay(&args, config, &info);
     td_log_stop();
     return err == TD_OK ? 0 : td_cli_fail("dataset replay", err, &info);

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_CLI_DATASET_QUESTION_H
+#define TD_CLI_DATASET_QUESTION_H
+
+// A frame of a dataset as a question to a policy: its state, pictures and task,
+// as a robot would send them. One at a time.
+
+#include "dataset/reader.h"
+#include "tendon/engine.h"
+
+typedef struct td_cli_question td_cli_question;
+
+// Borrows both, the engine READY. Owned by the caller. MISMATCH (the dataset is
+// not what the policy takes; names it), NOMEM.
+TD_NODISCARD td_err td_cli_question_new(td_engine *engine,
+                                        td_dataset_reader *reader,
+                                        td_cli_question **ret_question,
+                                        td_errinfo *info);
+void td_cli_question_free(td_cli_question *question);
+TD_AUTO_FREE(td_cli_question, td_cli_question_free)
+
+// Asks at a row of the dataset, as the observation `ident`, and waits for the
+// answer: of an engine, which always gives one. It is borrowed until the next.
+// As the reader's and the engine's own errors, with what is wrong.
+TD_NODISCARD td_err td_cli_question_ask(td_cli_question *question, uint64_t row,
+                                        const td_wire_ident *ident,
+                                        const td_engine_item **ret_answer,
+                                        td_errinfo *info);
+
+#endif
