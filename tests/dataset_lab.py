@@ -31,7 +31,7 @@ class Work:
     frames: int = 20  # at most, an episode
     cameras: int = 2
     codec: str = "h264"
-    noisy: bool = False  # pictures that make large videos
+    how: str = ""  # noisy: pictures that make large videos; wide: many channels
 
     def command(self, folder, seed):
         sizes = [self.episodes, self.frames, self.cameras]
@@ -41,7 +41,7 @@ class Work:
             str(folder),
             *map(str, [seed, *sizes]),
             self.codec,
-            *["noisy"][: self.noisy],
+            *self.how.split(),
         ]
 
 

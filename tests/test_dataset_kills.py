@@ -3,6 +3,7 @@
 each of its steps on the disk failed, a full disk, a second recorder."""
 
 import os
+import select
 import shutil
 import subprocess
 
@@ -20,7 +21,7 @@ from dataset_lab import (
     repaired,
     steps_of,
 )
-from tendon_process import BIN, run
+from tendon_process import BIN, PATIENCE_S, run
 
 KILLS = 40  # 1,000 in tools/dataset-kills
 STRIDE = 4 * len(FAULTS)
@@ -88,6 +89,7 @@ def test_a_second_recorder_is_refused(tmp_path):
     ) as first:
         assert first.stdout
         try:
+            assert select.select([first.stdout], [], [], PATIENCE_S)[0], "does not open"
             assert first.stdout.readline() == "open\n"
             second = record(folder, 2, SMALL)
             told = run("dataset", "verify", folder, "--json")

@@ -2,7 +2,7 @@
 // Records episodes whose every value follows from a seed, as fast as it can,
 // and reads them back: what tests/test_dataset_kills.py kills and fails.
 //
-//   dataset_log record DIR SEED EPISODES FRAMES CAMERAS CODEC [noisy]
+//   dataset_log record DIR SEED EPISODES FRAMES CAMERAS CODEC [noisy|wide]
 //       prints "finished NUMBER SEED ORDINAL FRAMES" when an episode is
 //       finished, and "failed NAME: why" and exits with 3 when recording ends
 //   dataset_log read DIR
@@ -24,10 +24,8 @@
 #define SIDE 64
 #define FPS 30
 #define RESERVE_BYTES (1u << 20)
-enum { CHANNELS = 4, MAX_CAMERAS = 2, MAX_FRAMES = 100000 };
+enum { FEW = 4, MANY = 1000, MAX_CAMERAS = 2, MAX_FRAMES = 100000 };
 
-static const char *const channel_names[CHANNELS] = {"seed", "ordinal", "frame",
-                                                    "noise"};
 static const td_dataset_camera cameras[MAX_CAMERAS] = {{"front", SIDE, SIDE},
                                                        {"wrist", SIDE, SIDE}};
 
@@ -37,6 +35,7 @@ typedef struct run {
     uint32_t frames; // at most, an episode
     uint32_t camera_count;
     bool noisy; // pictures that make large videos
+    bool wide;  // many channels, which make large statistics
 } run;
 
 static uint32_t hash(uint32_t seed, uint32_t ordinal, uint32_t frame)
@@ -57,14 +56,28 @@ static const char *task_of(uint32_t ordinal)
     return ordinal % 2 ? "put it down" : "pick it up";
 }
 
-static void fill(uint32_t seed, uint32_t ordinal, uint32_t frame, float *state,
-                 float *action)
+static const char *const *names_of(uint32_t count)
 {
-    const float values[CHANNELS] = {(float)seed, (float)ordinal, (float)frame,
-                                    (float)hash(seed, ordinal, frame)};
-    for (int i = 0; i < CHANNELS; i++) {
-        state[i] = values[i];
-        action[i] = -values[i];
+    static char texts[MANY][16];
+    static const char *names[MANY] = {"seed", "ordinal", "frame", "noise"};
+    for (uint32_t i = FEW; i < count; i++) {
+        (void)snprintf(texts[i], sizeof texts[i], "noise-%u", i);
+        names[i] = texts[i];
+    }
+    return names;
+}
+
+static void fill(uint32_t seed, uint32_t ordinal, uint32_t frame,
+                 uint32_t count, float *state, float *action)
+{
+    td_rand rand;
+    uint32_t noise = hash(seed, ordinal, frame);
+    td_rand_init(&rand, noise);
+    for (uint32_t i = 0; i < count; i++) {
+        const float known[FEW] = {(float)seed, (float)ordinal, (float)frame,
+                                  (float)noise};
+        state[i] = i < FEW ? known[i] : (float)(td_rand_u64(&rand) >> 40);
+        action[i] = -state[i];
     }
 }
 
@@ -82,10 +95,10 @@ static td_err add(const run *of, uint32_t ordinal, uint32_t number,
                   td_errinfo *info)
 {
     static uint8_t rgb[SIDE * SIDE * 3];
-    float state[CHANNELS];
-    float action[CHANNELS];
+    float state[MANY];
+    float action[MANY];
     td_dataset_image images[MAX_CAMERAS];
-    fill(of->seed, ordinal, number, state, action);
+    fill(of->seed, ordinal, number, of->wide ? MANY : FEW, state, action);
     paint(of, hash(of->seed, ordinal, number), rgb, sizeof rgb);
     for (uint32_t i = 0; i < of->camera_count; i++)
         images[i] = (td_dataset_image){TD_DATASET_IMAGE_RGB, {rgb, sizeof rgb}};
@@ -125,15 +138,16 @@ static td_err record(const char *folder, run *of, uint32_t episodes,
                      td_media_codec codec, td_errinfo *info)
 {
     TD_AUTO(td_dataset_writer) *writer = NULL;
+    uint32_t channels = of->wide ? MANY : FEW;
     const td_dataset_writer_config config = {
         .folder = folder,
         .schema = {.fps = FPS,
                    .robot_type = "seeded",
                    .codec = codec,
-                   .state = channel_names,
-                   .state_count = CHANNELS,
-                   .action = channel_names,
-                   .action_count = CHANNELS,
+                   .state = names_of(channels),
+                   .state_count = channels,
+                   .action = names_of(channels),
+                   .action_count = channels,
                    .cameras = cameras,
                    .camera_count = of->camera_count},
         .reserve_bytes = RESERVE_BYTES,
@@ -147,26 +161,33 @@ static td_err record(const char *folder, run *of, uint32_t episodes,
     return TD_OK;
 }
 
-static bool is_equal(const float *one, const float *other)
+static bool is_equal(const float *one, const float *other, uint32_t count)
 {
-    for (int i = 0; i < CHANNELS; i++)
+    for (uint32_t i = 0; i < count; i++)
         if (one[i] != other[i]) return false;
     return true;
+}
+
+static uint32_t channels_of(const td_dataset_reader *reader)
+{
+    const td_dataset_feature *state = td_dataset_info_find(
+        td_dataset_reader_info(reader), "observation.state");
+    return state && td_dataset_feature_size(state) == MANY ? MANY : FEW;
 }
 
 static td_err check_row(td_dataset_reader *reader, uint32_t seed,
                         uint32_t ordinal, uint32_t frame, td_errinfo *info)
 {
-    float state[CHANNELS];
-    float action[CHANNELS];
-    float there[CHANNELS];
-    fill(seed, ordinal, frame, state, action);
-    TD_TRY(
-        td_dataset_reader_floats(reader, "observation.state", CHANNELS, there));
-    if (!is_equal(there, state))
+    float state[MANY];
+    float action[MANY];
+    float there[MANY];
+    uint32_t count = channels_of(reader);
+    fill(seed, ordinal, frame, count, state, action);
+    TD_TRY(td_dataset_reader_floats(reader, "observation.state", count, there));
+    if (!is_equal(there, state, count))
         return td_fail(info, TD_ERR_MISMATCH, "observation.state");
-    TD_TRY(td_dataset_reader_floats(reader, "action", CHANNELS, there));
-    if (!is_equal(there, action))
+    TD_TRY(td_dataset_reader_floats(reader, "action", count, there));
+    if (!is_equal(there, action, count))
         return td_fail(info, TD_ERR_MISMATCH, "action");
     return TD_OK;
 }
@@ -176,13 +197,13 @@ static td_err read_episode(td_dataset_reader *reader, size_t number,
 {
     const td_dataset_episode *episode =
         &td_dataset_reader_episodes(reader)->items[number];
-    float head[CHANNELS] = {0};
+    float head[MANY] = {0};
     td_dataset_reading at;
     for (uint64_t i = 0; i < episode->length; i++) {
         TD_TRY(td_dataset_reader_seek(reader, episode->from + i, &at, info));
         if (i == 0)
             TD_TRY(td_dataset_reader_floats(reader, "observation.state",
-                                            CHANNELS, head));
+                                            channels_of(reader), head));
         TD_TRY(check_row(reader, (uint32_t)head[0], (uint32_t)head[1],
                          (uint32_t)i, info));
         if (at.episode != number || at.frame != i ||
@@ -218,7 +239,7 @@ static int usage(void)
 {
     (void)fprintf(stderr,
                   "usage: dataset_log record DIR SEED EPISODES FRAMES CAMERAS "
-                  "CODEC [noisy]\n       dataset_log read DIR\n");
+                  "CODEC [noisy|wide]\n       dataset_log read DIR\n");
     return 2;
 }
 
@@ -234,14 +255,14 @@ int main(int argc, char **argv)
     td_media_codec codec = TD_MEDIA_CODEC_AV1;
     if (argc == 3 && strcmp(argv[1], "read") == 0) {
         err = read_all(argv[2], &info);
-    } else if ((argc == 8 || (argc == 9 && strcmp(argv[8], "noisy") == 0)) &&
-               strcmp(argv[1], "record") == 0 &&
+    } else if ((argc == 8 || argc == 9) && strcmp(argv[1], "record") == 0 &&
                td_media_codec_find(argv[7], &codec) == TD_OK &&
                whole(argv[6]) <= MAX_CAMERAS && whole(argv[5]) > 0) {
         run of = {.seed = whole(argv[3]),
                   .frames = whole(argv[5]),
                   .camera_count = whole(argv[6]),
-                  .noisy = argc == 9};
+                  .noisy = argc == 9 && strcmp(argv[8], "noisy") == 0,
+                  .wide = argc == 9 && strcmp(argv[8], "wide") == 0};
         err = record(argv[2], &of, whole(argv[4]), codec, &info);
     } else {
         return usage();

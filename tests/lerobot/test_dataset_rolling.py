@@ -2,13 +2,14 @@
 """Files that have grown enough are followed by the next, and LeRobot reads across
 them. The limits are 1 MB in place of 100 and 200, with two files a folder."""
 
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from dataset_lab import Work, record
+from dataset_lab import Work, looked_at, record
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
 from tendon_process import run
 
@@ -19,7 +20,7 @@ SMALL = {"data_files_size_in_mb": 1, "video_files_size_in_mb": 1, "chunks_size":
 
 def recorded(folder, work):
     """A first episode, then more with small limits; gives what was finished."""
-    few = Work(episodes=1, frames=1, cameras=work.cameras, codec=work.codec)
+    few = dataclasses.replace(work, episodes=1, frames=1)
     finished = record(folder, 1, few).finished
     path = folder / "meta/info.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | SMALL))
@@ -79,10 +80,28 @@ def test_rows_go_on_in_the_next_file(tmp_path):
     np.testing.assert_array_equal(table["action"], -table["observation.state"])
 
 
+def test_episodes_go_on_in_the_next_file(tmp_path):
+    """Their statistics are large where there are many channels."""
+    folder = tmp_path / "arm"
+    finished = recorded(folder, Work(episodes=40, frames=3, cameras=0, how="wide"))
+    dataset = LeRobotDataset("test/set", root=folder)
+    places = places_of(dataset, "meta/episodes")
+    check_files(folder / "meta/episodes", places)
+    for place in set(places):
+        assert rows_in(folder / "meta/episodes", place) == places.count(place)
+    lengths = [frames for _, (_, _, frames) in sorted(finished.items())]
+    assert list(dataset.meta.episodes["length"]) == lengths
+    assert len(dataset) == sum(lengths)
+    for number, (seed, ordinal, _) in sorted(finished.items()):
+        row = dataset[dataset.meta.episodes["dataset_from_index"][number]]
+        assert row["observation.state"][:3].tolist() == [seed, ordinal, 0]
+    assert looked_at(folder) == (finished, 0)  # our own reader
+
+
 @pytest.mark.parametrize("codec", ["h264", "av1"])
 def test_pictures_go_on_in_the_next_file(tmp_path, codec):
     folder = tmp_path / "arm"
-    work = Work(episodes=12, frames=600, cameras=1, codec=codec, noisy=True)
+    work = Work(episodes=12, frames=600, cameras=1, codec=codec, how="noisy")
     finished = recorded(folder, work)
     dataset = LeRobotDataset("test/set", root=folder)
     check_files(folder / "videos" / CAMERA, places_of(dataset, f"videos/{CAMERA}"))
@@ -92,6 +111,5 @@ def test_pictures_go_on_in_the_next_file(tmp_path, codec):
             row = dataset[i]
             assert row["episode_index"] == number
             level = int(row["observation.state"][3]) & 0xFF
-            grey = level if number == 0 else level / 2 + 63.5
-            assert abs(row[CAMERA].mean() * 255 - grey) < 8
+            assert abs(row[CAMERA].mean() * 255 - (level / 2 + 63.5)) < 8
         first += frames
