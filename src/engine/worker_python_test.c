@@ -7,10 +7,13 @@
 #include "engine/conformance.h"
 #include "engine/results.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -133,6 +136,53 @@ static void everything_of_an_observation_arrives(void **state)
     static const float want[] = {200, 7.0209417F, 40, 30, 4, 6, 5, 3};
     for (size_t i = 0; i < TD_COUNT_OF(want); i++)
         assert_float_equal(actions[i * CHANNELS], want[i], 1e-3);
+}
+
+// Whether the engine's process has mapped the file.
+static bool has_mapped(const td_engine *engine, const char *name)
+{
+    char path[64], line[512];
+    bool found = false;
+    (void)snprintf(path, sizeof path, "/proc/%d/maps",
+                   td_engine_worker_pid(engine));
+    FILE *maps = fopen(path, "re");
+    assert_non_null(maps);
+    while (!found && fgets(line, sizeof line, maps))
+        found = strstr(line, name) != NULL;
+    (void)fclose(maps);
+    return found;
+}
+
+static void a_frame_in_shared_memory_is_read_there(void **state)
+{
+    (void)state;
+    char name[64];
+    (void)snprintf(name, sizeof name, "/tendon-frame-%d", (int)getpid());
+    int fd = shm_open(name, O_RDWR | O_CREAT, 0600);
+    assert_int_equal(ftruncate(fd, sizeof pixels), 0);
+    uint8_t *frame =
+        mmap(NULL, sizeof pixels, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    assert_ptr_not_equal(frame, MAP_FAILED);
+    (void)close(fd);
+    td_wire_obs obs = make_obs();
+    obs.images[0].data = frame;
+    use(POLICY "infer_all", NULL);
+    TD_AUTO(td_engine) *engine = open_engine();
+    do // it is copied until then
+        assert_int_equal(run(engine, &obs), TD_OK);
+    while (!has_mapped(engine, name));
+    for (int color = 0; color < 200; color++) {
+        memset(frame, color, sizeof pixels);
+        assert_int_equal(run(engine, &obs), TD_OK);
+        assert_float_equal(actions[0], color, 0);
+        assert_float_equal(actions[CHANNELS], color, 0);
+    }
+    (void)munmap(frame, sizeof pixels);
+    (void)shm_unlink(name);
+    obs = make_obs();
+    do // and again from then on
+        assert_int_equal(run(engine, &obs), TD_OK);
+    while (has_mapped(engine, name));
 }
 
 static void one_that_raises_fails_with_its_text(void **state)
@@ -263,6 +313,7 @@ int main(void)
     if (access(PYTHON, X_OK) != 0) command[0] = "python3";
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(everything_of_an_observation_arrives),
+        cmocka_unit_test(a_frame_in_shared_memory_is_read_there),
         cmocka_unit_test(one_that_raises_fails_with_its_text),
         cmocka_unit_test(a_policy_may_say_what_it_is),
         cmocka_unit_test(a_coroutine_is_awaited),
