@@ -24,6 +24,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 NATIVE = pathlib.Path(__file__).resolve().parent / "_native"
 BUILDS = ("release", "dev")
 
+#: Zenoh's sockets are read by the threads that call us back. By default others read
+#: them and hand over, which every message pays for.
+ZENOH_THREADS = "(acc:(handover:rx),net:(handover:rx))"
+
 log = logging.getLogger("tendon")
 _LEVELS = (logging.DEBUG, logging.INFO, logging.WARNING, logging.ERROR)
 
@@ -48,6 +52,7 @@ def find(name: str) -> pathlib.Path:
 @functools.cache
 def load() -> ctypes.CDLL:
     path = find("libtendon.so")
+    os.environ.setdefault("ZENOH_RUNTIME", ZENOH_THREADS)  # the user's goes first
     try:
         library = ctypes.CDLL(str(path))
     except OSError as error:

@@ -257,6 +257,33 @@ def test_a_task_that_waits_is_told_of_the_close(house):
     asyncio.run(main())
 
 
+# The names of the threads that a connection brings.
+THREADS = """
+    import pathlib
+    import sys
+
+    import tendon
+
+    server, cluster, experiment, model, version, application = sys.argv[1:]
+    who = {"cluster": cluster, "experiment": experiment}
+    with tendon.Connection(server, "station-1", **who) as connection:
+        connection.model(model, version=version, application=application).wait(60_000)
+        names = (f.read_text().strip() for f in pathlib.Path("/proc/self/task").glob("*/comm"))
+        print("threads", *names)
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "hands_over"), [({}, False), ({"ZENOH_RUNTIME": "()"}, True)]
+)
+def test_who_reads_the_socket_calls_back_unless_the_user_says(house, given, hands_over):
+    house.serve()
+    script = Script(
+        house, "threads", THREADS, house.endpoint, *ROUTE.split("/"), **given
+    )
+    assert ("net-0" in script.wait_line("threads").split()) is hands_over
+
+
 def test_a_thousand_answers_leave_no_memory_behind(model):
     import resource
 
