@@ -17,6 +17,7 @@ typedef struct instance {
     uint32_t gpus[TYPES];
     td_plan_pack_row row[ROWS];
     double cost[ROWS][TYPES][MOST];
+    uint32_t loaded[ROWS][TYPES];
 } instance;
 
 static uint32_t draw(td_rand *rand, uint32_t least, uint32_t most)
@@ -51,6 +52,12 @@ static void draw_instance(td_rand *rand, instance *it)
     }
     for (size_t type = 0; type < it->types; type++)
         it->gpus[type] = draw(rand, 1, need / (uint32_t)it->types + 2);
+    bool anew = draw(rand, 0, 1);
+    for (size_t i = 0; i < it->rows; i++) {
+        for (size_t type = 0; type < it->types; type++)
+            it->loaded[i][type] = draw(rand, 0, 3);
+        if (anew) it->row[i].loaded = it->loaded[i];
+    }
 }
 
 static void print_columns(td_json *json, const instance *it)
@@ -87,8 +94,19 @@ static void print_instance(const instance *it, double cost)
     for (size_t i = 0; i < it->rows; i++)
         td_json_whole(&json, NULL, it->row[i].servers);
     td_json_end_array(&json);
+    td_json_array(&json, "loaded"); // by row and type; empty: loads are free
+    for (size_t i = 0; i < it->rows && it->row[i].loaded; i++) {
+        td_json_array(&json, NULL);
+        for (size_t type = 0; type < it->types; type++)
+            td_json_whole(&json, NULL, it->loaded[i][type]);
+        td_json_end_array(&json);
+    }
+    td_json_end_array(&json);
+    td_json_number(&json, "load_cost", TD_PLAN_LOAD_COST);
     print_columns(&json, it);
-    td_json_number(&json, "cost", cost); // null: there is no packing
+    td_json_number(&json, "loads", floor(cost / TD_PLAN_LOAD_COST));
+    // null: there is no packing
+    td_json_number(&json, "cost", fmod(cost, TD_PLAN_LOAD_COST));
     td_json_end_object(&json);
     (void)putchar('\n');
 }
