@@ -39,9 +39,9 @@ static td_err frame(void *angles, uint32_t camera, uint8_t *ret_rgb,
     return TD_OK;
 }
 
-static void on_signal(int number)
+static void on_signal(int number) // a second Ctrl-C waits for nobody
 {
-    if (number == SIGINT) td_client_stop(client);
+    if (signal(number, SIG_DFL) != SIG_ERR) td_client_stop(client);
 }
 
 int main(int argc, char **argv)
