@@ -77,8 +77,10 @@ static void six_robots_on_a_gpu_ask_in_pairs(void **state)
     assert_int_equal(server->batch_most, 2);
     assert_int_equal(server->wait, TD_CONFIG_WAIT_FIXED);
     assert_true(server->wait_ms == 55); // as long as a batch of two takes
-    for (uint32_t i = 0; i < 6; i++)
-        assert_true(fabs(it.plan->streams[i].phase - i / 2 / 3.0) < 1e-9);
+    for (uint32_t i = 0; i < 6; i++) {
+        uint32_t pair = i / 2;
+        assert_true(fabs(it.plan->streams[i].phase - pair / 3.0) < 1e-9);
+    }
     plant_close(&it);
 }
 

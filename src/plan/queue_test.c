@@ -78,8 +78,10 @@ static void a_batch_waits_so_long_for_the_rest_and_no_longer(void **state)
     } cases[] = {{20, (80 + 60) / 2.0}, {10, (60 + 90) / 2.0}};
     td_plan_service service = steady();
     double arrivals_ms[400];
-    for (size_t i = 0; i < 400; i++)
-        arrivals_ms[i] = 200.0 * (double)(i / 2) + (i % 2 ? 20 : 0);
+    for (size_t pair = 0; pair < 200; pair++) {
+        arrivals_ms[2 * pair] = 200.0 * (double)pair;
+        arrivals_ms[2 * pair + 1] = 200.0 * (double)pair + 20;
+    }
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++)
         assert_near(td_plan_queue_run(&service, arrivals_ms, 400, 2,
                                       cases[i].wait_ms, 99, 400)

@@ -58,7 +58,7 @@ static const char *task_of(uint32_t ordinal)
 
 static const char *const *names_of(uint32_t count)
 {
-    static char texts[MANY][16];
+    static char texts[MANY][24];
     static const char *names[MANY] = {"seed", "ordinal", "frame", "noise"};
     for (uint32_t i = FEW; i < count; i++) {
         (void)snprintf(texts[i], sizeof texts[i], "noise-%u", i);

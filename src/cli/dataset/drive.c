@@ -70,11 +70,17 @@ static void compare_chunk(drive *self, const td_engine_item *answer,
                                answer->actions + (size_t)i * width);
 }
 
+static td_err check_stop(const drive *self, td_errinfo *info)
+{
+    return self->config->stop() ? td_fail(info, TD_ERR_CANCELLED, "stopped")
+                                : TD_OK;
+}
+
 static td_err ask_at(drive *self, const td_dataset_episode *episode,
                      uint64_t frame, const td_wire_ident *ident,
                      const td_engine_item **ret_answer, td_errinfo *info)
 {
-    if (self->config->stop()) return td_fail(info, TD_ERR_CANCELLED, "stopped");
+    TD_TRY(check_stop(self, info));
     TD_TRY(td_cli_question_ask(self->question, episode->from + frame, ident,
                                ret_answer, info));
     compare_chunk(self, *ret_answer, frame, episode->length);
