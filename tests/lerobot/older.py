@@ -13,17 +13,8 @@ from dataset_frames import add_episode, features
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
 
-def backend():
-    """Its own choice, torchcodec, is there but does not load without libavdevice."""
-    try:
-        import torchcodec  # noqa: F401
-    except (ImportError, OSError, RuntimeError):
-        return "pyav"
-    return "torchcodec"
-
-
 def read(folder, out):
-    dataset = LeRobotDataset("test/set", root=folder, video_backend=backend())
+    dataset = LeRobotDataset("test/set", root=folder)
     told = {
         "version": importlib.metadata.version("lerobot"),
         "rows": [dataset[i] for i in range(len(dataset))],
