@@ -5,6 +5,7 @@ import csv
 import json
 import pathlib
 
+import dataset_lab
 import numpy as np
 import pytest
 from scene import FPS, JOINTS, KINDS, ROWS, manifest
@@ -23,18 +24,27 @@ def recorded(module_house):
     watch = house.watch()
     robot = house.robot(args=("--record", folder), robot=LARGER)
 
-    def frames():
-        return watch.newest.get("robot-1", {}).get("gauges", {}).get("record_frames", 0)
-
-    wait_until(lambda: frames() >= FRAMES, f"no {FRAMES} frames are recorded")
+    wait_frames(watch, FRAMES)
     assert robot.stop() == 0
     return folder
 
 
-def columns(folder, feature):
-    """Frames x channels, from what `tendon dataset export` writes."""
+def wait_frames(watch, least):
+    def frames():
+        return watch.newest.get("robot-1", {}).get("gauges", {}).get("record_frames", 0)
+
+    wait_until(lambda: frames() >= least, f"no {least} frames are recorded")
+
+
+def exported(folder):
+    """The lines of what `tendon dataset export` wrote."""
     with (folder / "episode-000000.csv").open() as file:
-        rows = list(csv.DictReader(file))
+        return list(csv.DictReader(file))
+
+
+def columns(folder, feature):
+    """Frames x channels."""
+    rows = exported(folder)
     names = [name for name in rows[0] if name.startswith(f"{feature}/")]
     assert len(names) == len(KINDS), rows[0].keys()
     return np.array([[float(row[name]) for name in names] for row in rows])
@@ -178,6 +188,67 @@ def test_a_recorded_session_is_a_robot(module_house, recorded):
     robot = house.robot(client="robot-2", robot=body)
     watch.wait_count("robot-2", "merged", 3)
     assert robot.stop() == 0
+
+
+RATE = 30  # of what dataset_log records
+COUNTED = {name: {"kind": "hold"} for name in ("seed", "ordinal", "frame", "noise")}
+
+
+def play_counted(house, speed, least):
+    """Replays a session whose states say which frame they are of, as a robot that
+    is recorded in turn. Gives the number of the last frame, and the record."""
+    counted, again = house.folder / "counted", house.folder / "again"
+    work = dataset_lab.Work(episodes=1, frames=20_000, cameras=0)
+    _, _, count = dataset_lab.record(counted, 3, work).finished[0]
+    house.serve(engine={"actions": COUNTED, "cameras": {}})
+    watch = house.watch()
+    robot = house.robot(
+        args=("--record", again),
+        robot={
+            "kind": "replay",
+            "dataset": str(counted),
+            "speed": speed,
+            "joints": COUNTED,
+            "cameras": {},
+        },
+        aggregate_fn_name="latest_only",
+    )
+    wait_frames(watch, least)
+    assert robot.stop() == 0
+    done = run("dataset", "export", again, house.folder / "csv")
+    assert done.returncode == 0, done.stderr
+    return count - 1, exported(house.folder / "csv")
+
+
+def numbers(lines, name):
+    return np.array([float(line[name]) for line in lines])
+
+
+@pytest.mark.parametrize("speed", [1, 10])
+def test_it_plays_as_fast_as_it_is_told(house, speed):
+    """The policy answers with the state that it saw, so that an action says which
+    frame its observation showed, and its age when that was: to one tick, which is
+    never later than that without a mark."""
+    last, lines = play_counted(house, speed, 100)
+    states = numbers(lines, "observation.state/frame")
+    assert np.all(states == np.round(states))
+    assert np.all(np.diff(states) >= 0)
+    assert set(numbers(lines, "observation.state/seed")) == {3}
+    missing = numbers(lines, "tendon.missing") > 0
+    played = numbers(lines, "tendon.held") == 0
+    on_time = played & ~missing & ~np.append(missing[1:], True)
+    shown = numbers(lines, "action/frame")
+    seen = np.arange(len(lines)) / FPS - numbers(lines, "tendon.age_s")
+    ahead = (shown - speed * RATE * seen)[on_time & (shown < last)]
+    assert len(ahead) > 50
+    assert np.ptp(ahead) <= speed * RATE / FPS + 1 + 1e-3
+
+
+def test_after_its_last_frame_it_stands_still(house):
+    """A thousand times as fast, a tick is 300 frames."""
+    last, lines = play_counted(house, 1000, 100)
+    assert numbers(lines, "observation.state/frame")[-1] == last
+    assert numbers(lines, "action/frame")[-1] == last
 
 
 def test_another_robots_joints_are_refused(module_house, recorded):
