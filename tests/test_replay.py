@@ -8,7 +8,7 @@ import pathlib
 import dataset_lab
 import numpy as np
 import pytest
-from scene import FPS, JOINTS, KINDS, ROWS, manifest
+from scene import FPS, JOINTS, KINDS, ROWS, manifest, robot_file
 from tendon_process import BIN, run, wait_until
 
 LARGER = {"cameras": {"front": {"height": 96, "width": 128}}}  # AV1 has a least size
@@ -91,50 +91,115 @@ def test_errors_are_those_of_the_formula(module_house, recorded, tmp_path):
             assert channel[name]["max"] == pytest.approx(np.nanmax(of), abs=1e-5)
 
 
-def play(states, late):
+def play(states, late, below=ROWS // 2, new=0.7):
     """What a robot plays of those answers when each comes `late` frames later: it
-    asks when half a chunk is left, and blends as LeRobot's weighted average."""
+    asks when half a chunk is left, and blends as LeRobot's weighted average, or as
+    its file says."""
     chunks = answers(states)
     plan, cursor, coming, commands, held = dict(enumerate(chunks[0])), 0, None, [], 0
     for frame in range(len(states)):
         if coming and coming[0] <= frame:
             for step, row in enumerate(coming[2], coming[1]):
                 old = plan.get(step)
-                plan[step] = row if old is None else 0.3 * old + 0.7 * row
+                plan[step] = row if old is None else (1 - new) * old + new * row
             coming = None
         fresh = cursor in plan
         held += not fresh
         commands.append(plan[cursor] if fresh else commands[-1])
         cursor += fresh
         left = sum(step >= cursor for step in plan)
-        if left <= ROWS // 2 and not coming and frame + 1 < len(states):
+        if left <= below and not coming and frame + 1 < len(states):
             coming = (frame + max(late, 1), cursor, chunks[frame + 1])
     return np.array(commands), held
 
 
-@pytest.mark.parametrize("late", [0, 4, 30])
-def test_a_robot_plays_it_in_virtual_time(module_house, recorded, tmp_path, late):
+def played(house, folder, tmp_path, late, *more):
+    """What `tendon dataset replay` says of it, and what it had to do with."""
     policy = tmp_path / "policy.yaml"
-    policy.write_text(json.dumps(manifest(module_house.endpoint)))
-    latency = ("--latency", str(late * 1000 // FPS))
-    done = run("dataset", "replay", recorded, "--policy", policy, "--json", *latency)
+    policy.write_text(json.dumps(manifest(house.endpoint)))
+    latency = ("--latency", str(late * 1000 // FPS), *more)
+    done = run("dataset", "replay", folder, "--policy", policy, "--json", *latency)
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
-    done = run("dataset", "export", recorded, tmp_path / "csv", "--no-pictures")
+    done = run("dataset", "export", folder, tmp_path / "csv", "--no-pictures")
     assert done.returncode == 0, done.stderr
     states = columns(tmp_path / "csv", "observation.state")
-    commands, held = play(states, late)
-    assert (told["fresh"], told["held"]) == (len(states) - held, held)
-    assert (held > 0) == (late > ROWS // 2)
-    off = np.abs(columns(tmp_path / "csv", "action") - commands)
+    return told, states, columns(tmp_path / "csv", "action")
+
+
+def check_played(told, actions, commands):
+    off = np.abs(actions - commands)
     for i, (kind, channel) in enumerate(
         zip(KINDS.values(), told["channels"], strict=True)
     ):
         if kind != "linear":
             continue  # blended in a way of their own: docs/merge.md
-        assert channel["played"]["count"] == len(states)
+        assert channel["played"]["count"] == len(actions)
         assert channel["played"]["mean"] == pytest.approx(off[:, i].mean(), abs=1e-5)
         assert channel["played"]["max"] == pytest.approx(off[:, i].max(), abs=1e-5)
+
+
+@pytest.mark.parametrize("late", [0, 4, 30])
+def test_a_robot_plays_it_in_virtual_time(module_house, recorded, tmp_path, late):
+    told, states, actions = played(module_house, recorded, tmp_path, late)
+    commands, held = play(states, late)
+    assert (told["fresh"], told["held"]) == (len(states) - held, held)
+    assert told["clamped"] == 0
+    assert (held > 0) == (late > ROWS // 2)
+    check_played(told, actions, commands)
+
+
+def robot_of(house, folder, **changes):
+    content = robot_file(house.endpoint, "arm", folder, **{"robot": LARGER} | changes)
+    path = folder / "arm.yaml"
+    path.write_text(json.dumps(content))
+    return ("--robot", path)
+
+
+def test_a_robots_own_settings_play_it(module_house, recorded, tmp_path):
+    own = {"chunk_size_threshold": 0.2, "aggregate_fn_name": "latest_only"}
+    arm = robot_of(module_house, tmp_path, **own)
+    told, states, actions = played(module_house, recorded, tmp_path, 6, *arm)
+    commands, held = play(states, 6, below=ROWS // 5, new=1)
+    assert (told["fresh"], told["held"]) == (len(states) - held, held)
+    assert held > 0
+    check_played(told, actions, commands)
+
+
+def test_a_robots_limits_hold_when_it_is_played(module_house, recorded, tmp_path):
+    slow = {name: joint | {"max_speed": 0.001} for name, joint in JOINTS.items()}
+    body = {"robot": LARGER | {"joints": slow}, "max_limit_hits": 10**6}
+    arm = robot_of(module_house, tmp_path, **body)
+    told, states, _ = played(module_house, recorded, tmp_path, 1, *arm)
+    assert told["fresh"] == len(states)
+    assert told["clamped"] > len(states) // 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"fps": 50}, "fps: this robot has 50, the session 100"),
+        ({"actions_per_chunk": 21}, "this robot plays 21 a chunk"),
+        ({"observe": "never"}, "observe: must be"),
+        ({"max_action_age_s": 0.01}, "give it a larger max_action_age_s"),
+    ],
+)
+def test_a_robot_that_does_not_fit_is_told(
+    module_house, recorded, tmp_path, changes, why
+):
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps(manifest(module_house.endpoint)))
+    arm = robot_of(module_house, tmp_path, **changes)
+    latency = ("--latency", "100", *arm)
+    done = run("dataset", "replay", recorded, "--policy", policy, *latency)
+    assert done.returncode == 1
+    assert why in done.stderr
+
+
+def test_a_robot_needs_answers_to_play(recorded):
+    done = run("dataset", "replay", recorded, "--policy", "x", "--robot", "arm.yaml")
+    assert done.returncode == 2
+    assert "--latency when they come" in done.stderr
 
 
 def test_nobody_waits_for_a_synthetic_policy(module_house, recorded, tmp_path):

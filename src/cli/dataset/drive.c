@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/dataset/drive.h"
 
-#include "cli/dataset/play.h"
 #include "cli/dataset/question.h"
+#include "sim/player.h"
 
 #include <stdlib.h>
 
+#define STATE "observation.state"
 #define ACTION "action"
 
 typedef struct drive {
@@ -76,13 +77,11 @@ static td_err check_stop(const drive *self, td_errinfo *info)
                                 : TD_OK;
 }
 
-static td_err ask_at(drive *self, const td_dataset_episode *episode,
-                     uint64_t frame, const td_wire_ident *ident,
-                     const td_engine_item **ret_answer, td_errinfo *info)
+static td_err ask(drive *self, const td_dataset_episode *episode,
+                  uint64_t frame, const td_engine_item **ret_answer,
+                  td_errinfo *info)
 {
-    TD_TRY(check_stop(self, info));
-    TD_TRY(td_cli_question_ask(self->question, episode->from + frame, ident,
-                               ret_answer, info));
+    TD_TRY(td_cli_question_ask(self->question, ret_answer, info));
     compare_chunk(self, *ret_answer, frame, episode->length);
     return TD_OK;
 }
@@ -92,9 +91,13 @@ static td_err drive_episode(drive *self, uint32_t index,
 {
     const td_cli_drive_config *config = self->config;
     for (uint64_t i = 0; i < episode->length; i += config->every) {
-        const td_engine_item *answer;
         const td_wire_ident ident = {.seq = episode->from + i + 1};
-        TD_TRY(ask_at(self, episode, i, &ident, &answer, info));
+        const td_wire_obs *obs;
+        const td_engine_item *answer;
+        TD_TRY(check_stop(self, info));
+        TD_TRY(td_cli_question_look(self->question, episode->from + i, &ident,
+                                    &obs, info));
+        TD_TRY(ask(self, episode, i, &answer, info));
         config->on_frame(config->user, episode->from + i, index,
                          self->recorded + i * self->spec->action_count,
                          answer->actions);
@@ -102,40 +105,81 @@ static td_err drive_episode(drive *self, uint32_t index,
     return TD_OK;
 }
 
-static void note_played(drive *self, const td_cli_played *played,
+// Where the joints are at the beginning: as recorded, or where they were sent
+// first, if the policy is told something else.
+static td_err find_start(drive *self, const td_dataset_episode *episode,
+                         float *ret_start, td_errinfo *info)
+{
+    const td_config_robot *robot = self->config->robot;
+    bool told = self->spec->state_count != self->spec->action_count ||
+                (robot && robot->robot.state_count > 0);
+    td_dataset_reader *reader = self->config->reader;
+    td_dataset_reading reading;
+    TD_TRY(td_dataset_reader_seek(reader, episode->from, &reading, info));
+    return td_dataset_reader_floats(reader, told ? ACTION : STATE,
+                                    self->spec->action_count, ret_start);
+}
+
+static td_err open_player(drive *self, const td_dataset_episode *episode,
+                          td_sim_player **ret_player, td_errinfo *info)
+{
+    float start[TD_WIRE_MAX_CHANNELS] = {0};
+    TD_TRY(find_start(self, episode, start, info));
+    const td_sim_player_config config = {
+        .spec = self->spec,
+        .fps = td_dataset_reader_info(self->config->reader)->fps,
+        .latency_ns = self->config->latency_ns,
+        .start = start,
+        .robot = self->config->robot,
+    };
+    return td_sim_player_new(&config, ret_player, info);
+}
+
+static void note_played(drive *self, const td_sim_played *played,
                         const float *recorded)
 {
     td_cli_drive_sums *sums = self->sums;
-    sums->fresh += played->fresh;
-    sums->held += !played->fresh;
-    if (played->command)
-        td_dataset_compare_add(&sums->played, 0, recorded, played->command);
+    sums->fresh += !played->row->held;
+    sums->held += played->row->held;
+    sums->clamped += played->row->clamped;
+    td_dataset_compare_add(&sums->played, 0, recorded, played->command);
 }
 
-// Tick i + 1 plays frame i; the one before all only asks.
+static td_err ask_for(drive *self, td_sim_player *player,
+                      const td_dataset_episode *episode,
+                      const td_wire_ident *ident, td_errinfo *info)
+{
+    const td_wire_obs *obs;
+    const td_engine_item *answer;
+    uint64_t frame = td_sim_player_frame(player);
+    if (frame >= episode->length) return TD_OK; // there is no such moment
+    TD_TRY(td_cli_question_look(self->question, episode->from + frame, ident,
+                                &obs, info));
+    if (!td_sim_player_send(player, obs)) return TD_OK;
+    TD_TRY(ask(self, episode, frame, &answer, info));
+    return td_sim_player_answer(player, answer);
+}
+
 static td_err play_episode(drive *self, uint32_t index,
                            const td_dataset_episode *episode, td_errinfo *info)
 {
     const td_cli_drive_config *config = self->config;
-    uint32_t width = self->spec->action_count;
-    uint32_t fps = td_dataset_reader_info(config->reader)->fps;
-    TD_AUTO(td_cli_play) *play = NULL;
-    TD_TRY(td_cli_play_new(self->spec, fps, config->latency_ns, &play, info));
-    for (uint64_t tick = 0; tick <= episode->length; tick++) {
-        uint64_t frame = tick > 0 ? tick - 1 : 0;
-        const float *recorded = self->recorded + frame * width;
-        const td_engine_item *answer;
-        td_cli_played played;
-        td_cli_play_tick(play, recorded, &played);
-        if (tick > 0) note_played(self, &played, recorded);
-        if (tick > 0)
-            config->on_frame(config->user, episode->from + frame, index,
-                             recorded, played.command);
-        if (!played.asks || tick == episode->length) continue;
-        TD_TRY(ask_at(self, episode, tick, &played.ident, &answer, info));
-        td_cli_play_answer(play, answer);
+    TD_AUTO(td_sim_player) *player = NULL;
+    TD_TRY(open_player(self, episode, &player, info));
+    for (uint64_t frame = 0; frame < episode->length;) {
+        td_sim_played played;
+        TD_TRY(check_stop(self, info));
+        TD_TRY(td_sim_player_tick(player, &played, info));
+        if (played.asks)
+            TD_TRY(ask_for(self, player, episode, &played.ident, info));
+        if (!played.row) continue;
+        const float *recorded =
+            self->recorded + frame * self->spec->action_count;
+        note_played(self, &played, recorded);
+        config->on_frame(config->user, episode->from + frame++, index, recorded,
+                         played.command);
     }
-    return td_cli_play_error(play);
+    return TD_OK;
 }
 
 static td_err run_episode(drive *self, uint32_t index, td_errinfo *info)

@@ -3,9 +3,11 @@
 #define TD_CLI_DATASET_DRIVE_H
 
 // Asks a policy what it would have done in a recorded session: at its frames,
-// one after the other, or as a robot does that plays the answers (play.h).
+// one after the other, or as a robot does that plays the answers
+// (sim/player.h).
 // Either way no time passes but what the policy takes.
 
+#include "config/robot.h"
 #include "dataset/compare.h"
 #include "dataset/reader.h"
 #include "tendon/engine.h"
@@ -13,11 +15,12 @@
 typedef struct td_cli_drive_config {
     td_engine *engine; // READY; borrowed, as is all of this
     td_dataset_reader *reader;
-    int64_t episode;    // -1: all
-    uint32_t every;     // ask at every so many frames, at least 1
-    bool plays;         // instead: what a robot would have played,
-    int64_t latency_ns; // with answers that come so late
-    bool (*stop)(void); // asked before each
+    int64_t episode;              // -1: all
+    uint32_t every;               // ask at every so many frames, at least 1
+    bool plays;                   // instead: what a robot would have played,
+    int64_t latency_ns;           // with answers that come so late
+    const td_config_robot *robot; // whose settings; NULL: plain ones
+    bool (*stop)(void);           // asked before each
     // After each, of an episode's `frame`: what was recorded for it and what
     // the first row of the chunk says, or what is played (NULL: nothing yet).
     void (*on_frame)(void *user, uint64_t row, uint32_t episode,
@@ -31,7 +34,8 @@ typedef struct td_cli_drive_sums {
     td_dataset_compare chunks;
     td_dataset_compare played; // what was played, one step a frame
     uint64_t asked;
-    uint64_t fresh, held; // frames: played of the policy; nothing left to play
+    uint64_t fresh, held; // frames: played of the policy; held by the fail-safe
+    uint64_t clamped;     // frames that the gate changed
 } td_cli_drive_sums;
 
 // NOMEM. Free with td_cli_drive_sums_done().
@@ -39,8 +43,8 @@ TD_NODISCARD td_err td_cli_drive_sums_init(td_cli_drive_sums *sums,
                                            const td_engine_spec *spec);
 void td_cli_drive_sums_done(td_cli_drive_sums *sums);
 
-// Adds to the sums. Blocks. CANCELLED, MISMATCH (the dataset is not what the
-// policy takes; names it), or the engine's own.
+// Adds to the sums. Blocks. CANCELLED, MISMATCH (dataset, policy and robot do
+// not fit; names what), or the engine's and the player's own.
 TD_NODISCARD td_err td_cli_drive(const td_cli_drive_config *config,
                                  td_cli_drive_sums *sums, td_errinfo *info);
 

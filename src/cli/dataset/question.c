@@ -210,12 +210,19 @@ static td_err ask(td_cli_question *self, td_errinfo *info)
                    self->why.text[0] ? self->why.text : td_err_text(err));
 }
 
-td_err td_cli_question_ask(td_cli_question *question, uint64_t row,
-                           const td_wire_ident *ident,
-                           const td_engine_item **ret_answer, td_errinfo *info)
+td_err td_cli_question_look(td_cli_question *question, uint64_t row,
+                            const td_wire_ident *ident,
+                            const td_wire_obs **ret_obs, td_errinfo *info)
 {
     question->obs.ident = *ident;
     TD_TRY(look(question, row, info));
+    *ret_obs = &question->obs;
+    return TD_OK;
+}
+
+td_err td_cli_question_ask(td_cli_question *question,
+                           const td_engine_item **ret_answer, td_errinfo *info)
+{
     TD_TRY(ask(question, info));
     *ret_answer = &question->item;
     return TD_OK;

@@ -19,11 +19,17 @@ TD_NODISCARD td_err td_cli_question_new(td_engine *engine,
 void td_cli_question_free(td_cli_question *question);
 TD_AUTO_FREE(td_cli_question, td_cli_question_free)
 
-// Asks at a row of the dataset, as the observation `ident`, and waits for the
-// answer: of an engine, which always gives one. It is borrowed until the next.
-// As the reader's and the engine's own errors, with what is wrong.
-TD_NODISCARD td_err td_cli_question_ask(td_cli_question *question, uint64_t row,
-                                        const td_wire_ident *ident,
+// A row of the dataset as the observation `ident`; borrowed until the next. As
+// the reader's own errors, with what is wrong.
+TD_NODISCARD td_err td_cli_question_look(td_cli_question *question,
+                                         uint64_t row,
+                                         const td_wire_ident *ident,
+                                         const td_wire_obs **ret_obs,
+                                         td_errinfo *info);
+
+// Asks what was looked at last, and waits for the answer: of an engine, which
+// always gives one. It is borrowed until the next. As the engine's own errors.
+TD_NODISCARD td_err td_cli_question_ask(td_cli_question *question,
                                         const td_engine_item **ret_answer,
                                         td_errinfo *info);
 

@@ -20,8 +20,8 @@ static const char help[] =
     "usage: tendon dataset replay DIR --policy CHECKPOINT|MANIFEST.yaml "
     "[--server ID]\n"
     "                      [--device NAME] [--episode N] [--every N | "
-    "--latency MS]\n"
-    "                      [--plot OUT] [--json]\n"
+    "--latency MS\n"
+    "                      [--robot ROBOT.yaml]] [--plot OUT] [--json]\n"
     "\n"
     "Shows a policy the recorded frames and prints how far its actions are "
     "from those\n"
@@ -41,6 +41,9 @@ static const char help[] =
     "                  asks when half of one is left, and answers come MS "
     "later;\n"
     "                  what it plays is compared as well\n"
+    "  --robot FILE    with --latency: the robot of this file, with its own "
+    "way to ask\n"
+    "                  and to join chunks, its limits and its fail-safe\n"
     "  --plot OUT      a folder for " PLOT ": recorded and predicted actions,\n"
     "                  and the error by the steps ahead\n"
     "  --json          one object instead of the table\n"
@@ -55,11 +58,14 @@ static const char help[] =
     "outputs/act/pretrained_model\n"
     "  tendon dataset replay runs/monday --policy serve.yaml --every 10 --plot "
     "out\n"
-    "  tendon dataset replay runs/monday --policy serve.yaml --latency 120\n";
+    "  tendon dataset replay runs/monday --policy serve.yaml --latency 120\n"
+    "  tendon dataset replay runs/monday --policy serve.yaml --latency 120 \\\n"
+    "      --robot arm.yaml\n";
 
 typedef struct arguments {
     const char *folder, *policy, *server, *device, *episode, *every, *plot,
-        *latency; // NULL: nothing is played
+        *latency, // NULL: nothing is played
+        *robot;
     bool json;
 } arguments;
 
@@ -167,8 +173,10 @@ static void print_counts(const run *self)
                  self->shown, self->sums.asked, self->spec->chunk_rows);
     if (self->args->latency)
         (void)printf("played with answers %s ms late: %" PRIu64
-                     " frames of the policy, %" PRIu64 " held\n",
-                     self->args->latency, self->sums.fresh, self->sums.held);
+                     " frames of the policy, %" PRIu64 " held, %" PRIu64
+                     " clamped\n",
+                     self->args->latency, self->sums.fresh, self->sums.held,
+                     self->sums.clamped);
 }
 
 static void print_table(const run *self)
@@ -219,6 +227,7 @@ static void print_json(const run *self)
     if (self->args->latency) {
         td_json_whole(&json, "fresh", self->sums.fresh);
         td_json_whole(&json, "held", self->sums.held);
+        td_json_whole(&json, "clamped", self->sums.clamped);
     }
     td_json_array(&json, "channels");
     for (uint32_t i = 0; i < chunks->channels; i++) {
@@ -343,7 +352,9 @@ static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
     const td_config_server *server = NULL;
     TD_AUTO(td_dataset_reader) *reader = NULL;
     TD_AUTO(td_config_manifest) *manifest = NULL;
+    TD_AUTO(td_config_robot) *robot = NULL;
     TD_AUTO(td_engine) *engine = NULL;
+    if (args->robot) TD_TRY(td_config_robot_load(args->robot, &robot, info));
     TD_TRY(td_dataset_reader_open(args->folder, &reader, info));
     TD_TRY(td_cli_policy_manifest(args->policy, args->device, &manifest, info));
     TD_TRY(td_cli_policy_server(manifest, args->server, &server, info));
@@ -351,6 +362,7 @@ static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
     TD_TRY(td_engine_warmup(engine, info));
     config.reader = reader;
     config.engine = engine;
+    config.robot = robot;
     return replay(args, config, info);
 }
 
@@ -358,15 +370,11 @@ int td_cli_dataset_replay(int argc, char **argv)
 {
     arguments args = {0};
     const td_cli_option options[] = {
-        {"policy", &args.policy, NULL},
-        {"server", &args.server, NULL},
-        {"device", &args.device, NULL},
-        {"episode", &args.episode, NULL},
-        {"every", &args.every, NULL},
-        {"latency", &args.latency, NULL},
-        {"plot", &args.plot, NULL},
-        {"json", NULL, &args.json},
-        {0},
+        {"policy", &args.policy, NULL}, {"server", &args.server, NULL},
+        {"device", &args.device, NULL}, {"episode", &args.episode, NULL},
+        {"every", &args.every, NULL},   {"latency", &args.latency, NULL},
+        {"robot", &args.robot, NULL},   {"plot", &args.plot, NULL},
+        {"json", NULL, &args.json},     {0},
     };
     if (td_cli_wants_help(argc, argv)) {
         (void)fputs(help, stdout);
@@ -380,6 +388,12 @@ int td_cli_dataset_replay(int argc, char **argv)
     if (args.every && args.latency) {
         (void)fprintf(stderr, "tendon dataset replay: --every or --latency? A "
                               "robot that plays asks when it has to\n");
+        return 2;
+    }
+    if (args.robot && !args.latency) {
+        (void)fprintf(stderr, "tendon dataset replay: --robot says how answers "
+                              "are played, --latency when they come: give "
+                              "both\n");
         return 2;
     }
     if (!args.folder || !args.policy) {
