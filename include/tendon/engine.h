@@ -142,10 +142,6 @@ typedef struct td_engine_ops {
     // (optional) A request is expected within milliseconds. A hint: it may wake
     // what sleeps, and runs nothing. Any thread; never blocks.
     void (*warm)(td_engine *engine);
-
-    // (optional) A request has come and is being read. A hint: the engine's
-    // thread may wake up meanwhile. Any thread; never blocks.
-    void (*rouse)(td_engine *engine);
 } td_engine_ops;
 
 // Every engine begins with its operations.

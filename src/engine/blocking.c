@@ -5,16 +5,11 @@
 #include "base/thread.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 // Stop: td_engine_blocking_free() sets `stopping`, after which nothing more is
 // taken. Drain: the thread runs what it had taken and calls each `done`. Free:
 // the thread is joined, then everything goes.
-
-// How long a roused thread looks for work: a little longer than an observation
-// takes from the network to the engine.
-#define ROUSED_NS (50 * TD_NS_PER_US)
 
 typedef struct entry {
     td_engine_job job;
@@ -28,31 +23,17 @@ struct td_engine_blocking {
     pthread_mutex_t lock; // guards everything below; never held over a run
     pthread_cond_t wake;
     entry entries[TD_ENGINE_BLOCKING_INFLIGHT]; // a ring
-    uint32_t first;
-    _Atomic uint32_t waiting; // the roused thread reads it without the lock
-    uint32_t inflight;        // waiting, or running until just before `done`
-    bool stopping, roused;
+    uint32_t first, waiting;
+    uint32_t inflight; // waiting, or running until just before `done`
+    bool stopping;
 };
-
-static void look_for_work(td_engine_blocking *blocking)
-{
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + ROUSED_NS;
-    blocking->roused = false;
-    pthread_mutex_unlock(&blocking->lock);
-    while (blocking->waiting == 0 &&
-           td_clock_now_ns(&td_clock_monotonic) < until_ns)
-        ;
-    pthread_mutex_lock(&blocking->lock);
-}
 
 // False when there is nothing left and the thread is to stop.
 static bool take(td_engine_blocking *blocking, entry *ret_entry)
 {
     pthread_mutex_lock(&blocking->lock);
-    while (blocking->waiting == 0 && !blocking->stopping) {
+    while (blocking->waiting == 0 && !blocking->stopping)
         pthread_cond_wait(&blocking->wake, &blocking->lock);
-        if (blocking->roused) look_for_work(blocking);
-    }
     bool any = blocking->waiting > 0;
     if (any) {
         *ret_entry = blocking->entries[blocking->first];
@@ -120,9 +101,8 @@ static td_err put_locked(td_engine_blocking *blocking, const entry *given)
     if (blocking->stopping) return TD_ERR_CLOSED;
     if (blocking->inflight == blocking->config.most_inflight)
         return TD_ERR_BUSY;
-    uint32_t end = blocking->first + blocking->waiting;
+    uint32_t end = blocking->first + blocking->waiting++;
     blocking->entries[end % TD_ENGINE_BLOCKING_INFLIGHT] = *given;
-    blocking->waiting++;
     blocking->inflight++;
     return TD_OK;
 }
@@ -140,13 +120,4 @@ td_err td_engine_blocking_submit(td_engine_blocking *blocking,
     pthread_mutex_unlock(&blocking->lock);
     if (err == TD_OK) pthread_cond_signal(&blocking->wake); // finds it free
     return err;
-}
-
-void td_engine_blocking_rouse(td_engine_blocking *blocking)
-{
-    pthread_mutex_lock(&blocking->lock);
-    bool idle = blocking->inflight == 0 && !blocking->roused;
-    blocking->roused = idle;
-    pthread_mutex_unlock(&blocking->lock);
-    if (idle) pthread_cond_signal(&blocking->wake);
 }

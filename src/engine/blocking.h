@@ -55,8 +55,4 @@ TD_NODISCARD td_err td_engine_blocking_submit(td_engine_blocking *blocking,
                                               td_engine_batch *batch,
                                               td_engine_done done, void *user);
 
-// A batch is on its way: if the thread sleeps, it wakes up while the batch is
-// still being made ready. Any thread; never blocks.
-void td_engine_blocking_rouse(td_engine_blocking *blocking);
-
 #endif

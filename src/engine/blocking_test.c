@@ -144,28 +144,6 @@ static void two_in_flight_run_in_turn(void **state)
     td_engine_blocking_free(blocking);
 }
 
-static void a_roused_thread_runs_what_follows(void **state)
-{
-    (void)state;
-    for (int i = 1; i <= 100; i++) {
-        td_engine_blocking_rouse(blocking);
-        assert_int_equal(submit(TD_ENGINE_WHOLE, &batch), TD_OK);
-        td_engine_blocking_rouse(blocking);
-        finish();
-        assert_int_equal(out.calls, i);
-    }
-    td_engine_blocking_free(blocking);
-}
-
-static void a_thread_roused_for_nothing_sleeps_again(void **state)
-{
-    (void)state;
-    td_engine_blocking_rouse(blocking);
-    td_engine_blocking_rouse(blocking);
-    td_engine_blocking_free(blocking);
-    assert_int_equal(out.calls, 0);
-}
-
 static void a_batch_of_a_wrong_size_is_refused(void **state)
 {
     (void)state;
@@ -213,8 +191,6 @@ int main(void)
         cmocka_unit_test_setup(a_batch_runs_on_the_wrappers_thread, setup),
         cmocka_unit_test_setup(a_second_batch_is_refused_while_one_runs, setup),
         cmocka_unit_test_setup(two_in_flight_run_in_turn, setup_two),
-        cmocka_unit_test_setup(a_roused_thread_runs_what_follows, setup),
-        cmocka_unit_test_setup(a_thread_roused_for_nothing_sleeps_again, setup),
         cmocka_unit_test_setup(a_batch_of_a_wrong_size_is_refused, setup),
         cmocka_unit_test_setup(done_may_submit_the_next, setup),
         cmocka_unit_test_setup(freeing_finishes_what_was_taken, setup),

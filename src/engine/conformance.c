@@ -322,18 +322,6 @@ static void equal_inputs_give_equal_answers(void **state)
     free(first);
 }
 
-static void rousing_it_changes_no_answer(void **state)
-{
-    (void)state;
-    run(engine->ops->submit, 3, 1);
-    float *first = copy_answer(3);
-    td_engine_rouse(engine);
-    run(engine->ops->submit, 3, 1);
-    td_engine_rouse(engine); // and nothing follows
-    assert_answer(3, first, 0);
-    free(first);
-}
-
 static void equal_inputs_give_equal_results(void **state)
 {
     (void)state;
@@ -464,7 +452,6 @@ int td_engine_conformance(const char *name, const td_engine_config *config)
         TEST(done_may_submit_as_many_as_it_takes),
         TEST(closing_finishes_what_was_submitted),
         TEST(equal_inputs_give_equal_answers),
-        TEST(rousing_it_changes_no_answer),
         TEST(equal_inputs_give_equal_results),
         TEST(results_that_nobody_wants_are_not_given),
         TEST(an_answer_does_not_depend_on_its_batch),

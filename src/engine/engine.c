@@ -53,11 +53,6 @@ td_engine_health td_engine_health_of(const td_engine *engine)
     return engine->ops->health ? engine->ops->health(engine) : TD_ENGINE_READY;
 }
 
-void td_engine_rouse(td_engine *engine)
-{
-    if (engine->ops->rouse) engine->ops->rouse(engine);
-}
-
 // FNV-1a.
 static uint64_t hash_text(td_wire_text text)
 {

@@ -23,9 +23,6 @@ bool td_engine_splits(const td_engine *engine);
 // What health() says; READY of an engine without it. Any thread; never blocks.
 td_engine_health td_engine_health_of(const td_engine *engine);
 
-// rouse(), of an engine that has it. Any thread; never blocks.
-void td_engine_rouse(td_engine *engine);
-
 // The seed of all noise of one request. The same three give the same seed on
 // every machine. Any thread; never blocks.
 uint64_t td_engine_seed(td_wire_text client, uint64_t episode, uint64_t seq);

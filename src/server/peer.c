@@ -56,14 +56,12 @@ static void on_obs(void *user, const td_net_sample *sample)
     td_server_peer *peer = user;
     int64_t arrived_ns = td_clock_now_ns(&td_clock_monotonic);
     td_net_msg *msg = NULL;
-    if (peer->prompt) td_engine_rouse(peer->server->engine);
     if (td_net_keep(sample, &msg) != TD_OK) {
         td_server_telemetry_dropped(peer->server);
         return;
     }
     bool quick = sample->whole || sample->size <= JOIN_BYTES;
-    peer->prompt = quick && td_server_arrive(peer, msg, arrived_ns);
-    if (peer->prompt) return;
+    if (quick && td_server_arrive(peer, msg, arrived_ns)) return;
     leave_for_loop(&peer->inbox, msg, sample->head, arrived_ns);
     td_event_signal(&peer->server->wake);
 }

@@ -102,7 +102,6 @@ typedef struct td_server_peer {
     td_net_pub *action;
     td_net_decl *obs;
     td_net_decl *reset;
-    bool prompt; // its last observation needed no loop; of the callback
     td_server_inbox inbox;
 } td_server_peer;
 

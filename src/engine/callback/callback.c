@@ -178,18 +178,12 @@ static td_err submit_callback(td_engine *engine, td_engine_batch *batch,
                                      done, user);
 }
 
-static void rouse_callback(td_engine *engine)
-{
-    td_engine_blocking_rouse(((callback *)engine)->blocking);
-}
-
 const td_engine_ops td_engine_callback = {
     .name = "callback",
     .open = open_callback,
     .close = close_callback,
     .spec = spec_callback,
     .submit = submit_callback,
-    .rouse = rouse_callback,
 };
 
 td_err td_infer_result(td_infer_request *request, const td_infer_tensor *result,

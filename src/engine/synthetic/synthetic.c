@@ -263,16 +263,10 @@ static td_err estimate_synthetic(const td_engine *engine, uint32_t n,
     return TD_OK;
 }
 
-static void rouse_synthetic(td_engine *engine)
-{
-    synthetic *self = (synthetic *)engine;
-    if (self->blocking) td_engine_blocking_rouse(self->blocking);
-}
-
 #define OPS_OF_BOTH                                                            \
     .name = "synthetic", .open = open_synthetic, .close = close_synthetic,     \
     .spec = spec_synthetic, .submit = submit_synthetic,                        \
-    .estimate = estimate_synthetic, .rouse = rouse_synthetic
+    .estimate = estimate_synthetic
 
 const td_engine_ops td_engine_synthetic = {OPS_OF_BOTH};
 
