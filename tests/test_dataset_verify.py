@@ -3,13 +3,15 @@
 
 import json
 import os
+import pathlib
 import shutil
 
 import pytest
 from dataset_lab import Work, record, repaired
-from tendon_process import run
+from tendon_process import BIN, Tendon, run
 
 DATA = "data/chunk-000/file-000.parquet"
+HANG = pathlib.Path(BIN).with_name("libhang.so")
 VIDEO = "videos/observation.images.front/chunk-000/file-000.mp4"
 
 
@@ -66,6 +68,39 @@ def test_info_says_what_is_there(recorded):
     assert by_key["tendon.missing"]["dtype"] == "int64"
     text = run("dataset", "info", recorded).stdout
     assert "observation.images.front, video 64x64x3" in text
+
+
+def folder_numbered(parent, number):
+    """A new folder, with this number if the file system gives it away again."""
+    for i in range(200):
+        made = parent / f"next-{i}"
+        made.mkdir()
+        if made.stat().st_ino == number:
+            break
+    return made
+
+
+def test_a_reader_may_be_slower_than_recorders(folder, tmp_path):
+    """Each episode makes a new folder of it, and file systems soon give one the
+    number of one that has gone."""
+    number, go, longer = folder.stat().st_ino, tmp_path / "go", tmp_path / "longer"
+    assert record(longer, 1, Work(episodes=4, frames=12)).code == 0
+    env = {"LD_PRELOAD": str(HANG), "HANG_AT": "meta/episodes", "HANG_UNTIL": str(go)}
+    asan = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+    args = ("dataset", "export", folder, tmp_path / "csv", "--no-pictures")
+    export = Tendon(tmp_path / "export.log", *args, env=env | asan)
+    try:
+        export.wait_line("hangs")
+        shutil.rmtree(folder)
+        made = folder_numbered(tmp_path, number)
+        for part in longer.iterdir():
+            part.rename(made / part.name)
+        made.rename(folder)
+        go.touch()
+        assert export.ended() == 0, export.text()
+        assert "4 episodes" in export.text()
+    finally:
+        export.end()
 
 
 def test_older_statistics_have_no_quantiles(folder):

@@ -5,10 +5,12 @@
 #include "dataset/path.h"
 #include "dataset/reader/picture.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define WINDOW_ROWS 1024
 #define OPEN_ATTEMPTS 10
@@ -87,20 +89,27 @@ static td_err read_meta(td_dataset_reader *reader, td_errinfo *info)
     return reader->tasks ? TD_OK : no_memory(info);
 }
 
+static bool is_still(const char *folder, int fd)
+{
+    struct stat held, there;
+    return fstat(fd, &held) == 0 && stat(folder, &there) == 0 &&
+           held.st_ino == there.st_ino && held.st_dev == there.st_dev;
+}
+
 // A recorder puts another folder in the place of this one with each episode
 // (dataset/commit.h). What was read of two of them is neither's; what is read
-// later is in both, since a commit changes no row that was there.
+// later is in both, since a commit changes no row that was there. A folder that
+// is held open keeps its number to itself.
 static td_err read_one(td_dataset_reader *reader, td_errinfo *info)
 {
     td_err err = TD_OK;
-    for (int i = 0; i < OPEN_ATTEMPTS; i++) {
-        struct stat before = {0}, after = {0};
+    bool still = false;
+    for (int i = 0; i < OPEN_ATTEMPTS && !still; i++) {
         forget_meta(reader);
-        (void)stat(reader->folder, &before);
+        int fd = open(reader->folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
         err = read_meta(reader, info);
-        (void)stat(reader->folder, &after);
-        if (before.st_ino == after.st_ino && before.st_dev == after.st_dev)
-            break;
+        still = fd < 0 || is_still(reader->folder, fd);
+        if (fd >= 0) (void)close(fd);
     }
     return err;
 }

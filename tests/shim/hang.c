@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Preloaded into a program, as a disk that has gone: to open a file whose path
-// holds HANG_AT never returns.
+// holds HANG_AT never returns, or not before there is a file HANG_UNTIL.
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -10,6 +10,16 @@
 #include <string.h>
 #include <unistd.h>
 
+#define LOOK_US 1000
+
+static void hang(void)
+{
+    const char *until = getenv("HANG_UNTIL");
+    (void)fprintf(stderr, "hangs\n");
+    while (!until || access(until, F_OK) != 0)
+        (void)usleep(LOOK_US);
+}
+
 // NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): libc's
 int open(const char *path, int flags, ...)
 {
@@ -18,11 +28,7 @@ int open(const char *path, int flags, ...)
     va_start(args, flags);
     int mode = va_arg(args, int);
     va_end(args);
-    if (at && strstr(path, at)) {
-        (void)fprintf(stderr, "hangs\n");
-        for (;;)
-            (void)pause();
-    }
+    if (at && strstr(path, at)) hang();
     int (*real)(const char *, int, ...) =
         (__typeof__(&open))dlsym(RTLD_NEXT, "open");
     return real(path, flags, mode);
