@@ -54,6 +54,7 @@ static td_err write_manifest(const char *folder, const char *device,
     (void)fputs("cluster_uuid: here\nexperiment_tag: here\nserver:\n"
                 "- model_id: policy\n  model_version: v1\n"
                 "  application_tag: here\n  endpoint: tcp/127.0.0.1:7447\n"
+                "  accept_unknown: true\n"
                 "  pretrained_path: '",
                 out);
     put_quoted(out, folder);
