@@ -154,6 +154,10 @@ DAMAGES = {
     ),
     "info.json cut": (lambda f: cut(f, "meta/info.json", 0.5), "meta/info.json"),
     "stats.json cut": (lambda f: cut(f, "meta/stats.json", 0.5), "meta/stats.json"),
+    "statistics of 2 GB": (
+        lambda f: os.truncate(f / "meta/stats.json", 2 << 30),
+        "meta/stats.json",
+    ),
     "no statistics of a feature": (empty_stats, "meta/stats.json"),
     "tasks cut": (lambda f: cut(f, "meta/tasks.parquet", 0.5), "meta/tasks.parquet"),
     "rows cut": (lambda f: cut(f, DATA, 0.7), DATA),

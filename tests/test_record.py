@@ -6,6 +6,7 @@ import os
 import pty
 import subprocess
 
+import dataset_lab
 import pytest
 from scene import CAMERAS, FPS, JOINTS, robot_file
 from tendon_process import BIN, PATIENCE_S, run, wait_until
@@ -97,6 +98,29 @@ def test_an_episode_that_waits_for_a_command(house, recorded):
     wait_frames(watch)
     assert robot.stop() == 0
     assert info_of(recorded)["total_episodes"] == 1
+
+
+def test_a_full_disk_stops_the_recording_and_not_the_robot(house):
+    house.serve(engine={"cameras": {}})
+    folder = house.folder / "data" / "cookies"
+    spoken_for = 260 << 20  # the reserve, and what a commit needs at least
+    env = dataset_lab.failing(folder, 0, "EIO", FAIL_FREE=str(spoken_for + 40_000))
+    body = {"cameras": {}}
+    robot = house.robot(args=("--record", folder), robot=body, env=env)
+    robot.wait_line("recording stopped, the robot goes on")
+    warned, stopped = (
+        robot.text().index(part) for part in ("the disk is full in", "MB are free on")
+    )
+    assert warned < stopped
+    watch = house.watch()
+    watch.wait_moving("robot-1")
+    assert watch.newest["robot-1"]["gauges"]["record_state"] == 3
+    told = order(house, "begin")
+    assert told.returncode == 1
+    assert "MB are free on this disk" in told.stderr
+    assert robot.stop() == 0
+    assert info_of(folder)["total_episodes"] == 1
+    assert info_of(folder)["total_frames"] >= FPS
 
 
 class Terminal:
