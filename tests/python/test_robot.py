@@ -104,6 +104,24 @@ def test_a_reset_and_a_task_reach_the_server(house, begin):
         arm.set_task("x" * 10000)
 
 
+def test_a_reset_saves_an_episode_and_begins_the_next(house, begin):
+    folder = house.folder / "data"
+    house.serve()
+    arm = begin(Arm(), record={"dir": folder, "codec": "h264"}, task="wave")
+    wait_count(arm, "record_frames", ROWS)
+    arm.set_task("bow")
+    arm.reset("the cup fell")
+
+    def goes_on():
+        told = arm.report()
+        return told["record_episodes"] == 1 and told["record_frames"] >= ROWS
+
+    wait_until(goes_on, "no second episode is recorded")
+    arm.close()
+    told = json.loads((folder / "meta/info.json").read_text())
+    assert (told["total_episodes"], told["total_tasks"]) == (2, 2)
+
+
 def test_episodes_are_recorded(house, begin):
     folder = house.folder / "data"
     house.serve()
