@@ -196,6 +196,18 @@ def test_a_robot_that_does_not_fit_is_told(
     assert why in done.stderr
 
 
+def test_a_robot_of_other_joints_is_not_shown_it(module_house, recorded, tmp_path):
+    others = {f"left_{name}": joint for name, joint in JOINTS.items()}
+    content = manifest(module_house.endpoint, engine={"actions": others})
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(json.dumps(content))
+    arm = robot_of(module_house, tmp_path, robot=LARGER | {"joints": others})
+    latency = ("--latency", "100", *arm)
+    done = run("dataset", "replay", recorded, "--policy", policy, *latency)
+    assert done.returncode == 1
+    assert "joint 0 is left_waist of this robot and waist in" in done.stderr
+
+
 def test_a_robot_needs_answers_to_play(recorded):
     done = run("dataset", "replay", recorded, "--policy", "x", "--robot", "arm.yaml")
     assert done.returncode == 2

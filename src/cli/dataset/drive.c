@@ -5,6 +5,7 @@
 #include "sim/player.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #define STATE "observation.state"
 #define ACTION "action"
@@ -191,6 +192,22 @@ static td_err run_episode(drive *self, uint32_t index, td_errinfo *info)
                                : drive_episode(self, index, episode, info);
 }
 
+// A dataset may have no names, or only those of groups.
+static td_err check_joints(const drive *self, td_errinfo *info)
+{
+    const td_config_robot *robot = self->config->robot;
+    const td_dataset_feature *action = td_dataset_info_find(
+        td_dataset_reader_info(self->config->reader), ACTION);
+    if (!robot || action->name_count != robot->robot.joint_count) return TD_OK;
+    for (size_t i = 0; i < action->name_count; i++)
+        if (strcmp(action->names[i], robot->robot.joints[i].name) != 0)
+            return td_fail(info, TD_ERR_MISMATCH,
+                           "joint %zu is %.64s of this robot and %.64s in the "
+                           "dataset; the order counts",
+                           i, robot->robot.joints[i].name, action->names[i]);
+    return TD_OK;
+}
+
 static td_err run_all(drive *self, td_errinfo *info)
 {
     const td_cli_drive_config *config = self->config;
@@ -202,6 +219,7 @@ static td_err run_all(drive *self, td_errinfo *info)
                        count, (long long)config->episode);
     TD_TRY(td_cli_question_new(config->engine, config->reader, &self->question,
                                info));
+    TD_TRY(check_joints(self, info));
     if (config->episode >= 0)
         return run_episode(self, (uint32_t)config->episode, info);
     for (uint32_t i = 0; i < count; i++)
