@@ -7,6 +7,7 @@ import pathlib
 
 import dataset_lab
 import numpy as np
+import PIL.Image
 import pytest
 from scene import FPS, JOINTS, KINDS, ROWS, manifest, robot_file
 from tendon_process import BIN, run, wait_until
@@ -271,23 +272,19 @@ RATE = 30  # of what dataset_log records
 COUNTED = {name: {"kind": "hold"} for name in ("seed", "ordinal", "frame", "noise")}
 
 
-def play_counted(house, speed, least):
+def play_counted(house, speed, least, cameras=None):
     """Replays a session whose states say which frame they are of, as a robot that
     is recorded in turn. Gives the number of the last frame, and the record."""
     counted, again = house.folder / "counted", house.folder / "again"
-    work = dataset_lab.Work(episodes=1, frames=20_000, cameras=0)
+    seen = {"cameras": cameras or {}}
+    work = dataset_lab.Work(episodes=1, frames=20_000, cameras=len(seen["cameras"]))
     _, _, count = dataset_lab.record(counted, 3, work).finished[0]
-    house.serve(engine={"actions": COUNTED, "cameras": {}})
+    house.serve(engine=seen | {"actions": COUNTED})
     watch = house.watch()
+    body = {"kind": "replay", "dataset": str(counted), "speed": speed}
     robot = house.robot(
-        args=("--record", again),
-        robot={
-            "kind": "replay",
-            "dataset": str(counted),
-            "speed": speed,
-            "joints": COUNTED,
-            "cameras": {},
-        },
+        robot=body | seen | {"joints": COUNTED},
+        record={"dir": str(again), "codec": "h264"},
         aggregate_fn_name="latest_only",
     )
     wait_frames(watch, least)
@@ -323,9 +320,13 @@ def test_it_plays_as_fast_as_it_is_told(house, speed):
 
 def test_after_its_last_frame_it_stands_still(house):
     """A thousand times as fast, a tick is 300 frames."""
-    last, lines = play_counted(house, 1000, 100)
+    front = {"front": {"height": 64, "width": 64}}
+    last, lines = play_counted(house, 1000, 100, front)
     assert numbers(lines, "observation.state/frame")[-1] == last
     assert numbers(lines, "action/frame")[-1] == last
+    grey = int(numbers(lines, "observation.state/noise")[-1]) & 0xFF
+    *_, path = sorted(house.folder.glob("csv/*front/episode-000000/*.jpg"))
+    assert np.asarray(PIL.Image.open(path)).mean() == pytest.approx(grey, abs=5)
 
 
 def test_another_robots_joints_are_refused(module_house, recorded):
