@@ -345,7 +345,8 @@ def test_a_replay_without_a_dataset_is_refused(module_house):
 
 def test_a_camera_that_never_answers_does_not_keep_a_robot(module_house, recorded):
     body = LARGER | {"kind": "replay", "dataset": str(recorded)}
-    hang = {"LD_PRELOAD": str(HANG), "HANG_AT": ".mp4"}
+    asan = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
+    hang = asan | {"LD_PRELOAD": str(HANG), "HANG_AT": ".mp4"}
     robot = module_house.robot(client="robot-4", robot=body, env=hang)
     robot.wait_line("hangs")
     assert robot.stop() == 1
