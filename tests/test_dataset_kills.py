@@ -50,6 +50,14 @@ def test_any_step_on_the_disk_may_fail(tmp_path, how):
     assert steps > 100
 
 
+def test_a_disk_that_is_full_from_the_start_is_called_so(tmp_path):
+    small = Work(episodes=1, frames=1, cameras=0)
+    for step in range(1, 25):  # opening, and the trial of the file system in it
+        folder = fresh(tmp_path, str(step))
+        ran = record(folder, 1, small, env=failing(folder, step, "full"))
+        assert "failed FULL" in ran.text, (step, ran.text)
+
+
 def unfinished(folder):
     """One finished episode, and one that its recorder was killed in."""
     first = record(folder, 1, Work(episodes=1, frames=3, cameras=1))

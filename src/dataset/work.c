@@ -138,9 +138,13 @@ static td_err take_lock(td_dataset_work *work, td_errinfo *info)
     return err == TD_OK ? TD_OK : td_dataset_disk_fail(path.text, info);
 }
 
+// A file system that cannot, or one that can and fails.
 static td_err refuse(const td_dataset_work *work, const char *what,
                      td_errinfo *info)
 {
+    bool cannot = errno == EPERM || errno == EINVAL || errno == ENOSYS ||
+                  errno == EOPNOTSUPP;
+    if (!cannot) return td_dataset_disk_fail(work->parent.text, info);
     return td_fail(info, TD_ERR_UNSUPPORTED, "%s: %s (%s); %s",
                    work->parent.text, what, strerror(errno), ADVICE);
 }
