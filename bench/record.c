@@ -235,8 +235,8 @@ static void print_lateness(const td_bench_options *options, int quantile,
 
 static td_err run_lateness(const td_bench_options *options, td_errinfo *info)
 {
-    size_t count = options->quick ? 2 : 15;
-    int64_t block_ns = (options->quick ? 1 : 8) * TD_NS_PER_S;
+    size_t count = options->quick ? 2 : 41;
+    int64_t block_ns = (options->quick ? 1 : 5) * TD_NS_PER_S;
     td_bench_pairs pairs[QUANTILES] = {0};
     TD_AUTO(world) *w = NULL;
     TD_TRY(world_new(CONTROL_HZ, &w, info));
