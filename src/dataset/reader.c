@@ -111,7 +111,11 @@ static td_err read_one(td_dataset_reader *reader, td_errinfo *info)
         still = fd < 0 || is_still(reader->folder, fd);
         if (fd >= 0) (void)close(fd);
     }
-    return err;
+    if (still) return err;
+    return td_fail(info, TD_ERR_BUSY,
+                   "%s: a recorder changes it faster than it can be read; try "
+                   "again",
+                   reader->folder);
 }
 
 td_err td_dataset_reader_open(const char *folder,

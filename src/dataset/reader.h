@@ -15,7 +15,7 @@
 typedef struct td_dataset_reader td_dataset_reader;
 
 // Opens a folder. Owned by the caller. NOTFOUND, IO, FORMAT, LIMIT, MISMATCH,
-// UNSUPPORTED, NOMEM.
+// UNSUPPORTED, BUSY (recorders outpace it), NOMEM.
 TD_NODISCARD td_err td_dataset_reader_open(const char *folder,
                                            td_dataset_reader **ret_reader,
                                            td_errinfo *info);
