@@ -48,12 +48,15 @@ static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
     return TD_OK;
 }
 
-static td_err start_echo(const char *endpoint, const char *link, size_t bytes,
+static td_err start_echo(const char *endpoint, const char *link,
+                         td_bench_answer answer, size_t bytes,
                          td_bench_bare *bare, td_errinfo *info)
 {
     char reply[24];
     (void)snprintf(reply, sizeof reply, "%zu", bytes);
-    const char *args[] = {"bench", "echo", endpoint, link, reply, NULL};
+    const char *how =
+        answer == TD_BENCH_HANDED_OVER ? "handed-over" : "at-once";
+    const char *args[] = {"bench", "echo", endpoint, link, how, reply, NULL};
     TD_TRY(td_bench_child_start(args, &bare->echo, info));
     return td_bench_child_ready(&bare->echo, info);
 }
@@ -73,8 +76,9 @@ static td_err start_ping(const td_bench_setup *setup, const char *endpoint,
     return td_bench_child_ready(&bare->ping, info);
 }
 
-td_err td_bench_bare_start(const td_bench_setup *setup, size_t samples,
-                           td_bench_bare *ret_bare, td_errinfo *info)
+td_err td_bench_bare_start(const td_bench_setup *setup, td_bench_answer answer,
+                           size_t samples, td_bench_bare *ret_bare,
+                           td_errinfo *info)
 {
     char endpoint[TD_BENCH_ENDPOINT_BYTES];
     size_t obs_bytes, action_bytes;
@@ -82,7 +86,7 @@ td_err td_bench_bare_start(const td_bench_setup *setup, size_t samples,
     const char *link = setup->link == TD_BENCH_SHM ? "shm" : "plain";
     TD_TRY(measure_lengths(setup, &obs_bytes, &action_bytes, info));
     TD_TRY(td_bench_endpoint(setup->link, endpoint, info));
-    td_err err = start_echo(endpoint, link, action_bytes, &bare, info);
+    td_err err = start_echo(endpoint, link, answer, action_bytes, &bare, info);
     if (err == TD_OK)
         err =
             start_ping(setup, endpoint, link, obs_bytes, samples, &bare, info);

@@ -15,9 +15,16 @@ typedef struct td_bench_bare {
     size_t blocks; // so far
 } td_bench_bare;
 
+// From where the echo answers.
+typedef enum td_bench_answer {
+    TD_BENCH_AT_ONCE,     // Zenoh's callback
+    TD_BENCH_HANDED_OVER, // a thread that the callback wakes
+} td_bench_answer;
+
 // Pings of a block come as often as the setup says (fps). IO.
 TD_NODISCARD td_err td_bench_bare_start(const td_bench_setup *setup,
-                                        size_t samples, td_bench_bare *ret_bare,
+                                        td_bench_answer answer, size_t samples,
+                                        td_bench_bare *ret_bare,
                                         td_errinfo *info);
 void td_bench_bare_end(td_bench_bare *bare);
 

@@ -47,10 +47,11 @@ int td_bench_echo(int argc, char **argv)
     char err[256] = "";
     sigset_t signals;
     tdr_echo *echo = NULL;
-    if (argc != 4) return 2;
+    if (argc != 5) return 2;
     block_signals(&signals);
     if (tdr_echo_open(argv[1], KEY, strcmp(argv[2], "shm") == 0,
-                      strtoul(argv[3], NULL, 10), &echo, err,
+                      strcmp(argv[3], "handed-over") == 0,
+                      strtoul(argv[4], NULL, 10), &echo, err,
                       sizeof err) != TDR_OK)
         return fail("echo", err);
     say_ready();

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Robot -> server -> robot, two processes, beside a bare Zenoh ping of the same
-// encoded lengths, also two processes. Both sides send at the same pace; while
-// one has its block the other is silent.
+// encoded lengths, also two processes. All sides send at the same pace; while
+// one has its block the others are silent.
+//
+// The ping answers from within Zenoh's callback, which a server with a model
+// cannot. A second one, whose callback wakes a thread that answers, says what
+// that alone costs.
 #include "base/clock.h"
 #include "bench/bare.h"
 
@@ -51,12 +55,11 @@ static const struct {
 typedef struct world {
     td_bench_setup setup;
     td_bench_server server;
-    td_bench_bare bare;
+    td_bench_bare bare, handed;
     size_t samples; // of a block
     td_robot *robot;
     td_net *net;
-    td_bench_pairs pairs[SPANS][QUANTILES];
-    double theirs_us[QUANTILES];
+    td_bench_pairs pairs[SPANS][QUANTILES], handed_pairs[QUANTILES];
     td_hist ours[SPANS];
     td_hist now, before; // scratch
 } world;
@@ -65,6 +68,7 @@ static void world_free(world *w)
 {
     if (w->net) td_net_close(w->net);
     if (w->robot) td_robot_close(w->robot);
+    td_bench_bare_end(&w->handed);
     td_bench_bare_end(&w->bare);
     td_bench_child_end(&w->server.child);
     free(w);
@@ -86,7 +90,10 @@ static td_err world_open(td_bench_link link, const size_case *size,
                                 .eager = true};
     TD_TRY(td_bench_still_open(&w->setup, &w->robot));
     TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
-    TD_TRY(td_bench_bare_start(&w->setup, w->samples, &w->bare, info));
+    TD_TRY(td_bench_bare_start(&w->setup, TD_BENCH_AT_ONCE, samples, &w->bare,
+                               info));
+    TD_TRY(td_bench_bare_start(&w->setup, TD_BENCH_HANDED_OVER, samples,
+                               &w->handed, info));
     TD_TRY(td_bench_net_open(&w->setup, &w->server, NULL, &w->net, info));
     *ret_world = TD_TAKE(w);
     return TD_OK;
@@ -132,43 +139,58 @@ static td_err run_ours(world *w, td_errinfo *info)
     return TD_OK;
 }
 
-// Who goes first alternates.
-static td_err run_pair(world *w, bool ours_first, td_errinfo *info)
+// The bare ping is in the middle, beside both; who goes first alternates.
+static td_err run_round(world *w, bool ours_first, td_errinfo *info)
 {
-    if (!ours_first) TD_TRY(td_bench_bare_block(&w->bare, w->theirs_us, info));
-    TD_TRY(run_ours(w, info));
-    if (ours_first) TD_TRY(td_bench_bare_block(&w->bare, w->theirs_us, info));
-    for (int span = 0; span < SPANS; span++)
-        for (int q = 0; q < QUANTILES; q++)
+    double bare_us[QUANTILES], handed_us[QUANTILES];
+    if (ours_first) TD_TRY(run_ours(w, info));
+    if (!ours_first) TD_TRY(td_bench_bare_block(&w->handed, handed_us, info));
+    TD_TRY(td_bench_bare_block(&w->bare, bare_us, info));
+    if (ours_first) TD_TRY(td_bench_bare_block(&w->handed, handed_us, info));
+    if (!ours_first) TD_TRY(run_ours(w, info));
+    for (int q = 0; q < QUANTILES; q++) {
+        td_bench_pairs_add(&w->handed_pairs[q], handed_us[q], bare_us[q]);
+        for (int span = 0; span < SPANS; span++)
             td_bench_pairs_add(
                 &w->pairs[span][q],
-                td_bench_quantile_us(&w->ours[span], quantiles[q]),
-                w->theirs_us[q]);
+                td_bench_quantile_us(&w->ours[span], quantiles[q]), bare_us[q]);
+    }
     return TD_OK;
+}
+
+static void print_pairs(const td_bench_options *options,
+                        const td_bench_pairs pairs[QUANTILES],
+                        const double limits[QUANTILES], const char *prefix,
+                        const char *what)
+{
+    for (int q = 0; q < QUANTILES; q++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s/%s/p%g", prefix, what,
+                       100 * quantiles[q]);
+        const td_bench_row row = {
+            .bench = "rt",
+            .name = name,
+            .value = td_bench_pairs_value(&pairs[q]),
+            .unit = "us",
+            .against = "zenoh ping",
+            .ratio = td_bench_pairs_ratio(&pairs[q]),
+            .limited = limits[q] > 0 ? TD_BENCH_RATIO : TD_BENCH_NO_LIMIT,
+            .limit = limits[q],
+        };
+        td_bench_print(options, &row);
+    }
 }
 
 static void print_world(const td_bench_options *options, const world *w,
                         const char *link, const char *size_name)
 {
+    static const double none[QUANTILES] = {0};
+    char prefix[32];
+    (void)snprintf(prefix, sizeof prefix, "%s/%s", link, size_name);
     for (int span = 0; span < SPANS; span++)
-        for (int q = 0; q < QUANTILES; q++) {
-            char name[64];
-            double limit = spans[span].limits[q];
-            const td_bench_pairs *pairs = &w->pairs[span][q];
-            (void)snprintf(name, sizeof name, "%s/%s/%s/p%g", link, size_name,
-                           spans[span].name, 100 * quantiles[q]);
-            const td_bench_row row = {
-                .bench = "rt",
-                .name = name,
-                .value = td_bench_pairs_value(pairs),
-                .unit = "us",
-                .against = "zenoh ping",
-                .ratio = td_bench_pairs_ratio(pairs),
-                .limited = limit > 0 ? TD_BENCH_RATIO : TD_BENCH_NO_LIMIT,
-                .limit = limit,
-            };
-            td_bench_print(options, &row);
-        }
+        print_pairs(options, w->pairs[span], spans[span].limits, prefix,
+                    spans[span].name);
+    print_pairs(options, w->handed_pairs, none, prefix, "ping-handed-over");
 }
 
 // Shared memory beside TCP, block by block.
@@ -207,7 +229,7 @@ static td_err run_blocks(const td_bench_options *options, const size_case *size,
         for (size_t i = 0; i < LINKS; i++) {
             td_bench_progress("rt: %s over %s, block %zu of %zu", size->name,
                               links[i].name, block + 1, blocks);
-            TD_TRY(run_pair(worlds[i], block % 2 == 0, info));
+            TD_TRY(run_round(worlds[i], block % 2 == 0, info));
         }
     return TD_OK;
 }

@@ -101,7 +101,8 @@ static td_err run_pairs(world *w, size_t pairs, td_errinfo *info)
     td_bench_setup bare = w->setup;
     bare.fps = w->pace ? w->pace : BUSY_HZ;
     TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
-    TD_TRY(td_bench_bare_start(&bare, w->pings, &w->bare, info));
+    TD_TRY(
+        td_bench_bare_start(&bare, TD_BENCH_AT_ONCE, w->pings, &w->bare, info));
     TD_TRY(
         td_bench_crowd_open(&w->setup, &w->server, CLIENTS, &w->crowd, info));
     for (size_t i = 0; i < pairs; i++) {

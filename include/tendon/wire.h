@@ -104,8 +104,6 @@ typedef struct td_wire_obs {
     td_wire_ident ident;
     td_wire_text client;
     td_wire_tensor state; // absent when `again` is set
-    td_wire_image images[TD_WIRE_MAX_IMAGES];
-    uint32_t image_count;
     td_wire_text task;
     uint64_t cursor;   // policy steps executed when the state was read
     float urgency;     // 0 to 1
@@ -122,10 +120,10 @@ typedef struct td_wire_obs {
     uint64_t rtc_base_chunk;
     uint32_t rtc_delay_steps;
     td_wire_tensor rtc_prefix; // promised rows, robot units
+    uint32_t image_count, tensor_count, metadata_count;
+    td_wire_image images[TD_WIRE_MAX_IMAGES];
     td_wire_named tensors[TD_WIRE_MAX_TENSORS];
-    uint32_t tensor_count;
     td_wire_pair metadata[TD_WIRE_MAX_METADATA];
-    uint32_t metadata_count;
 } td_wire_obs;
 
 typedef enum td_wire_action_kind {
@@ -146,13 +144,12 @@ typedef struct td_wire_action {
     td_wire_text server;
     uint64_t chunk_id;
     bool has_continues;
-    uint64_t continues; // the chunk that this one continues
-    uint64_t superseded[TD_WIRE_MAX_SUPERSEDED]; // seqs never to be answered
-    uint32_t superseded_count;
-    td_wire_named results[TD_WIRE_MAX_TENSORS];
-    uint32_t result_count;
+    uint64_t continues;      // the chunk that this one continues
     td_wire_text error_code; // empty: none
     td_wire_text error_text;
+    uint32_t superseded_count, result_count;
+    uint64_t superseded[TD_WIRE_MAX_SUPERSEDED]; // seqs never to be answered
+    td_wire_named results[TD_WIRE_MAX_TENSORS];
 } td_wire_action;
 
 typedef enum td_wire_channel_kind {
@@ -289,8 +286,9 @@ TD_NODISCARD td_err td_wire_decoder_new(td_wire_decoder **ret_decoder);
 void td_wire_decoder_free(td_wire_decoder *decoder);
 
 // Each decoder fills its struct with views into `data`, valid while those bytes
-// are. FORMAT (malformed), LIMIT (beyond a limit), VERSION (newer major), with
-// the field and what was wrong in `info`.
+// are; what a list has room for beyond its count may be left as it was. FORMAT
+// (malformed), LIMIT (beyond a limit), VERSION (newer major), with the field
+// and what was wrong in `info`.
 #define TD_WIRE_MESSAGES(X)                                                    \
     X(obs) X(action) X(status) X(attach) X(reset) X(grant) X(metrics)
 #define TD_WIRE_DECODE(name)                                                   \

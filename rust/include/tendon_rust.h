@@ -177,10 +177,11 @@ void tdr_request_free(tdr_request *request);
 typedef struct tdr_echo tdr_echo;
 typedef struct tdr_ping tdr_ping;
 
-// Listens at `endpoint` and answers each ping with `reply_bytes`, until closed.
+// Listens at `endpoint` and answers each ping with `reply_bytes`, until closed:
+// from within the callback, or (hands_over) from a thread that it wakes.
 int tdr_echo_open(const char *endpoint, const char *key, bool shared_memory,
-                  size_t reply_bytes, tdr_echo **ret_echo, char *err,
-                  size_t err_size);
+                  bool hands_over, size_t reply_bytes, tdr_echo **ret_echo,
+                  char *err, size_t err_size);
 void tdr_echo_close(tdr_echo *echo);
 
 // Connects to an echo at `endpoint` and waits until it listens to our pings.

@@ -72,8 +72,7 @@ impl Message {
     }
 
     fn joined(payload: &ZBytes) -> Self {
-        let slices: Vec<_> = payload.slices().collect();
-        Message::Joined(join(&slices, payload.len()))
+        Message::Joined(join(payload.slices(), payload.len()))
     }
 
     fn bytes(&mut self) -> &[u8] {

@@ -5,6 +5,7 @@
 use std::{
     ffi::{c_char, c_int},
     sync::mpsc::{self, Receiver},
+    thread::{self, JoinHandle},
     time::{Duration, Instant},
 };
 
@@ -30,7 +31,17 @@ const POOL_BYTES: usize = 64 << 20;
 /// `tdr_echo`: dropped in this order.
 pub struct Echo {
     _pings: Subscriber<()>,
+    _answerer: Option<Answerer>,
     _session: Session,
+}
+
+/// The thread of an echo that hands over. It ends with the pings' callback.
+struct Answerer(Option<JoinHandle<()>>);
+
+impl Drop for Answerer {
+    fn drop(&mut self) {
+        let _ = self.0.take().map(JoinHandle::join);
+    }
 }
 
 /// `tdr_ping`: dropped in this order.
@@ -67,7 +78,13 @@ fn open(side: &str, endpoint: &str, shared_memory: bool) -> Outcome<Session> {
 }
 
 impl Echo {
-    fn open(endpoint: &str, key: &str, shared_memory: bool, reply_bytes: usize) -> Outcome<Self> {
+    fn open(
+        endpoint: &str,
+        key: &str,
+        shared_memory: bool,
+        hands_over: bool,
+        reply_bytes: usize,
+    ) -> Outcome<Self> {
         let session = open("listen", endpoint, shared_memory)?;
         let pongs = session
             .declare_publisher(format!("{key}/pong"))
@@ -78,13 +95,25 @@ impl Echo {
             .wait()
             .map_err(as_code(IO))?;
         let reply = ZBytes::from(vec![0u8; reply_bytes]);
-        let pings = session
-            .declare_subscriber(format!("{key}/ping"))
-            .callback(move |_| drop(pongs.put(reply.clone()).wait()))
-            .wait()
-            .map_err(as_code(IO))?;
+        let answer = move || drop(pongs.put(reply.clone()).wait());
+        let pings = session.declare_subscriber(format!("{key}/ping"));
+        let (pings, answerer) = match hands_over {
+            false => (pings.callback(move |_| answer()).wait(), None),
+            true => {
+                let (arrived, arrivals) = mpsc::channel();
+                let thread = thread::spawn(move || arrivals.iter().for_each(|()| answer()));
+                let callback = move |_| {
+                    let _ = arrived.send(());
+                };
+                (
+                    pings.callback(callback).wait(),
+                    Some(Answerer(Some(thread))),
+                )
+            }
+        };
         Ok(Echo {
-            _pings: pings,
+            _pings: pings.map_err(as_code(IO))?,
+            _answerer: answerer,
             _session: session,
         })
     }
@@ -135,7 +164,7 @@ impl Ping {
             if status.matching() && self.round().is_ok() {
                 return Ok(());
             }
-            std::thread::sleep(Duration::from_millis(5));
+            thread::sleep(Duration::from_millis(5));
         }
         fail(TIMEOUT, "no echo answers")
     }
@@ -181,6 +210,7 @@ unsafe extern "C" fn tdr_echo_open(
     endpoint: *const c_char,
     key: *const c_char,
     shared_memory: bool,
+    hands_over: bool,
     reply_bytes: usize,
     ret_echo: *mut *mut Echo,
     err: *mut c_char,
@@ -188,7 +218,7 @@ unsafe extern "C" fn tdr_echo_open(
 ) -> c_int {
     entry(ErrBuf::new(err, err_size), || unsafe {
         let (endpoint, key) = (str_from(endpoint)?, str_from(key)?);
-        let echo = Echo::open(endpoint, key, shared_memory, reply_bytes)?;
+        let echo = Echo::open(endpoint, key, shared_memory, hands_over, reply_bytes)?;
         give(ret_echo, echo);
         Ok(())
     })

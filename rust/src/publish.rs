@@ -100,8 +100,8 @@ impl Pub {
             .and_then(|pool| pool.gather(parts, size));
         match (shared, release) {
             (Some(shared), _) => shared,
-            (None, Some(release)) => borrow(parts, Arc::new(release)),
-            (None, None) => join(parts, size).into(),
+            (None, Some(release)) if size >= BORROW_BYTES => borrow(parts, Arc::new(release)),
+            (None, _lent) => join(parts.iter().copied(), size).into(),
         }
     }
 

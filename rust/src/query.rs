@@ -173,7 +173,7 @@ unsafe extern "C" fn tdr_reply(
         let size = parts.iter().map(|part| part.len()).sum();
         let query = unsafe { &(*request).query };
         query
-            .reply(key, join(&parts, size))
+            .reply(key, join(parts.iter().copied(), size))
             .wait()
             .map_err(as_code(INVALID))
     })

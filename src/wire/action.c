@@ -66,6 +66,7 @@ static td_err check(const td_wire_at *at, const void *message)
 }
 
 static const td_wire_message message = {"action", sizeof(td_wire_action),
+                                        ACTION(superseded),
                                         TD_WIRE_TABLE(fields), check};
 
 td_err td_wire_action_decode(td_wire_decoder *decoder, const void *data,
@@ -73,9 +74,8 @@ td_err td_wire_action_decode(td_wire_decoder *decoder, const void *data,
                              td_errinfo *info)
 {
     td_wire_action action;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &action, info));
-    *ret_action = action;
-    return TD_OK;
+    return td_wire_decode(&message, decoder, data, size, &action, ret_action,
+                          info);
 }
 
 td_err td_wire_action_encode(td_wire_encoder *encoder,

@@ -14,6 +14,7 @@ static const td_wire_field fields[] = {
 };
 
 static const td_wire_message message = {"attach", sizeof(td_wire_attach),
+                                        sizeof(td_wire_attach),
                                         TD_WIRE_TABLE(fields), NULL};
 
 td_err td_wire_attach_decode(td_wire_decoder *decoder, const void *data,
@@ -21,9 +22,8 @@ td_err td_wire_attach_decode(td_wire_decoder *decoder, const void *data,
                              td_errinfo *info)
 {
     td_wire_attach attach;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &attach, info));
-    *ret_attach = attach;
-    return TD_OK;
+    return td_wire_decode(&message, decoder, data, size, &attach, ret_attach,
+                          info);
 }
 
 td_err td_wire_attach_encode(td_wire_encoder *encoder,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/scan.h"
 #include "wire/table.h"
+#include "wire/text.h"
 #include "wire/wire.h"
 
 #include <stdlib.h>
@@ -43,7 +44,7 @@ static td_err check_schema(const td_wire_at *at, const msgpack_object_map *map)
             map->ptr[i].val.type == MSGPACK_OBJECT_NIL)
             continue;
         td_wire_text name = {key->via.str.ptr, key->via.str.size};
-        if (!td_wire_text_is(name, schema.key)) continue;
+        if (!td_wire_text_same(name, schema.key)) continue;
         td_wire_at here = td_wire_at_in(at, name);
         uint32_t version = 0;
         TD_TRY(schema.type->read(&here, &schema, &map->ptr[i].val, &version));
@@ -65,9 +66,22 @@ static void preset(const td_wire_table *table, void *ret_struct)
     }
 }
 
+static void copy(const td_wire_message *message, const void *from,
+                 void *ret_struct)
+{
+    memcpy(ret_struct, from, message->lists);
+    if (message->lists == message->size) return;
+    for (uint32_t i = 0; i < message->table.count; i++) {
+        const td_wire_field *field = &message->table.fields[i];
+        const char *list = (const char *)from + field->offset;
+        memcpy((char *)ret_struct + field->offset, list,
+               td_wire_list_bytes(field, list));
+    }
+}
+
 td_err td_wire_decode(const td_wire_message *message, td_wire_decoder *decoder,
-                      const void *data, size_t size, void *ret_struct,
-                      td_errinfo *info)
+                      const void *data, size_t size, void *scratch,
+                      void *ret_struct, td_errinfo *info)
 {
     td_wire_at at = {NULL, td_wire_text_of(message->name), info};
     TD_TRY(td_wire_scan(&at, data, size));
@@ -79,10 +93,12 @@ td_err td_wire_decode(const td_wire_message *message, td_wire_decoder *decoder,
         return td_wire_fail(&at, TD_ERR_FORMAT, "is not MessagePack");
 
     TD_TRY(check_schema(&at, &top.via.map));
-    memset(ret_struct, 0, message->size);
-    preset(&message->table, ret_struct);
-    TD_TRY(td_wire_table_read(&at, &message->table, &top, ret_struct));
-    return message->check ? message->check(&at, ret_struct) : TD_OK;
+    memset(scratch, 0, message->lists);
+    preset(&message->table, scratch);
+    TD_TRY(td_wire_table_read(&at, &message->table, &top, scratch));
+    if (message->check) TD_TRY(message->check(&at, scratch));
+    copy(message, scratch, ret_struct);
+    return TD_OK;
 }
 
 td_err td_wire_encode(const td_wire_message *message, td_wire_encoder *encoder,

@@ -33,6 +33,7 @@ static const td_wire_field fields[] = {
 };
 
 static const td_wire_message message = {"grant", sizeof(td_wire_grant),
+                                        sizeof(td_wire_grant),
                                         TD_WIRE_TABLE(fields), NULL};
 
 td_err td_wire_grant_decode(td_wire_decoder *decoder, const void *data,
@@ -40,9 +41,8 @@ td_err td_wire_grant_decode(td_wire_decoder *decoder, const void *data,
                             td_errinfo *info)
 {
     td_wire_grant grant;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &grant, info));
-    *ret_grant = grant;
-    return TD_OK;
+    return td_wire_decode(&message, decoder, data, size, &grant, ret_grant,
+                          info);
 }
 
 td_err td_wire_grant_encode(td_wire_encoder *encoder,

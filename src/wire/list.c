@@ -3,6 +3,8 @@
 #include "wire/table.h"
 #include "wire/text.h"
 
+#include <string.h>
+
 static td_err check_count(const td_wire_at *at, const td_wire_list *list,
                           uint32_t count)
 {
@@ -83,6 +85,13 @@ static void array_write(td_wire_encoder *encoder, const td_wire_field *field,
 const td_wire_type td_wire_type_array = {array_read, array_check,
                                          list_is_absent, array_write};
 
+size_t td_wire_list_bytes(const td_wire_field *field, const void *value)
+{
+    bool is_list = field->type == &td_wire_type_array ||
+                   field->type == &td_wire_type_names;
+    return is_list ? count_of(field, value) * field->list->stride : 0;
+}
+
 static const td_wire_text *name_of(const td_wire_list *list, const void *array,
                                    uint32_t i)
 {
@@ -109,6 +118,7 @@ static td_err read_named(const td_wire_at *at, const td_wire_list *list,
         return td_wire_fail_type(at, "a key must be text", &in->key);
     char *into = (char *)array + i * list->stride;
     td_wire_text name = {in->key.via.str.ptr, in->key.via.str.size};
+    memset(into, 0, list->stride);
     *(td_wire_text *)into = name;
     TD_TRY(check_name(at, list, array, i));
     td_wire_at here = td_wire_at_in(at, name);

@@ -490,6 +490,44 @@ static void a_failed_decode_leaves_the_output_untouched(void **state)
     assert_memory_equal(&reset_out, &before, sizeof before);
 }
 
+static void decode_obs(const char *literal, td_wire_obs *ret_obs)
+{
+    static char kept[4096]; // the views are into it
+    msgpack_sbuffer bytes;
+    msgpack_sbuffer_init(&bytes);
+    td_wire_literal(&bytes, literal);
+    assert_true(bytes.size <= sizeof kept);
+    memcpy(kept, bytes.data, bytes.size);
+    assert_int_equal(
+        td_wire_obs_decode(decoder, kept, bytes.size, ret_obs, NULL), TD_OK);
+    msgpack_sbuffer_destroy(&bytes);
+}
+
+static void a_member_has_nothing_of_the_message_before(void **state)
+{
+    (void)state;
+    td_wire_obs got;
+    decode_obs(OBS("'images': {'a': {'codec': 'raw', 'data': <18*ff>, 'shape': "
+                   "[2, 3, 3]}, 'b': <3*ff>}, 'tensors': {'t': {'dtype': "
+                   "'<f4', 'shape': [1, 1], 'age_us': 7, 'data': <4*00>}}"),
+               &got);
+    assert_int_equal(got.image_count, 2);
+    assert_int_equal(got.images[0].shape[1], 3);
+    assert_memory_equal(got.images[1].name.data, "b", 1);
+    assert_true(got.tensors[0].tensor.has_age);
+    decode_obs(OBS("'images': {'a': <9*ff>}, 'tensors': {'t': {'dtype': '<f4', "
+                   "'shape': [1], 'data': <4*00>}}"),
+               &got);
+    assert_int_equal(got.image_count, 1);
+    assert_int_equal(got.images[0].codec, TD_WIRE_JPEG);
+    assert_int_equal(got.images[0].shape[1], 0);
+    assert_int_equal(got.tensors[0].tensor.rank, 1);
+    assert_int_equal(got.tensors[0].tensor.shape[1], 0);
+    assert_false(got.tensors[0].tensor.has_age);
+    decode_obs("{" ID ", " STATE "}", &got);
+    assert_int_equal(got.image_count + got.tensor_count, 0);
+}
+
 static void missing_fields_have_their_defaults(void **state)
 {
     (void)state;
@@ -599,6 +637,7 @@ int main(void)
         cmocka_unit_test(an_encoder_refuses_what_its_decoder_would),
         cmocka_unit_test(a_message_beyond_64_mib_is_not_made),
         cmocka_unit_test(a_failed_decode_leaves_the_output_untouched),
+        cmocka_unit_test(a_member_has_nothing_of_the_message_before),
         cmocka_unit_test(missing_fields_have_their_defaults),
         cmocka_unit_test(every_large_tensor_is_a_part_of_its_own),
         cmocka_unit_test(an_image_may_be_written_after_the_encoding),

@@ -51,6 +51,7 @@ static const td_wire_field fields[] = {
 };
 
 static const td_wire_message message = {"metrics", sizeof(td_wire_metrics),
+                                        sizeof(td_wire_metrics),
                                         TD_WIRE_TABLE(fields), NULL};
 
 td_err td_wire_metrics_decode(td_wire_decoder *decoder, const void *data,
@@ -58,9 +59,8 @@ td_err td_wire_metrics_decode(td_wire_decoder *decoder, const void *data,
                               td_errinfo *info)
 {
     td_wire_metrics metrics;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &metrics, info));
-    *ret_metrics = metrics;
-    return TD_OK;
+    return td_wire_decode(&message, decoder, data, size, &metrics, ret_metrics,
+                          info);
 }
 
 td_err td_wire_metrics_encode(td_wire_encoder *encoder,

@@ -137,16 +137,14 @@ static td_err check(const td_wire_at *at, const void *message)
     return TD_OK;
 }
 
-static const td_wire_message message = {"obs", sizeof(td_wire_obs),
+static const td_wire_message message = {"obs", sizeof(td_wire_obs), OBS(images),
                                         TD_WIRE_TABLE(fields), check};
 
 td_err td_wire_obs_decode(td_wire_decoder *decoder, const void *data,
                           size_t size, td_wire_obs *ret_obs, td_errinfo *info)
 {
     td_wire_obs obs;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &obs, info));
-    *ret_obs = obs;
-    return TD_OK;
+    return td_wire_decode(&message, decoder, data, size, &obs, ret_obs, info);
 }
 
 td_err td_wire_obs_encode(td_wire_encoder *encoder, const td_wire_obs *obs,

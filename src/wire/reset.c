@@ -13,6 +13,7 @@ static const td_wire_field fields[] = {
 };
 
 static const td_wire_message message = {"reset", sizeof(td_wire_reset),
+                                        sizeof(td_wire_reset),
                                         TD_WIRE_TABLE(fields), NULL};
 
 td_err td_wire_reset_decode(td_wire_decoder *decoder, const void *data,
@@ -20,9 +21,8 @@ td_err td_wire_reset_decode(td_wire_decoder *decoder, const void *data,
                             td_errinfo *info)
 {
     td_wire_reset reset;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &reset, info));
-    *ret_reset = reset;
-    return TD_OK;
+    return td_wire_decode(&message, decoder, data, size, &reset, ret_reset,
+                          info);
 }
 
 td_err td_wire_reset_encode(td_wire_encoder *encoder,

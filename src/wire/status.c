@@ -128,14 +128,16 @@ static td_err check(const td_wire_at *at, const void *message)
 }
 
 static const td_wire_message message = {"status", sizeof(wire_status),
+                                        sizeof(wire_status),
                                         TD_WIRE_TABLE(fields), check};
 
 td_err td_wire_status_decode(td_wire_decoder *decoder, const void *data,
                              size_t size, td_wire_status *ret_status,
                              td_errinfo *info)
 {
-    wire_status wire;
-    TD_TRY(td_wire_decode(&message, decoder, data, size, &wire, info));
+    wire_status scratch, wire;
+    TD_TRY(
+        td_wire_decode(&message, decoder, data, size, &scratch, &wire, info));
     *ret_status = wire.status;
     return TD_OK;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/table.h"
 
+#include "wire/text.h"
+
 // Starts at `next`, the row after the last one found: fields that come in our
 // own order are found at once.
 static const td_wire_field *find(const td_wire_table *table, td_wire_text key,
@@ -8,7 +10,7 @@ static const td_wire_field *find(const td_wire_table *table, td_wire_text key,
 {
     for (uint32_t i = 0; i < table->count; i++, next++) {
         const td_wire_field *field = &table->fields[next % table->count];
-        if (td_wire_text_is(key, field->key)) return field;
+        if (td_wire_text_same(key, field->key)) return field;
     }
     return NULL;
 }
@@ -16,7 +18,7 @@ static const td_wire_field *find(const td_wire_table *table, td_wire_text key,
 static td_err read_field(const td_wire_at *at, const td_wire_field *field,
                          const msgpack_object *in, void *ret_struct)
 {
-    td_wire_at here = td_wire_at_in(at, td_wire_text_of(field->key));
+    td_wire_at here = td_wire_at_in(at, field->key);
     char *base = ret_struct;
     TD_TRY(field->type->read(&here, field, in, base + field->offset));
     if (field->has) *(bool *)(base + field->has) = true;
@@ -29,7 +31,7 @@ static td_err check_required(const td_wire_at *at, const td_wire_table *table,
     for (uint32_t i = 0; i < table->count; i++)
         if (table->fields[i].required && !(seen >> i & 1))
             return td_wire_fail(at, TD_ERR_FORMAT, "%s is missing",
-                                table->fields[i].key);
+                                table->fields[i].key.data);
     return TD_OK;
 }
 
@@ -50,7 +52,7 @@ td_err td_wire_table_read(const td_wire_at *at, const td_wire_table *table,
         uint32_t row = (uint32_t)(field - table->fields);
         if (seen >> row & 1)
             return td_wire_fail(at, TD_ERR_FORMAT, "%s is there twice",
-                                field->key);
+                                field->key.data);
         TD_TRY(read_field(at, field, &pair->val, ret_struct));
         seen |= UINT64_C(1) << row;
         next = row + 1;
@@ -72,7 +74,7 @@ td_err td_wire_table_check(const td_wire_at *at, const td_wire_table *table,
     for (uint32_t i = 0; i < table->count; i++) {
         const td_wire_field *field = &table->fields[i];
         if (!field->type->check || !is_written(field, base)) continue;
-        td_wire_at here = td_wire_at_in(at, td_wire_text_of(field->key));
+        td_wire_at here = td_wire_at_in(at, field->key);
         TD_TRY(field->type->check(&here, field, base + field->offset));
     }
     return TD_OK;
@@ -89,7 +91,7 @@ void td_wire_table_write(td_wire_encoder *encoder, const td_wire_table *table,
     for (uint32_t i = 0; i < table->count; i++) {
         const td_wire_field *field = &table->fields[i];
         if (!is_written(field, base)) continue;
-        td_wire_encoder_text(encoder, td_wire_text_of(field->key));
+        td_wire_encoder_text(encoder, field->key);
         field->type->write(encoder, field, base + field->offset);
     }
 }

@@ -44,7 +44,7 @@ typedef struct td_wire_table {
 
 // The last member says more about a type that needs it.
 struct td_wire_field {
-    const char *key;
+    td_wire_text key;
     const td_wire_type *type;
     size_t offset;
     bool required; // must be there when reading, and is always written
@@ -62,7 +62,7 @@ struct td_wire_field {
 
 // A row: TD_WIRE_FIELD("again", u64, OBS(again), .has = OBS(has_again)).
 #define TD_WIRE_FIELD(key_, type_, offset_, ...)                               \
-    {.key = (key_),                                                            \
+    {.key = {(key_), sizeof(key_) - 1},                                        \
      .type = &td_wire_type_##type_,                                            \
      .offset = (offset_),                                                      \
      ##__VA_ARGS__}
@@ -135,20 +135,25 @@ TD_NODISCARD td_err td_wire_table_check(const td_wire_at *at,
 void td_wire_table_write(td_wire_encoder *encoder, const td_wire_table *table,
                          const void *from);
 
+// How much of its array a list uses; 0 for any other field.
+size_t td_wire_list_bytes(const td_wire_field *field, const void *value);
+
 // A whole message.
 typedef struct td_wire_message {
     const char *name; // "obs", for errors
     size_t size;      // of its struct
+    size_t lists; // where in it the lists begin; `size` if they are not last
     td_wire_table table;
 
     // (optional) What holds between fields; both ways.
     td_err (*check)(const td_wire_at *at, const void *message);
 } td_wire_message;
 
-// `ret_struct` is the message's; it may be half filled on failure.
+// `scratch` and `ret_struct` are the message's. Of lists that come last only
+// what is used is touched: most of the struct is theirs, and mostly unused.
 TD_NODISCARD td_err td_wire_decode(const td_wire_message *message,
                                    td_wire_decoder *decoder, const void *data,
-                                   size_t size, void *ret_struct,
+                                   size_t size, void *scratch, void *ret_struct,
                                    td_errinfo *info);
 TD_NODISCARD td_err td_wire_encode(const td_wire_message *message,
                                    td_wire_encoder *encoder, const void *from,

@@ -222,16 +222,19 @@ void td_engine_synthetic_model_answer(const td_engine_synthetic_model *model,
 {
     const td_engine_spec *spec = &model->spec;
     uint32_t channels = spec->action_count;
+    turn at[TD_WIRE_MAX_CHANNELS];
+    double start[TD_WIRE_MAX_CHANNELS];
     for (uint32_t j = 0; j < channels; j++) {
-        double start = state[j % spec->state_count];
+        start[j] = state[j % spec->state_count];
         double phase = phase_of(model, cursor, j);
-        turn at = {AMPLITUDE * sin(phase), AMPLITUDE * cos(phase)};
-        if (!moves(spec->actions[j].kind)) at = (turn){0, 0};
-        for (uint32_t k = 0; k < spec->chunk_rows; k++) {
-            const turn *by = &model->turns[k];
-            double sine = at.sine * by->cosine + at.cosine * by->sine;
-            ret_actions[(size_t)k * channels + j] =
-                (float)(start + (sine - at.sine));
+        at[j] = (turn){AMPLITUDE * sin(phase), AMPLITUDE * cos(phase)};
+        if (!moves(spec->actions[j].kind)) at[j] = (turn){0, 0};
+    }
+    for (uint32_t k = 0; k < spec->chunk_rows; k++) {
+        const turn *by = &model->turns[k];
+        for (uint32_t j = 0; j < channels; j++) {
+            double sine = at[j].sine * by->cosine + at[j].cosine * by->sine;
+            *ret_actions++ = (float)(start[j] + (sine - at[j].sine));
         }
     }
 }
