@@ -100,11 +100,10 @@ impl Echo {
         let (pings, answerer) = match hands_over {
             false => (pings.callback(move |_| answer()).wait(), None),
             true => {
-                let (arrived, arrivals) = mpsc::channel();
-                let thread = thread::spawn(move || arrivals.iter().for_each(|()| answer()));
-                let callback = move |_| {
-                    let _ = arrived.send(());
-                };
+                // The ping goes along: a server frees it after it has answered.
+                let (arrived, arrivals) = mpsc::channel::<Sample>();
+                let thread = thread::spawn(move || arrivals.iter().for_each(|_| answer()));
+                let callback = move |ping| drop(arrived.send(ping));
                 (
                     pings.callback(callback).wait(),
                     Some(Answerer(Some(thread))),
