@@ -279,10 +279,13 @@ static void what_cannot_be_encoded_is_refused(void **state)
     }
 }
 
+static int refused;
+
 static td_err refuse_packet(void *user, const td_media_video_packet *packet,
                             td_errinfo *info)
 {
     (void)user, (void)packet;
+    refused++;
     return td_fail(info, TD_ERR_FULL, "no room in the journal");
 }
 
@@ -313,15 +316,23 @@ static void an_error_of_the_sink_comes_back(void **state)
     assert_string_equal(info.text, "no room in the journal");
 }
 
-// AV1's packets come with the end; those behind the refused one are still in
-// the encoder, which must let go of them.
-static void an_encoder_whose_end_failed_can_be_closed(void **state)
+// AV1's packets come when its threads have them: with a picture or with the
+// end. Those behind a refused one are still in the encoder, which must let go
+// of them.
+static void an_encoder_whose_packets_are_refused_can_be_closed(void **state)
 {
     (void)state;
     td_media_video_encoder *encoder = open_refused(TD_MEDIA_CODEC_AV1);
-    for (int k = 0; k < 12; k++)
-        add(encoder, k);
-    assert_int_equal(td_media_video_encoder_end(encoder, NULL), TD_ERR_FULL);
+    refused = 0;
+    int failed = 0;
+    for (int k = 0; k < 12; k++) {
+        draw_picture(picture, k);
+        failed += td_media_video_encoder_add_rgb(encoder, picture, NULL) ==
+                  TD_ERR_FULL;
+    }
+    failed += td_media_video_encoder_end(encoder, NULL) == TD_ERR_FULL;
+    assert_true(refused > 0);
+    assert_int_equal(failed, refused);
     td_media_video_encoder_close(encoder);
 }
 
@@ -493,7 +504,7 @@ int main(void)
             a_damaged_picture_leaves_the_last_one_to_repeat, teardown),
         cmocka_unit_test(what_cannot_be_encoded_is_refused),
         cmocka_unit_test(an_error_of_the_sink_comes_back),
-        cmocka_unit_test(an_encoder_whose_end_failed_can_be_closed),
+        cmocka_unit_test(an_encoder_whose_packets_are_refused_can_be_closed),
         cmocka_unit_test_teardown(the_encoders_threads_are_ordinary_ones,
                                   teardown),
         cmocka_unit_test_teardown(a_file_of_other_settings_is_not_joined_to,
