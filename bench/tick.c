@@ -16,6 +16,7 @@
 #define STACK_BYTES ((size_t)64 << 10)
 #define BARE_LIMIT 1.5
 #define DISTURBED_LIMIT 1.2
+#define FLOOD_PAIRS 41 // what it does is small beside what blocks differ
 
 enum { P99, P999, QUANTILES };
 static const double quantiles[] = {[P99] = 0.99, [P999] = 0.999};
@@ -33,6 +34,7 @@ typedef struct world {
     td_bench_pairs pairs[QUANTILES];
     td_bench_pairs bare_pairs[QUANTILES]; // beside a bare timer, both disturbed
     td_bench_pairs timer_pairs[QUANTILES]; // a bare timer, disturbed and not
+    td_bench_pairs chunk_pairs; // installed a second, disturbed and not
     td_hist ours, theirs;
     td_hist now, before; // scratch
     int64_t block_ns;
@@ -340,11 +342,31 @@ static const struct disturbance {
     {"busy-own-cpu", 0, false, true, begin_spin, end_spin},
 };
 
-static uint64_t junk_received(const world *w)
+typedef struct traffic {
+    double junk, chunks;
+} traffic;
+
+static traffic received(const world *w)
 {
     td_edge_report report;
     td_edge_report_get(td_bench_edge_get(w->edge), &report);
-    return report.counts.strays[TD_EDGE_STRAY_MALFORMED] + report.inbox_full;
+    return (traffic){
+        .junk = (double)(report.counts.strays[TD_EDGE_STRAY_MALFORMED] +
+                         report.inbox_full),
+        .chunks = (double)report.counts.outcomes[TD_EDGE_MERGED],
+    };
+}
+
+// The edge's lateness during the next block, and what it got a second.
+static td_err watch_traffic(world *w, td_hist *ret_hist, traffic *ret_hz)
+{
+    double block_s = (double)w->block_ns / (double)TD_NS_PER_S;
+    traffic before = received(w);
+    TD_TRY(watch_edge(w, ret_hist));
+    traffic after = received(w);
+    ret_hz->junk = (after.junk - before.junk) / block_s;
+    ret_hz->chunks = (after.chunks - before.chunks) / block_s;
+    return TD_OK;
 }
 
 // A timer after the flood, beside the one that was in it (`theirs`): what the
@@ -362,13 +384,13 @@ static td_err watch_disturbed(world *w, const struct disturbance *disturbance,
                               double *ret_junk_hz, td_errinfo *info)
 {
     const td_edge_config *config = td_bench_edge_config(w->edge);
-    TD_TRY(watch_edge(w, &w->theirs));
+    traffic calm_hz, hz;
+    TD_TRY(watch_traffic(w, &w->theirs, &calm_hz));
     TD_TRY(disturbance->begin(w, info));
-    uint64_t before = junk_received(w);
-    TD_TRY(watch_edge(w, &w->ours));
-    *ret_junk_hz = (double)(junk_received(w) - before) * (double)TD_NS_PER_S /
-                   (double)w->block_ns;
+    TD_TRY(watch_traffic(w, &w->ours, &hz));
+    *ret_junk_hz = hz.junk;
     add_pair(w, w->pairs);
+    td_bench_pairs_add(&w->chunk_pairs, hz.chunks, calm_hz.chunks);
     if (disturbance->floods)
         TD_TRY(watch_bare(w, config->realtime_priority, config->cpu, info));
     if (disturbance->floods) add_pair(w, w->bare_pairs);
@@ -391,6 +413,24 @@ static void print_junk(const td_bench_options *options, const char *what,
     td_bench_print(options, &row);
 }
 
+static void print_chunks(const td_bench_options *options, const world *w,
+                         const char *what)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "1000hz/%s/chunks", what);
+    td_bench_row row = {
+        .bench = "tick",
+        .name = name,
+        .value = td_bench_pairs_value(&w->chunk_pairs),
+        .unit = "1/s",
+        .against = "undisturbed",
+        .ratio = td_bench_pairs_ratio(&w->chunk_pairs),
+        .more = true,
+    };
+    td_bench_pairs_range(&w->chunk_pairs, &row.low, &row.high);
+    td_bench_print(options, &row);
+}
+
 static td_err run_disturbed(const td_bench_options *options,
                             const struct disturbance *disturbance, int own_cpu,
                             td_errinfo *info)
@@ -400,6 +440,7 @@ static td_err run_disturbed(const td_bench_options *options,
     TD_TRY(world_new(options, 1000, &w, info));
     w->setup.own_cpu = own_cpu;
     if (disturbance->floods) {
+        if (!options->quick) w->pair_count = FLOOD_PAIRS;
         close_robot(w);
         TD_TRY(td_bench_endpoint(TD_BENCH_TCP, w->flood_endpoint, info));
         TD_TRY(open_net(w, info));
@@ -419,6 +460,7 @@ static td_err run_disturbed(const td_bench_options *options,
     (void)snprintf(name, sizeof name, "%s-timer", disturbance->name);
     print_pairs(options, w, w->timer_pairs, name, "bare timer, calm", 0);
     print_junk(options, disturbance->name, junk_hz, w->pair_count);
+    print_chunks(options, w, disturbance->name);
     return TD_OK;
 }
 
