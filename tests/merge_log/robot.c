@@ -174,7 +174,9 @@ static void capture(lab_robot *robot, int64_t now_ns, const td_edge_step *step)
     uint32_t at = (robot->waiting_first + robot->waiting_count++) % WAITING;
     td_edge_outgoing *outgoing = &robot->waiting[at];
     *outgoing = (td_edge_outgoing){
-        .asking = {step->seq, step->left, step->must_go},
+        .asking = {.seq = step->seq,
+                   .left = step->left,
+                   .must_go = step->must_go},
         .captured_ns = now_ns,
         .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
