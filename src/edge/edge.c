@@ -15,7 +15,6 @@
 #include <string.h>
 
 #define RECEIVED 256
-#define BURST_NS (100 * TD_NS_PER_MS) // of answers: less than RECEIVED of them
 #define RECORDED 16 // pictures of a camera that wait to be recorded
 #define PATIENCE_NS (2 * TD_NS_PER_S) // before one that waits says for whom
 
@@ -57,7 +56,6 @@ static td_err make(td_edge *edge, td_errinfo *info)
     TD_TRY(td_slot_new(sizeof(td_edge_reading), &edge->readings));
     TD_TRY(td_slot_new(sizeof(td_edge_outgoing), &edge->outbox));
     TD_TRY(td_queue_new(RECEIVED, sizeof(td_edge_received), &edge->received));
-    td_edge_pace_init(&edge->pace, TD_EDGE_MAX_ANSWERS_HZ, BURST_NS);
     TD_TRY(td_wire_decoder_new(&edge->decoder));
     TD_TRY(td_edge_set_task(edge, edge->config.task, info));
     TD_TRY(td_edge_reset_open(edge, info));
@@ -241,7 +239,6 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
         .outbox_replaced = atomic_load(&edge->outbox_replaced),
         .metrics_failed = atomic_load(&edge->metrics_failed),
         .inbox_full = atomic_load(&edge->inbox_full),
-        .answers_held = atomic_load(&edge->answers_held),
         .missed_ticks = atomic_load(&edge->missed_ticks),
         .driver_failed = atomic_load(&edge->driver_failed),
         .resets_failed = atomic_load(&edge->resets_failed),

@@ -31,11 +31,6 @@
 #include "net/net.h"
 #include "robot/robot.h"
 
-// Answers that are read while none is waited for, twice what the fastest robot
-// can ask for; a link that brings more is read no faster, which holds its
-// sender back.
-#define TD_EDGE_MAX_ANSWERS_HZ 2000
-
 // A user's own fast controller, between timeline and robot: makes what is
 // written to the robot out of the gated command and the state just read, or
 // NULL where that could not be read. `ret_out` holds the command. Driver's
@@ -149,7 +144,6 @@ typedef struct td_edge_report {
     uint64_t outbox_replaced; // observations replaced before they were sent
     uint64_t metrics_failed;  // telemetry that could not be sent
     uint64_t inbox_full;      // answers and replies that found no room
-    uint64_t answers_held;    // after which reading paused, in a flood
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
     uint64_t resets_failed;                // messages that could not be sent

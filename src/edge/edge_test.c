@@ -331,59 +331,6 @@ static void a_strangers_answer_is_counted_and_changes_nothing(void **state)
     assert_commands_follow_the_chunks(w);
 }
 
-static void shout_junk(world *w, int count)
-{
-    for (int i = 0; i < count; i++)
-        world_shout_bytes(w, &i, sizeof i);
-}
-
-// A robot of slow steps, which asks seldom.
-static puppet *open_slow(world *w)
-{
-    w->config.core.period_ns = 100 * TD_NS_PER_MS;
-    w->config.profile.step_period_us = 100000;
-    return puppet_open(w, 0, "gpu-1");
-}
-
-static bool is_held_in_a_flood(world *w)
-{
-    shout_junk(w, 50);
-    return w->report.answers_held > 0;
-}
-
-static void a_flood_that_nobody_waits_for_is_read_slowly(void **state)
-{
-    world *w = *state;
-    (void)open_slow(w);
-    world_stream(w);
-    world_until(w, is_held_in_a_flood);
-}
-
-#define FLOOD 1000
-
-static bool has_read_the_flood(world *w)
-{
-    return w->report.counts.strays[TD_EDGE_STRAY_MALFORMED] +
-               w->report.inbox_full ==
-           FLOOD;
-}
-
-static bool has_asked_twice(world *w)
-{
-    return w->report.counts.sent == 2;
-}
-
-static void a_robot_that_waits_for_an_answer_reads_all_that_comes(void **state)
-{
-    world *w = *state;
-    open_slow(w)->answers_left = 1;
-    world_stream(w);
-    world_until(w, has_asked_twice);
-    shout_junk(w, FLOOD);
-    world_until(w, has_read_the_flood);
-    assert_int_equal(w->report.answers_held, 0);
-}
-
 typedef struct board {
     pthread_mutex_t lock; // guards everything below
     uint64_t count, asked;
@@ -472,8 +419,6 @@ int main(void)
         WORLD_TEST(a_degraded_server_is_the_last_resort),
         WORLD_TEST(a_refused_observation_is_counted_and_asked_again),
         WORLD_TEST(a_strangers_answer_is_counted_and_changes_nothing),
-        WORLD_TEST(a_flood_that_nobody_waits_for_is_read_slowly),
-        WORLD_TEST(a_robot_that_waits_for_an_answer_reads_all_that_comes),
         WORLD_TEST(telemetry_tells_each_state_and_the_last_word),
     };
     return cmocka_run_group_tests_name("edge/edge", tests, NULL, NULL);

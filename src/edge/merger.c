@@ -2,15 +2,13 @@
 #include "base/log.h"
 #include "edge/shell.h"
 
-static bool is_round(uint64_t count)
+// Transport's thread: only hands over.
+void td_edge_merger_on_action(void *user, const td_net_sample *sample)
 {
-    return (count & (count - 1)) == 0;
-}
-
-static void hand_over(td_edge *edge, const td_net_sample *sample,
-                      int64_t now_ns)
-{
-    td_edge_received received = {.received_ns = now_ns};
+    td_edge *edge = user;
+    td_edge_received received = {
+        .received_ns = td_clock_now_ns(&td_clock_monotonic),
+    };
     if (td_net_keep(sample, &received.msg) != TD_OK) {
         atomic_fetch_add(&edge->inbox_full, 1);
         return;
@@ -23,40 +21,9 @@ static void hand_over(td_edge *edge, const td_net_sample *sample,
     td_event_signal(&edge->merge_wake);
 }
 
-// Whoever waits for an answer reads whatever comes before it.
-static bool waits_for_an_answer(const td_edge *edge)
-{
-    return atomic_load(&edge->state) != TD_EDGE_STREAMING ||
-           atomic_load(&edge->answered_seq) < atomic_load(&edge->sent_seq);
-}
-
-// In a flood, for a millisecond at most: a link that is not read holds its
-// sender back, and with it the kernel's work, which keeps the tick waiting.
-static void hold(td_edge *edge, int64_t until_ns)
-{
-    uint64_t count = atomic_fetch_add(&edge->answers_held, 1) + 1;
-    if (is_round(count))
-        td_log_text(TD_LOG_WARN,
-                    "edge: over %d answers a second: they are read more slowly "
-                    "(%llu so far)",
-                    TD_EDGE_MAX_ANSWERS_HZ, (unsigned long long)count);
-    td_clock_sleep_until(until_ns);
-}
-
-// Transport's thread: only hands over.
-void td_edge_merger_on_action(void *user, const td_net_sample *sample)
-{
-    td_edge *edge = user;
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    hand_over(edge, sample, now_ns);
-    if (waits_for_an_answer(edge)) return;
-    int64_t place_ns = td_edge_pace_take(&edge->pace, now_ns);
-    if (place_ns > now_ns) hold(edge, place_ns);
-}
-
 static void complain(const char *what, uint64_t count, td_wire_text detail)
 {
-    if (!is_round(count)) return;
+    if ((count & (count - 1)) != 0) return;
     td_log_text(TD_LOG_WARN, "edge: answer dropped: %s%s%.*s (%llu so far)",
                 what, detail.size ? ": " : "", (int)detail.size, detail.data,
                 (unsigned long long)count);
@@ -111,8 +78,6 @@ static void take(td_edge *edge, const td_edge_received *received,
     pthread_mutex_lock(&edge->lock);
     td_edge_answer answer = td_edge_core_answer_end(edge->core, &answering);
     pthread_mutex_unlock(&edge->lock);
-    if (!answer.stray && answer.sent.seq > atomic_load(&edge->answered_seq))
-        atomic_store(&edge->answered_seq, answer.sent.seq);
     if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
         note_merged(edge, received, &answer);
     else

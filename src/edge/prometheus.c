@@ -33,8 +33,6 @@ static const struct {
     COUNTER("aggregate_failed", counts.aggregate_failed,
             "Chunks for which the user's aggregation failed."),
     COUNTER("inbox_full", inbox_full, "Answers that found no room."),
-    COUNTER("answers_held", answers_held,
-            "Answers after which reading paused, in a flood."),
     COUNTER("driver_failed", driver_failed, "Failures of the robot's driver."),
     COUNTER("resets_failed", resets_failed,
             "Resets that the server could not be told of."),

@@ -73,7 +73,6 @@ static void each_counter_has_its_name(void **state)
     report.missed_ticks = 107;
     report.outbox_replaced = 108;
     report.inbox_full = 110;
-    report.answers_held = 116;
     report.driver_failed = 111;
     report.metrics_failed = 112;
     report.counts.blends_refused = 113;
@@ -89,7 +88,6 @@ static void each_counter_has_its_name(void **state)
     assert_line("tendon_edge_missed_ticks_total 107");
     assert_line("tendon_edge_observations_replaced_total 108");
     assert_line("tendon_edge_inbox_full_total 110");
-    assert_line("tendon_edge_answers_held_total 116");
     assert_line("tendon_edge_driver_failed_total 111");
     assert_line("tendon_edge_metrics_failed_total 112");
     assert_line("tendon_edge_blends_refused_total 113");

@@ -231,7 +231,6 @@ static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
     };
     pthread_mutex_lock(&edge->lock);
     bool current = td_edge_core_sent(edge->core, &sent);
-    if (current) atomic_store(&edge->sent_seq, sent.seq);
     pthread_mutex_unlock(&edge->lock);
     if (!current && publisher->loan) td_net_loan_free(TD_TAKE(publisher->loan));
     if (!current) return false;

@@ -13,7 +13,6 @@
 #include "edge/edge.h"
 #include "edge/finder.h"
 #include "edge/observe.h"
-#include "edge/pace.h"
 
 #include <pthread.h>
 
@@ -54,19 +53,16 @@ struct td_edge {
     td_slot *outbox;   // driver to publisher, td_edge_outgoing
     td_event driver_wake, publisher_wake, merge_wake, session_wake;
     td_queue *received; // td_edge_received
-    td_edge_pace pace;  // of what comes into it
     _Atomic bool stop_threads, stop_session;
-    _Atomic uint64_t connection;   // another for each attach; 0: none
-    _Atomic int state;             // td_edge_state
-    _Atomic uint64_t asked_seq;    // the newest, from tick to publisher
-    _Atomic uint64_t sent_seq;     // the newest that the publisher sent
-    _Atomic uint64_t answered_seq; // the newest that the server answered
-    _Atomic int64_t merged_ns;     // when the last chunk was merged
-    _Atomic int64_t driven_ns;     // when the driver last did all it should
-    int64_t pulled_ns;             // td_edge_pull()'s caller's; 0: not yet
-    td_edge_asking asking;      // waits for a reading; driver's own; seq 0: no
-    uint32_t skipped_ticks;     // since the last one; tick's own
-    td_edge_recorder *recorder; // NULL: nothing is recorded
+    _Atomic uint64_t connection; // another for each attach; 0: none
+    _Atomic int state;           // td_edge_state
+    _Atomic uint64_t asked_seq;  // the newest, from tick to publisher
+    _Atomic int64_t merged_ns;   // when the last chunk was merged
+    _Atomic int64_t driven_ns;   // when the driver last did all it should
+    int64_t pulled_ns;           // td_edge_pull()'s caller's; 0: not yet
+    td_edge_asking asking;       // waits for a reading; driver's own; seq 0: no
+    uint32_t skipped_ticks;      // since the last one; tick's own
+    td_edge_recorder *recorder;  // NULL: nothing is recorded
     td_thread *tick, *driver, *publisher_thread, *merge;
     td_edge_camera *cameras[TD_WIRE_MAX_IMAGES];
     char camera_counters[TD_WIRE_MAX_IMAGES][TD_EDGE_CAMERA_COUNTERS]
@@ -90,8 +86,8 @@ struct td_edge {
     td_hist control_ns;                 // written by driver
     td_hist transport_ns, installed_ns; // written by merge
     td_hist skew_ns;                    // written by publisher
-    _Atomic uint64_t outbox_replaced, metrics_failed, inbox_full, answers_held,
-        missed_ticks, driver_failed, resets_failed;
+    _Atomic uint64_t outbox_replaced, metrics_failed, inbox_full, missed_ticks,
+        driver_failed, resets_failed;
     _Atomic uint64_t stale[TD_WIRE_MAX_IMAGES]; // by camera
     _Atomic uint64_t entered[TD_EDGE_STATE_COUNT];
 };

@@ -52,7 +52,6 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     td_wire_tally_counter(metrics, "outbox_replaced", report->outbox_replaced);
     td_wire_tally_counter(metrics, "metrics_failed", report->metrics_failed);
     td_wire_tally_counter(metrics, "inbox_full", report->inbox_full);
-    td_wire_tally_counter(metrics, "answers_held", report->answers_held);
     td_wire_tally_counter(metrics, "missed_ticks", report->missed_ticks);
     td_wire_tally_counter(metrics, "driver_failed", report->driver_failed);
     td_wire_tally_counter(metrics, "resets_failed", report->resets_failed);

@@ -12,8 +12,7 @@
 // The rule that surprises: a callback runs on the transport's own receiving
 // thread, and blocking it stops all reception. A callback may look at what it
 // was given, keep it, hand it over and signal a td_event. It must not put,
-// query, declare, undeclare or close. Whoever means to slow a flood down may
-// pause for a millisecond, as the robot's side does.
+// query, declare, undeclare or close.
 //
 // To add a transport: fill in a td_net_ops, write an open function, and add a
 // row to the conformance suite.
