@@ -8,18 +8,26 @@
 #include <signal.h>
 #include <stdio.h>
 
-static void add_frames(const td_bench_setup *setup, td_wire_obs *obs)
+static td_err add_frames(const td_bench_setup *setup, td_wire_obs *obs)
 {
-    static const char frame[480 * 640 * 3];
+    static uint8_t frame[TD_BENCH_FRAME_BYTES];
     static const char *const names[] = {"cam0", "cam1"};
-    for (uint32_t i = 0; i < TD_COUNT_OF(names) && i < setup->cameras; i++)
-        obs->images[obs->image_count++] = (td_wire_image){
-            .name = td_wire_text_of(names[i]),
-            .codec = TD_WIRE_RAW,
-            .shape = {setup->height, setup->width, 3},
-            .data = frame,
-            .size = (size_t)setup->height * setup->width * 3,
-        };
+    td_robot_picture picture = {.bytes = frame, .room = sizeof frame};
+    TD_TRY(td_bench_still_picture(setup, &picture));
+    td_wire_image image = {
+        .codec = TD_WIRE_RAW,
+        .shape = {setup->height, setup->width, 3},
+        .data = frame,
+        .size = (size_t)setup->height * setup->width * 3,
+    };
+    if (picture.jpeg > 0)
+        image = (td_wire_image){
+            .codec = TD_WIRE_JPEG, .data = frame, .size = picture.jpeg};
+    for (uint32_t i = 0; i < TD_COUNT_OF(names) && i < setup->cameras; i++) {
+        image.name = td_wire_text_of(names[i]);
+        obs->images[obs->image_count++] = image;
+    }
+    return TD_OK;
 }
 
 // What the edge would send and the server answer, encoded.
@@ -34,7 +42,7 @@ static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
     td_wire_obs obs;
     td_wire_action action;
     td_edge_observe(&settings, "robot-1", "", &outgoing, 0, &obs);
-    add_frames(setup, &obs);
+    TD_TRY(add_frames(setup, &obs));
     const td_engine_item item = {
         .obs = &obs, .actions = rows, .rows = TD_BENCH_ROWS};
     td_server_answer("bench", &item, TD_BENCH_JOINTS, &timing, 1000, &action);

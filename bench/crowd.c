@@ -248,7 +248,7 @@ td_err td_bench_crowd_open(const td_bench_setup *setup,
     crowd->count = count;
     crowd->boot = ++boots;
     TD_TRY(crowd_make(crowd));
-    TD_TRY(td_bench_net_open(setup, server, NULL, &crowd->net, info));
+    TD_TRY(td_bench_net_open(setup, server, &crowd->net, info));
     TD_TRY(td_wire_key(&route, "*", "action", key, info));
     TD_TRY(td_net_subscribe(crowd->net, key, on_action, crowd, &crowd->actions,
                             info));

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The other process of tick: a peer that floods a robot with junk answers.
+// The other process of tick: what robot and server meet at, which floods robots
+// with junk answers.
 #include "base/clock.h"
 #include "bench/bench.h"
 #include "cli/cli.h"
@@ -33,11 +34,6 @@ static td_err flood(td_net_pub *pub)
 {
     static const char junk[JUNK_BYTES];
     const td_slice part = {junk, sizeof junk};
-    bool matched = false;
-    while (!matched && !flood_over) {
-        sleep_a_little();
-        TD_TRY(td_net_matched(pub, &matched));
-    }
     (void)puts(TD_BENCH_READY);
     (void)fflush(stdout);
     while (!flood_over)
@@ -51,7 +47,7 @@ static td_err flood(td_net_pub *pub)
 static td_err run_flood(const char *endpoint, const char *key, td_errinfo *info)
 {
     const td_net_zenoh_config config = {
-        .mode = TD_NET_ZENOH_PEER, .listen = &endpoint, .listen_count = 1};
+        .mode = TD_NET_ZENOH_ROUTER, .listen = &endpoint, .listen_count = 1};
     const td_net_qos qos = {
         .priority = TD_NET_INTERACTIVE_HIGH, .reliable = true, .express = true};
     TD_AUTO(td_net) *net = NULL;

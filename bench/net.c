@@ -113,7 +113,7 @@ static td_err open_run(world *w, const struct network *network,
     td_err err = start_far(w, network, &setup, info);
     TD_TRY(td_bench_netns_enter(w->netns, TD_BENCH_NEAR, info));
     TD_TRY(err);
-    TD_TRY(td_bench_net_open(&setup, &w->server, NULL, &w->net, info));
+    TD_TRY(td_bench_net_open(&setup, &w->server, &w->net, info));
     TD_TRY(td_bench_synthetic_open(&setup, &w->robot, info));
     return td_bench_edge_open(&setup, w->net, w->robot, &w->edge, info);
 }

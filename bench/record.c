@@ -171,7 +171,7 @@ static td_err run_one_core(const td_bench_options *options, td_errinfo *info)
     CPU_ZERO(&one);
     CPU_SET((int)sysconf(_SC_NPROCESSORS_ONLN) - 1, &one);
     td_thread_run_on(&one);
-    td_err err = td_bench_net_open(&w->setup, &w->server, NULL, &w->net, info);
+    td_err err = td_bench_net_open(&w->setup, &w->server, &w->net, info);
     if (err == TD_OK) err = keep_up(options, w, info);
     td_thread_run_on(&before);
     return err;
@@ -240,7 +240,7 @@ static td_err run_lateness(const td_bench_options *options, td_errinfo *info)
     td_bench_pairs pairs[QUANTILES] = {0};
     TD_AUTO(world) *w = NULL;
     TD_TRY(world_new(CONTROL_HZ, &w, info));
-    TD_TRY(td_bench_net_open(&w->setup, &w->server, NULL, &w->net, info));
+    TD_TRY(td_bench_net_open(&w->setup, &w->server, &w->net, info));
     for (size_t i = 0; i < count; i++) {
         td_bench_progress("record: lateness, pair %zu of %zu", i + 1, count);
         TD_TRY(watch_pair(w, i % 2 == 0, block_ns, pairs, info));

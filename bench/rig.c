@@ -101,6 +101,7 @@ static void print_manifest(const td_bench_setup *setup, const char *endpoint,
                    "  server_id: bench\n"
                    "  fps: %lld\n"
                    "  endpoint: %s\n"
+                   "  mode: %s\n"
                    "  shared_memory: %s\n"
                    "  accept_unknown: true\n"
                    "  capacity: %lld\n"
@@ -111,10 +112,17 @@ static void print_manifest(const td_bench_setup *setup, const char *endpoint,
                    "    chunk: %d\n"
                    "    max_batch: %lld\n",
                    (long long)setup->fps, endpoint,
+                   setup->meeting ? "client" : "peer",
                    setup->link == TD_BENCH_SHM ? "true" : "false",
                    (long long)(setup->capacity ? setup->capacity : 256), engine,
                    joints, cameras, TD_BENCH_ROWS,
                    (long long)(setup->max_batch ? setup->max_batch : 8));
+}
+
+void td_bench_next_action_key(char ret_key[TD_WIRE_MAX_KEY])
+{
+    (void)snprintf(ret_key, TD_WIRE_MAX_KEY,
+                   "bench/bench/still/v1/bench/robot-%d/action", clients + 1);
 }
 
 static void print_robot(const td_bench_setup *setup, char ret[TEXT_BYTES])
@@ -161,9 +169,9 @@ td_err td_bench_server_start(const td_bench_setup *setup,
     td_bench_server server = {0};
     char text[TEXT_BYTES];
     char path[TD_BENCH_PATH_BYTES];
-    if (setup->listen)
-        (void)snprintf(server.endpoint, sizeof server.endpoint, "%s",
-                       setup->listen);
+    const char *given = setup->meeting ? setup->meeting : setup->listen;
+    if (given)
+        (void)snprintf(server.endpoint, sizeof server.endpoint, "%s", given);
     else
         TD_TRY(td_bench_endpoint(setup->link, server.endpoint, info));
     TD_TRY(td_bench_file("yaml", path, info));
@@ -176,14 +184,14 @@ td_err td_bench_server_start(const td_bench_setup *setup,
 }
 
 td_err td_bench_net_open(const td_bench_setup *setup,
-                         const td_bench_server *server, const char *other,
-                         td_net **ret_net, td_errinfo *info)
+                         const td_bench_server *server, td_net **ret_net,
+                         td_errinfo *info)
 {
-    const char *const connect[] = {server->endpoint, other};
+    const char *const connect[] = {server->endpoint};
     td_net_zenoh_config config = {
-        .mode = other ? TD_NET_ZENOH_PEER : TD_NET_ZENOH_CLIENT,
+        .mode = TD_NET_ZENOH_CLIENT,
         .connect = connect,
-        .connect_count = other ? 2 : 1,
+        .connect_count = TD_COUNT_OF(connect),
         .shared_memory = setup->link == TD_BENCH_SHM,
     };
     return td_net_zenoh_open(&config, ret_net, info);

@@ -23,17 +23,18 @@ typedef struct td_bench_setup {
     int64_t fps;
     int64_t control_hz; // 0: as fps
     uint32_t cameras, height, width;
-    bool raw;           // frames, else JPEG
-    int jpeg_quality;   // 0: as in a robot's file
-    int own_cpu;        // of the tick, plus 1; 0: any
-    bool eager;         // asks again as soon as it was answered
-    bool worker;        // the model has a process of its own
-    const char *listen; // the server's endpoint; NULL: one that is free
-    int64_t capacity;   // of the server; 0: 256
-    int64_t max_batch;  // 0: 8
-    double batch_ms;    // that a batch of one takes
-    double member_ms;   // more for each further one
-    const char *record; // a dataset's folder; NULL: nothing is recorded
+    bool raw;            // frames, else JPEG
+    int jpeg_quality;    // 0: as in a robot's file
+    int own_cpu;         // of the tick, plus 1; 0: any
+    bool eager;          // asks again as soon as it was answered
+    bool worker;         // the model has a process of its own
+    const char *listen;  // the server's endpoint; NULL: one that is free
+    const char *meeting; // where it and its robots connect; NULL: at itself
+    int64_t capacity;    // of the server; 0: 256
+    int64_t max_batch;   // 0: 8
+    double batch_ms;     // that a batch of one takes
+    double member_ms;    // more for each further one
+    const char *record;  // a dataset's folder; NULL: nothing is recorded
 } td_bench_setup;
 
 // "tcp/127.0.0.1:PORT" or a socket in the folder, free at the moment.
@@ -52,12 +53,16 @@ TD_NODISCARD td_err td_bench_server_start(const td_bench_setup *setup,
                                           td_bench_server *ret_server,
                                           td_errinfo *info);
 
-// A session of a robot's, as `tendon robot` opens it; with `other`, a peer of
-// both. Owned by the caller.
+// A session of a robot's, as `tendon robot` opens it. Owned by the caller.
 TD_NODISCARD td_err td_bench_net_open(const td_bench_setup *setup,
                                       const td_bench_server *server,
-                                      const char *other, td_net **ret_net,
-                                      td_errinfo *info);
+                                      td_net **ret_net, td_errinfo *info);
+
+// What the cameras of a robot that stands still see: noise, or a JPEG of it
+// unless the setup wants raw frames.
+#define TD_BENCH_FRAME_BYTES (480 * 640 * 3 + TD_ROBOT_JPEG_MORE)
+TD_NODISCARD td_err td_bench_still_picture(const td_bench_setup *setup,
+                                           td_robot_picture *picture);
 
 // A robot that stands still; its frames are copied from memory. Owned by the
 // caller, td_robot_close().
@@ -99,6 +104,9 @@ const td_edge_config *td_bench_edge_config(const td_bench_edge *edge);
 void td_bench_edge_stop(td_bench_edge *edge);
 void td_bench_edge_close(td_bench_edge *edge);
 TD_AUTO_FREE(td_bench_edge, td_bench_edge_close)
+
+// Where the edge that is opened next gets its answers.
+void td_bench_next_action_key(char ret_key[TD_WIRE_MAX_KEY]);
 
 // Waits until the edge streams. TIMEOUT after 20 s, CANCELLED, or why the
 // session ended.

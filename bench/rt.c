@@ -20,13 +20,14 @@
 typedef struct size_case {
     const char *name;
     uint32_t cameras, height, width;
+    bool raw;
     int64_t fps;
 } size_case;
 
 static const size_case sizes[] = {
-    {"64b", 0, 0, 0, 400},
-    {"100k", 2, 128, 130, 400}, // two opaque images of 50 KB
-    {"1840k", 2, 480, 640, 200},
+    {"64b", 0, 0, 0, true, 400},
+    {"100k", 2, 176, 240, false, 400}, // JPEGs of noise, 50 KB each
+    {"1840k", 2, 480, 640, true, 200},
 };
 
 static const struct {
@@ -86,7 +87,7 @@ static td_err world_open(td_bench_link link, const size_case *size,
                                 .cameras = size->cameras,
                                 .height = size->height,
                                 .width = size->width,
-                                .raw = true,
+                                .raw = size->raw,
                                 .eager = true};
     TD_TRY(td_bench_still_open(&w->setup, &w->robot));
     TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
@@ -94,7 +95,7 @@ static td_err world_open(td_bench_link link, const size_case *size,
                                info));
     TD_TRY(td_bench_bare_start(&w->setup, TD_BENCH_HANDED_OVER, samples,
                                &w->handed, info));
-    TD_TRY(td_bench_net_open(&w->setup, &w->server, NULL, &w->net, info));
+    TD_TRY(td_bench_net_open(&w->setup, &w->server, &w->net, info));
     *ret_world = TD_TAKE(w);
     return TD_OK;
 }
@@ -195,16 +196,16 @@ static void print_world(const td_bench_options *options, const world *w,
 
 // Shared memory beside TCP, block by block.
 static void print_gain(const td_bench_options *options, const world *shm,
-                       const world *tcp, const char *size_name)
+                       const world *tcp, int span, const char *size_name)
 {
     td_bench_pairs pairs = {0};
-    const td_bench_pairs *ours = &shm->pairs[PUT_CALLBACK][P50];
-    const td_bench_pairs *theirs = &tcp->pairs[PUT_CALLBACK][P50];
+    const td_bench_pairs *ours = &shm->pairs[span][P50];
+    const td_bench_pairs *theirs = &tcp->pairs[span][P50];
     for (size_t i = 0; i < ours->count; i++)
         td_bench_pairs_add(&pairs, ours->ours[i], theirs->ours[i]);
     char name[64];
-    (void)snprintf(name, sizeof name, "shm-to-tcp/%s/put-callback/p50",
-                   size_name);
+    (void)snprintf(name, sizeof name, "shm-to-tcp/%s/%s/p50", size_name,
+                   spans[span].name);
     const td_bench_row row = {
         .bench = "rt",
         .name = name,
@@ -241,8 +242,8 @@ static td_err run_size(const td_bench_options *options, const size_case *size,
     td_err err = run_blocks(options, size, worlds, info);
     for (size_t i = 0; err == TD_OK && i < LINKS; i++)
         print_world(options, worlds[i], links[i].name, size->name);
-    if (err == TD_OK && size->fps == 200)
-        print_gain(options, worlds[TD_BENCH_SHM], worlds[TD_BENCH_TCP],
+    for (int span = 0; err == TD_OK && size->fps == 200 && span < SPANS; span++)
+        print_gain(options, worlds[TD_BENCH_SHM], worlds[TD_BENCH_TCP], span,
                    size->name);
     for (size_t i = 0; i < LINKS; i++)
         if (worlds[i]) world_free(worlds[i]);

@@ -117,14 +117,14 @@ static td_err watch_server(world *w, td_errinfo *info)
 {
     td_hist_init(&w->told_ns);
     TD_TRY(td_wire_decoder_new(&w->counts.decoder));
-    TD_TRY(td_bench_net_open(&setup, &w->server, NULL, &w->net, info));
+    TD_TRY(td_bench_net_open(&setup, &w->server, &w->net, info));
     return td_net_subscribe(w->net, "bench/bench/still/v1/bench/metrics",
                             on_metrics, &w->counts, &w->watch, info);
 }
 
 static td_err open_robot(world *w, one_robot *one, td_errinfo *info)
 {
-    TD_TRY(td_bench_net_open(&setup, &w->server, NULL, &one->net, info));
+    TD_TRY(td_bench_net_open(&setup, &w->server, &one->net, info));
     TD_TRY(td_bench_synthetic_open(&setup, &one->robot, info));
     return td_bench_edge_open(&setup, one->net, one->robot, &one->edge, info);
 }

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/rig.h"
+#include "media/jpeg.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+
+#define JPEG_QUALITY 85
 
 typedef struct still {
     td_robot base;
     pthread_mutex_t lock;
     pthread_cond_t unblocked;
     td_bench_block blocked; // guarded by the lock
-    size_t frame_bytes;
-    uint8_t frame[];
+    size_t size, jpeg;
+    uint8_t bytes[TD_BENCH_FRAME_BYTES];
 } still;
+
+static size_t frame_bytes(const td_bench_setup *setup)
+{
+    return (size_t)setup->height * setup->width * 3;
+}
 
 static void wait_while(still *self, td_bench_block what)
 {
@@ -52,8 +60,36 @@ static td_err still_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
     still *self = (still *)robot;
     (void)now_ns;
     if (camera == 0) wait_while(self, TD_BENCH_BLOCK_CAMERA);
-    memcpy(picture->bytes, self->frame, self->frame_bytes);
+    memcpy(picture->bytes, self->bytes, self->size);
+    picture->jpeg = self->jpeg;
     return TD_OK;
+}
+
+static td_err compress(const td_bench_setup *setup, td_robot_picture *picture)
+{
+    td_slice jpeg;
+    TD_AUTO(td_media_jpeg_encoder) *encoder = NULL;
+    TD_TRY(
+        td_media_jpeg_encoder_new(JPEG_QUALITY, TD_MEDIA_CHROMA_420, &encoder));
+    TD_TRY(td_media_jpeg_encode(encoder, picture->bytes, setup->height,
+                                setup->width, &jpeg, NULL));
+    if (jpeg.size > picture->room) return TD_ERR_LIMIT;
+    memcpy(picture->bytes, jpeg.data, jpeg.size);
+    picture->jpeg = jpeg.size;
+    return TD_OK;
+}
+
+td_err td_bench_still_picture(const td_bench_setup *setup,
+                              td_robot_picture *picture)
+{
+    uint32_t noise = 1;
+    size_t size = frame_bytes(setup);
+    if (size > picture->room) return TD_ERR_LIMIT;
+    for (size_t i = 0; i < size; i++) {
+        noise = noise * 1664525 + 1013904223;
+        picture->bytes[i] = (uint8_t)(noise >> 24);
+    }
+    return setup->raw || size == 0 ? TD_OK : compress(setup, picture);
 }
 
 td_err td_bench_still_open(const td_bench_setup *setup, td_robot **ret_robot)
@@ -65,17 +101,21 @@ td_err td_bench_still_open(const td_bench_setup *setup, td_robot **ret_robot)
         .write = still_write,
         .frame = still_frame,
     };
-    size_t bytes = (size_t)setup->height * setup->width * 3;
-    still *self = calloc(1, sizeof *self + bytes);
+    still *self = calloc(1, sizeof *self);
     if (!self) return TD_ERR_NOMEM;
     self->base.ops = &ops;
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->unblocked, NULL);
-    self->frame_bytes = bytes;
-    for (size_t i = 0; i < bytes; i++)
-        self->frame[i] = (uint8_t)(i * 7);
-    *ret_robot = &self->base;
-    return TD_OK;
+    td_robot_picture picture = {.bytes = self->bytes,
+                                .room = sizeof self->bytes};
+    td_err err = td_bench_still_picture(setup, &picture);
+    self->jpeg = picture.jpeg;
+    self->size = picture.jpeg ? picture.jpeg : frame_bytes(setup);
+    if (err == TD_OK)
+        *ret_robot = &self->base;
+    else
+        still_close(&self->base);
+    return err;
 }
 
 void td_bench_still_block(td_robot *robot, td_bench_block what)

@@ -27,7 +27,7 @@ typedef struct world {
     td_bench_child flood;
     td_thread *spinner;
     _Atomic bool spinning;
-    char flood_endpoint[TD_BENCH_ENDPOINT_BYTES]; // empty: there is none
+    char meeting[TD_BENCH_ENDPOINT_BYTES]; // at the flood; empty: there is none
     td_net *net;
     td_robot *robot;
     td_bench_edge *edge;
@@ -61,8 +61,8 @@ static void close_robot(world *w)
     close_edge(w);
     if (w->net) td_net_close(w->net);
     w->net = NULL;
-    td_bench_child_end(&w->flood);
     td_bench_child_end(&w->server.child);
+    td_bench_child_end(&w->flood);
 }
 
 static void world_free(world *w)
@@ -81,9 +81,8 @@ static td_err open_edge(world *w, td_errinfo *info)
 
 static td_err open_net(world *w, td_errinfo *info)
 {
-    const char *other = w->flood_endpoint[0] ? w->flood_endpoint : NULL;
     TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
-    return td_bench_net_open(&w->setup, &w->server, other, &w->net, info);
+    return td_bench_net_open(&w->setup, &w->server, &w->net, info);
 }
 
 static td_err world_new(const td_bench_options *options, int64_t fps,
@@ -256,28 +255,34 @@ static td_err end_stop(world *w, td_errinfo *info)
     return td_bench_edge_wait(w->edge, info);
 }
 
-static td_err start_flood(world *w, td_errinfo *info)
+// Robot and server meet at the process that floods, so that the flood and the
+// answers share the robot's only link, as they would if the server itself
+// flooded.
+static td_err open_flooded(world *w, td_errinfo *info)
 {
     char key[TD_WIRE_MAX_KEY];
-    const td_edge_config *config = td_bench_edge_config(w->edge);
-    TD_TRY(td_wire_key(&config->route, config->client, "action", key, info));
-    const char *args[] = {"bench", "flood", w->flood_endpoint, key, NULL};
+    const char *args[] = {"bench", "flood", w->meeting, key, NULL};
+    close_robot(w);
+    td_bench_next_action_key(key);
+    TD_TRY(td_bench_endpoint(TD_BENCH_TCP, w->meeting, info));
     TD_TRY(td_bench_child_start(args, &w->flood, info));
-    return td_bench_child_ready(&w->flood, info);
+    TD_TRY(td_bench_child_ready(&w->flood, info));
+    w->setup.meeting = w->meeting;
+    return open_net(w, info);
 }
 
 static td_err begin_flood(world *w, td_errinfo *info)
 {
-    if (w->flood.pid == 0) TD_TRY(start_flood(w, info));
+    (void)info;
     (void)kill(w->flood.pid, SIGUSR1);
     return TD_OK;
 }
 
 static td_err end_flood(world *w, td_errinfo *info)
 {
-    (void)info;
     (void)kill(w->flood.pid, SIGUSR2);
-    return td_bench_sleep(SETTLE_NS);
+    TD_TRY(td_bench_sleep(SETTLE_NS));
+    return td_bench_edge_wait(w->edge, info);
 }
 
 static void spin(void *user)
@@ -291,7 +296,7 @@ static void spin(void *user)
 // flood without its messages.
 static td_err begin_spin(world *w, td_errinfo *info)
 {
-    const td_thread_config config = {.name = "bench-spin"};
+    const td_thread_config config = {.name = "bench-spin", .cpu = -1};
     w->spinning = true;
     return td_thread_start(&config, spin, w, &w->spinner, info);
 }
@@ -441,9 +446,7 @@ static td_err run_disturbed(const td_bench_options *options,
     w->setup.own_cpu = own_cpu;
     if (disturbance->floods) {
         if (!options->quick) w->pair_count = FLOOD_PAIRS;
-        close_robot(w);
-        TD_TRY(td_bench_endpoint(TD_BENCH_TCP, w->flood_endpoint, info));
-        TD_TRY(open_net(w, info));
+        TD_TRY(open_flooded(w, info));
     }
     TD_TRY(open_edge(w, info));
     for (size_t i = 0; i < w->pair_count; i++) {

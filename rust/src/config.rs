@@ -27,6 +27,10 @@ const WAIT_BEFORE_DROP_US: u64 = 5000;
 const WAIT_FOR_FRAGMENTS_US: u64 = 500_000;
 const ROUTER_WAIT_FOR_FRAGMENTS_US: u64 = 50_000;
 
+/// Of each link, in buffers of 64 KiB, touched when they are needed: Zenoh's one
+/// buffer has every further fragment of a message allocate and clear another.
+const RX_BUFFERS_BYTES: usize = 4 * MIB;
+
 /// How long opening waits for the first connection.
 pub const FIRST_CONNECTION_MS: u64 = 200;
 
@@ -96,6 +100,21 @@ impl Config {
         Ok(checked)
     }
 
+    /// A peer with every setting as a robot or a server has it by default.
+    pub fn peer(listen: Vec<String>, connect: Vec<String>, shared_memory: bool) -> Self {
+        Config {
+            mode: Mode::Peer,
+            listen,
+            connect,
+            shared_memory,
+            shm_pool_bytes: 16 * MIB,
+            retry_ms: 200,
+            max_message_bytes: 64 * MIB,
+            lease_ms: 2500,
+            multicast: false,
+        }
+    }
+
     fn check_mode(&self) -> Outcome {
         if self.mode != Mode::Client {
             return Ok(());
@@ -152,7 +171,7 @@ impl Config {
                                 }} }},
                             }},
                         }},
-                        rx: {{ max_message_size: {max_message_bytes} }},
+                        rx: {{ buffer_size: {RX_BUFFERS_BYTES}, max_message_size: {max_message_bytes} }},
                     }},
                     shared_memory: {{
                         enabled: {shared_memory},

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bare Zenoh ping-pong: the figure that the rest of the house is measured
-//! against. It uses the border to C, and nothing else of ours but the sweep at exit.
+//! against. It has the house's settings of Zenoh, so that the two differ in nothing
+//! but what is ours, and copies its bytes only where shared memory asks for it.
 
 use std::{
     ffi::{c_char, c_int},
@@ -15,11 +16,13 @@ use zenoh::{
     qos::{CongestionControl, Priority, Reliability},
     sample::Sample,
     shm::{PosixShmProviderBackend, ShmProvider, ShmProviderBuilder},
-    Config, Session, Wait,
+    Session, Wait,
 };
 
 use crate::{
     border::{as_code, entry, fail, free, give, str_from, ErrBuf, Outcome, IO, TIMEOUT},
+    config::Config,
+    shm::WORTHWHILE_BYTES,
     sweep::sweep_at_exit,
 };
 
@@ -49,32 +52,19 @@ pub struct Ping {
     _pongs: Subscriber<()>,
     pings: Publisher<'static>,
     arrivals: Receiver<Instant>,
-    pool: Option<ShmProvider<PosixShmProviderBackend>>,
+    pool: Option<ShmProvider<PosixShmProviderBackend>>, // where it is worthwhile
     payload: Vec<u8>,
+    ready: ZBytes, // the same
     _session: Session,
 }
 
-fn open(side: &str, endpoint: &str, shared_memory: bool) -> Outcome<Session> {
+fn open(listen: &[&str], connect: &[&str], shared_memory: bool) -> Outcome<Session> {
     if shared_memory {
         sweep_at_exit();
     }
-    let listen = match side {
-        "listen" => format!("[{endpoint:?}]"),
-        _ => "[]".to_string(),
-    };
-    let connect = match side {
-        "connect" => format!("[{endpoint:?}]"),
-        _ => "[]".to_string(),
-    };
-    let text = format!(
-        "{{ mode: \"peer\",
-            listen: {{ endpoints: {listen} }},
-            connect: {{ endpoints: {connect} }},
-            scouting: {{ multicast: {{ enabled: false }} }},
-            transport: {{ shared_memory: {{ enabled: {shared_memory} }} }} }}"
-    );
-    let config = Config::from_json5(&text).map_err(as_code(IO))?;
-    zenoh::open(config).wait().map_err(as_code(IO))
+    let owned = |list: &[&str]| list.iter().map(|at| at.to_string()).collect();
+    let config = Config::peer(owned(listen), owned(connect), shared_memory);
+    zenoh::open(config.zenoh()?).wait().map_err(as_code(IO))
 }
 
 impl Echo {
@@ -85,7 +75,7 @@ impl Echo {
         hands_over: bool,
         reply_bytes: usize,
     ) -> Outcome<Self> {
-        let session = open("listen", endpoint, shared_memory)?;
+        let session = open(&[endpoint], &[], shared_memory)?;
         let pongs = session
             .declare_publisher(format!("{key}/pong"))
             .congestion_control(CongestionControl::Drop)
@@ -120,8 +110,8 @@ impl Echo {
 
 impl Ping {
     fn open(endpoint: &str, key: &str, shared_memory: bool, payload: usize) -> Outcome<Self> {
-        let session = open("connect", endpoint, shared_memory)?;
-        let pool = match shared_memory {
+        let session = open(&[], &[endpoint], shared_memory)?;
+        let pool = match shared_memory && payload >= WORTHWHILE_BYTES {
             true => Some(
                 ShmProviderBuilder::default_backend(POOL_BYTES)
                     .wait()
@@ -144,12 +134,14 @@ impl Ping {
             .reliability(Reliability::BestEffort)
             .wait()
             .map_err(as_code(IO))?;
+        let payload: Vec<u8> = (0..payload).map(|i| i as u8).collect();
         let ping = Ping {
             _pongs: pongs,
             pings,
             arrivals,
             pool,
-            payload: (0..payload).map(|i| i as u8).collect(),
+            ready: ZBytes::from(&payload),
+            payload,
             _session: session,
         };
         ping.wait_for_echo()?;
@@ -170,7 +162,7 @@ impl Ping {
 
     fn bytes(&self) -> Outcome<ZBytes> {
         let Some(pool) = &self.pool else {
-            return Ok(ZBytes::from(&self.payload));
+            return Ok(self.ready.clone());
         };
         pool.garbage_collect();
         let mut buffer = pool.alloc(self.payload.len()).wait().map_err(as_code(IO))?;

@@ -27,6 +27,7 @@ struct td_edge_publisher {
     uint64_t connection, episode; // of what was sent last
     uint64_t prepared_seq;        // what frames are taken for; 0: nothing
     int64_t spent_ns;             // on it so far
+    int64_t encoded_ns;           // when it was
     td_wire_obs obs;
     char task[TD_WIRE_MAX_TEXT + 1];
     bool raw;          // its images
@@ -175,7 +176,9 @@ static td_err encode(td_edge_publisher *publisher, bool raw, td_errinfo *info)
 {
     TD_TRY(make_images(publisher, raw, info));
     td_edge_frames_show(publisher->frames, &publisher->obs);
-    return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
+    TD_TRY(td_wire_obs_encode(publisher->encoder, &publisher->obs, info));
+    publisher->encoded_ns = now();
+    return TD_OK;
 }
 
 static bool borrow(td_edge_publisher *publisher)
@@ -217,7 +220,8 @@ static td_err put(td_edge_publisher *publisher)
 }
 
 // It is entered as sent before it is put, since the answer may be quicker than
-// this thread.
+// this thread. The copy into a place that the transport lends is the
+// transport's.
 static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
 {
     td_edge *edge = publisher->edge;
@@ -226,7 +230,7 @@ static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
         .episode = outgoing->episode,
         .cursor = outgoing->cursor,
         .captured_ns = outgoing->captured_ns,
-        .put_ns = now(),
+        .put_ns = publisher->encoded_ns,
         .again = outgoing->asking.again,
     };
     pthread_mutex_lock(&edge->lock);
