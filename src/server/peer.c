@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A client's inbox is for what the loop must look at: large observations in
-// pieces, which take time to join, and those that are to be refused, since a
+// A client's inbox is for what the loop must look at: very large observations
+// in pieces, which take long to join, and those that are to be refused, since a
 // callback must not put. It keeps the newest only: what a newer one displaces
 // before the loop has looked at it is freed here, and its seq is remembered so
 // that the robot can be told.
@@ -9,8 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pieces up to this are joined at once, which is quicker than a hand-over.
-#define JOIN_BYTES ((size_t)256 << 10)
+// Pieces up to this are joined at once, by the thread that has just read them
+// and has them in its cache: two raw frames of 480 x 640, and some more.
+#define JOIN_BYTES ((size_t)4 << 20)
 
 static const td_net_qos action_qos = {
     .priority = TD_NET_INTERACTIVE_HIGH,
