@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/setup, on machines that are made of a few fake programs."""
+"""tools/setup and tools/cargo, on machines that are made of a few fake programs."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-FILES = ["tools/setup", "rust/Cargo.toml", "tests/requirements.txt"]
+FILES = ["tools/setup", "tools/cargo", "rust/Cargo.toml", "tests/requirements.txt"]
 DPKG_QUERY = """for name in "${@:4}"; do
     [[ " $MISSING " == *" $name "* ]] || echo "$name installed"
 done"""
@@ -31,7 +31,7 @@ class Machine:
         self.program("apt-get", APT_GET)
         self.program("apt-cache", "exit 0")
         self.program("sudo", "exit 1")
-        self.program("cargo", "echo cargo 1.99.0")
+        self.rust("1.99.0")
 
     def make_venv(self):
         venv = self.clone / "build/venv"
@@ -39,15 +39,22 @@ class Machine:
         (venv / "bin/python").symlink_to(sys.executable)
         shutil.copy(self.clone / "tests/requirements.txt", venv)
 
-    def program(self, name, text):
-        path = self.bin / name
+    def program(self, name, text, folder=None):
+        path = (folder or self.bin) / name
         path.parent.mkdir(exist_ok=True)
         path.write_text(f"#!/bin/bash\n{text}\n")
         path.chmod(0o755)
 
-    def run(self, *command, user=0, missing=""):
+    def rust(self, version, folder=None):
+        """A cargo that builds by saying which rustc it would use."""
+        self.program("rustc", f"echo rustc {version}", folder)
+        cargo = f'[ "$1" = build ] && exec rustc; echo "cargo {version} (0 2026-01-01)"'
+        self.program("cargo", cargo, folder)
+
+    def run(self, *command, user=0, missing="", first=None):
         self.program("id", f"echo {user}")
-        path = f"{self.bin}:/usr/bin:/bin"
+        folders = [first] if first else []
+        path = ":".join(map(str, [*folders, self.bin, "/usr/bin", "/bin"]))
         given = {"PATH": path, "MISSING": missing, "APT_LOG": str(self.apt_log)}
         return subprocess.run(
             [self.clone / command[0], *command[1:]],
@@ -92,3 +99,13 @@ def test_without_root_the_one_line_to_run_is_printed(machine):
     line = done.stderr.splitlines()[-1].strip()
     assert line == "apt-get install -y --no-install-recommends make g++"
     assert machine.apt() == ""
+
+
+def test_an_old_cargo_does_not_hide_a_newer_one(machine, tmp_path):
+    old = tmp_path / "old"
+    machine.rust("1.63.0", old)
+    assert machine.run("tools/setup", first=old).returncode == 0
+    assert machine.apt() == ""
+    found = machine.run("tools/cargo", "--where", first=old).stdout.strip()
+    assert found == str(machine.bin / "cargo")
+    assert machine.run("tools/cargo", "build", first=old).stdout == "rustc 1.99.0\n"
