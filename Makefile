@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. CMake builds (CMakePresets.json), tools/ does the rest.
-.PHONY: help demo test check oracle bench fmt lint abi
+.PHONY: help demo test check oracle bench soak fmt lint abi
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -11,6 +11,9 @@ demo: build/release/tendon ## a server and four robots on this machine, live
 bench: build/release/tendon ## every figure beside its limit and its peers
 	@tools/setup --bench
 	@build/release/tendon bench all
+
+soak: build/release/tendon ## ten minutes of 32 robots: flat memory, nothing lost
+	@build/release/tendon bench soak
 
 test: ## everything, sanitizers and fuzzers too; ends with a count
 	@tools/test

@@ -16,6 +16,7 @@
 #define MAX_ROBOTS 256
 #define SAMPLE_NS TD_NS_PER_S
 #define SAMPLES_A_LINE 30
+#define QUICK_SAMPLES 3
 #define DRAIN_NS (3 * TD_NS_PER_S)
 #define FLAT_LIMIT 1.05
 #define TOLD_LIMIT_MS 100
@@ -134,7 +135,8 @@ static td_err world_new(const td_bench_options *options, world **ret_world,
 {
     TD_AUTO(world) *w = calloc(1, sizeof *w);
     if (!w) return TD_ERR_NOMEM;
-    w->memory.capacity = (size_t)options->minutes * 60;
+    w->memory.capacity =
+        options->quick ? QUICK_SAMPLES : (size_t)options->minutes * 60;
     w->memory.server = calloc(w->memory.capacity, sizeof(double));
     w->memory.robots = calloc(w->memory.capacity, sizeof(double));
     if (!w->memory.server || !w->memory.robots) return TD_ERR_NOMEM;

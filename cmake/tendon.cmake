@@ -83,7 +83,7 @@ set_target_properties(msgpackc PROPERTIES IMPORTED_LOCATION ${TD_MSGPACK})
 # preset (sanitizers do not see into it anyway).
 set(TD_RUST_DIR ${PROJECT_SOURCE_DIR}/build/rust CACHE PATH "cargo's target folder")
 set(TD_RUST_LIB ${TD_RUST_DIR}/release/libtendon_rust.a)
-find_program(TD_CARGO cargo REQUIRED)
+set(TD_CARGO ${PROJECT_SOURCE_DIR}/tools/cargo)
 file(GLOB_RECURSE TD_RUST_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/rust/src/*.rs)
 add_custom_command(OUTPUT ${TD_RUST_LIB}

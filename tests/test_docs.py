@@ -54,3 +54,23 @@ def test_every_command_that_is_named_exists(page):
         assert f"\n  {command} " in run("--help").stdout
         if case:
             assert f"\n  {case} " in run(command, "--help").stdout
+
+
+def dependencies():
+    """What tools/setup and the requirements files name, without what a
+    distribution adds to a name; `a|b` are two names of one thing."""
+    setup = (ROOT / "tools/setup").read_text()
+    for names in re.findall(r"^\w+_packages=\((.*?)\)$", setup, re.M | re.S):
+        for name in names.replace('"', "").split():
+            yield re.sub(r"\blib|(1g|-19|-build|-tools|-web)?(-dev)?\b(?!-)", "", name)
+    for file in ("tests", "tests/lerobot", "bench/peers"):
+        text = (ROOT / file / "requirements.txt").read_text()
+        yield from re.findall(r"^[\w-]+", text, re.M)
+
+
+def test_every_dependency_has_a_row():
+    page = (ROOT / "docs/dependencies.md").read_text().lower()
+    rows = " ".join(re.findall(r"^\| ([^|]+) \|", page, re.M))
+    names = set(dependencies())
+    assert len(names) > 50
+    assert [n for n in names if not any(a in rows for a in n.split("|"))] == []

@@ -88,6 +88,18 @@ BREACHES = {
         {"include/tendon/wire.h": '#include "base/log.h"\n'},
         "include/tendon/wire.h:1: a public header may not use src/base/log.h",
     ),
+    "CUDA's sources keep to the map": (
+        {"src/wire/obs.cu": '#include "net/net.h"\n'},
+        "src/wire/obs.cu:1: wire may not use net",
+    ),
+    "and its headers": (
+        {"src/wire/obs.cuh": '#include "net/net.h"\n'},
+        "src/wire/obs.cuh:1: wire may not use net",
+    ),
+    "and those of C++": (
+        {"include/tendon/err.hpp": '#include "tendon/wire.h"\n'},
+        "include/tendon/err.hpp:1: base may not use wire",
+    ),
     "a room needs a row": (
         {"src/attic/box.c": ""},
         "src/attic/box.c:1: belongs to no module of ARCHITECTURE.md",

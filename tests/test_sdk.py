@@ -152,7 +152,7 @@ def test_cpp_header_in_all_its_parts(house, sdk, begin):
 
 def cargo(folder, sdk, *args, env):
     return subprocess.run(
-        ["cargo", *args, "--offline", "--locked"],
+        [ROOT / "tools/cargo", *args, "--offline", "--locked"],
         cwd=folder,
         env=os.environ
         | sdk.env()

@@ -20,8 +20,10 @@ PUBLIC = {
     "infer": "engine",
     "serve": "host",
     "connect": "client",
+    "tendon": "client",
 }
 
+SOURCES = {".c", ".h", ".hpp", ".cu", ".cuh"}
 HEADING = re.compile(r"^\|\s*module\s*\|.*\|\s*may use\s*\|\s*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 MODULE = re.compile(r"^td_module\((\w+)(.*?)\)", re.MULTILINE | re.DOTALL)
@@ -127,8 +129,8 @@ def check(root):
 
     errors = [f"CMakeLists.txt:{error}" for error in check_build(build, rows)]
     for folder in ("include/tendon", "src"):
-        for full in sorted((root / folder).rglob("*.[ch]")):
-            if full.name.endswith("_test.c"):
+        for full in sorted((root / folder).rglob("*")):
+            if full.suffix not in SOURCES or full.name.endswith("_test.c"):
                 continue
             path = full.relative_to(root)
             errors += [f"{path}:{error}" for error in check_file(root, path, rows)]
