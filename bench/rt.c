@@ -26,7 +26,7 @@ typedef struct size_case {
 
 static const size_case sizes[] = {
     {"64b", 0, 0, 0, true, 400},
-    {"100k", 2, 176, 240, false, 400}, // JPEGs of noise, 50 KB each
+    {"100k", 2, 224, 288, false, 400}, // JPEGs of noise, 50 KB each
     {"1840k", 2, 480, 640, true, 200},
 };
 
