@@ -10,6 +10,7 @@
 
 #define TD_CONF_TESTS(X)                                                       \
     X(messages_arrive_whole_and_in_order)                                      \
+    X(best_effort_messages_that_arrive_are_whole)                              \
     X(slow_callback_keeps_the_order)                                           \
     X(parts_arrive_joined)                                                     \
     X(buffers_are_released_exactly_once)                                       \
