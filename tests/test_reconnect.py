@@ -3,13 +3,16 @@
 
 import signal
 
+import pytest
 from tendon_process import free_endpoint
 
 
-def test_robot_may_start_before_its_server(house):
-    robot = house.robot()
+@pytest.mark.parametrize("robot_mode", ["client", "peer"])
+@pytest.mark.parametrize("server_mode", ["peer", "router"])
+def test_robot_may_start_before_its_server(house, server_mode, robot_mode):
+    robot = house.robot(mode=robot_mode)
     robot.wait_line("waiting: no server answers for synthetic/v1/wave")
-    house.serve()
+    house.serve(mode=server_mode)
     house.watch().wait_moving("robot-1")
     assert robot.stop() == 0
 
