@@ -149,6 +149,31 @@ def test_doctor_tells_whether_somebody_listens(house):
     assert "is somebody listening there?" in done.stdout
 
 
+THROUGH = "through shared memory"
+COPIED = (
+    "large messages are copied: the other end is on another machine, or has no "
+    "shared memory"
+)
+
+
+@pytest.mark.parametrize(
+    "start, how",
+    [
+        (lambda house: house.router(), THROUGH),
+        (lambda house: house.serve(), THROUGH),
+        (lambda house: house.serve(shared_memory=False), COPIED),
+    ],
+    ids=["router", "server", "server without"],
+)
+def test_doctor_tells_whether_memory_is_shared(house, start, how):
+    start(house)
+    done = run("doctor", house.endpoint)
+    if "warn  shared memory " in done.stdout:
+        pytest.skip("it cannot be, on this machine")
+    (reach,) = (line for line in done.stdout.splitlines() if "  reach " in line)
+    assert reach.startswith("ok ") and reach.endswith(f", {how}")
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
 def test_signal_ends_everything_cleanly(house, number):
     router = house.router()

@@ -3,13 +3,16 @@
 
 import signal
 
-from tendon_process import free_endpoint
+import pytest
+from tendon_process import free_endpoint, wait_until
 
 
-def test_robot_may_start_before_its_server(house):
-    robot = house.robot()
+@pytest.mark.parametrize("robot_mode", ["client", "peer"])
+@pytest.mark.parametrize("server_mode", ["peer", "router"])
+def test_robot_may_start_before_its_server(house, server_mode, robot_mode):
+    robot = house.robot(mode=robot_mode)
     robot.wait_line("waiting: no server answers for synthetic/v1/wave")
-    house.serve()
+    house.serve(mode=server_mode)
     house.watch().wait_moving("robot-1")
     assert robot.stop() == 0
 
@@ -73,3 +76,37 @@ def test_robot_leaves_a_server_that_stops_answering(house):
     first.wait_line("robot-1 left")
     watch.wait_moving("robot-1")
     assert len(robot.lines("attached to server")) == 2
+
+
+def begin(house, watch):
+    """A robot that plays chunks, and its boot."""
+    robot = house.robot()
+    robot.wait_line("attached to server gpu-1")
+    boot = int((house.folder / "robot-1.boot").read_text())
+    wait_until(
+        lambda: watch.newest.get("robot-1", {}).get("boot") == boot,
+        "no metrics of this start",
+    )
+    watch.wait_moving("robot-1")
+    return robot, boot
+
+
+def test_a_killed_robot_comes_back_as_another_start(house):
+    """Of the same name and from the same file: a later boot tells them apart."""
+    server, watch = house.serve(), house.watch()
+    robot, first = begin(house, watch)
+    robot.kill()
+    robot, second = begin(house, watch)
+    assert first < second
+    for boot in (first, second):
+        server.wait_line(f"server: robot-1 attached (boot {boot})")
+    assert robot.stop() == 0
+
+
+def test_a_killed_servers_socket_is_taken_over(house):
+    house.serve().kill()
+    assert (house.folder / "socket").is_socket()
+    robot = house.robot()
+    house.serve()
+    house.watch().wait_moving("robot-1")
+    assert robot.stop() == 0

@@ -288,15 +288,27 @@ static bool was_merged_again(world *w)
     return more;
 }
 
-static void a_reset_is_told_and_begins_the_next_episode(void **state)
+static td_net_decl *resets_open(world *w)
 {
-    world *w = *state;
     char key[TD_WIRE_MAX_KEY];
     td_net_decl *decl = NULL;
     assert_int_equal(td_queue_new(8, sizeof(td_net_msg *), &letters), TD_OK);
     world_key(w, w->config.client, "reset", key);
     assert_int_equal(
         td_net_subscribe(w->stranger, key, on_reset, NULL, &decl, NULL), TD_OK);
+    return decl;
+}
+
+static void resets_close(td_net_decl *decl)
+{
+    assert_int_equal(td_net_undeclare(decl), TD_OK);
+    td_queue_free(letters);
+}
+
+static void a_reset_is_told_and_begins_the_next_episode(void **state)
+{
+    world *w = *state;
+    td_net_decl *decl = resets_open(w);
     puppet_open(w, 0, "gpu-1")->see = see_episode;
     world_stream(w);
     world_until(w, has_merged_twenty);
@@ -310,8 +322,32 @@ static void a_reset_is_told_and_begins_the_next_episode(void **state)
     assert_int_equal(td_edge_reset(w->edge, "\xff", NULL), TD_ERR_FORMAT);
     world_until(w, was_merged_again); // and nothing has changed
     assert_int_equal(seen_episode, 3);
-    assert_int_equal(td_net_undeclare(decl), TD_OK);
-    td_queue_free(letters);
+    resets_close(decl);
+}
+
+static uint64_t sent_before;
+
+static bool has_sent_five_more(world *w)
+{
+    return w->report.counts.sent >= sent_before + 5;
+}
+
+static void a_reset_arrives_where_observations_are_lost(void **state)
+{
+    world *w = *state;
+    static const td_net_faults lossy = {.loss = 1};
+    td_net_decl *decl = resets_open(w);
+    puppet *p = puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    assert_int_equal(td_net_hub_faults(w->hub, NULL, NULL, &lossy), TD_OK);
+    assert_int_equal(td_edge_reset(w->edge, "the cup fell", NULL), TD_OK);
+    assert_letter(w, 2, "the cup fell");
+    puppet_work(p); // what was sent before
+    uint64_t seen = p->observations;
+    sent_before = w->report.counts.sent;
+    world_until(w, has_sent_five_more);
+    assert_int_equal(p->observations, seen);
+    resets_close(decl);
 }
 
 static bool is_told_to_bow(world *w)
@@ -430,6 +466,7 @@ int main(void)
         TOLD_TEST(a_policy_may_be_told_more_than_the_joints),
         TOLD_TEST(what_cannot_be_told_is_counted_and_waits),
         WORLD_TEST(a_reset_is_told_and_begins_the_next_episode),
+        WORLD_TEST(a_reset_arrives_where_observations_are_lost),
         WORLD_TEST(a_new_task_is_told_with_the_next_observation),
     };
     return cmocka_run_group_tests_name("edge/pull", tests, NULL, NULL);

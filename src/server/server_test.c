@@ -57,6 +57,18 @@ static void an_attached_client_gets_the_models_answer(void **state)
     assert_int_equal(w->report.clients, 1);
 }
 
+static void an_answer_arrives_where_others_are_lost(void **state)
+{
+    static const td_net_faults lossy = {.loss = 1};
+    world *w = *state;
+    world_open(w);
+    client *c = client_attached(w);
+    assert_int_equal(td_net_hub_faults(w->hub, NULL, NULL, &lossy), TD_OK);
+    const td_wire_obs obs = client_obs(c, 1);
+    client_send(c, &obs);
+    assert_is_the_models_answer(c, &obs);
+}
+
 static void a_stranger_is_refused_by_reason(void **state)
 {
     static const td_server_client listed[] = {{.id = "arm-0"}};
@@ -341,6 +353,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         WORLD_TEST(a_status_query_is_answered),
         WORLD_TEST(an_attached_client_gets_the_models_answer),
+        WORLD_TEST(an_answer_arrives_where_others_are_lost),
         WORLD_TEST(a_stranger_is_refused_by_reason),
         WORLD_TEST(a_full_server_refuses_by_reason),
         WORLD_TEST(attaching_twice_is_attaching_once),

@@ -14,11 +14,16 @@ struct stream {
     td_net_pub *pub;
 };
 
-static void stream_open(struct stream *stream, td_conf_world *world)
+static void stream_join(struct stream *stream, td_conf_world *world)
 {
     stream->sub = td_conf_subscribe(world->b, "suite/stream", &stream->rec);
-    stream->pub = td_conf_publish(world->a, "suite/stream");
     td_conf_until_matched(world, stream->pub, true);
+}
+
+static void stream_open(struct stream *stream, td_conf_world *world)
+{
+    stream->pub = td_conf_publish(world->a, "suite/stream");
+    stream_join(stream, world);
 }
 
 static void stream_close(struct stream *stream)
@@ -59,6 +64,31 @@ void td_conf_messages_arrive_whole_and_in_order(void **state)
     td_conf_until_count(*state, &stream.rec, 100);
     td_conf_flush(*state);
     assert_numbers(&stream, 100);
+    stream_close(&stream);
+}
+
+// How many of them, how often and in which order is not promised.
+void td_conf_best_effort_messages_that_arrive_are_whole(void **state)
+{
+    td_conf_world *world = *state;
+    struct stream stream;
+    td_net_qos qos = {.priority = TD_NET_DATA};
+    td_conf_recorder_init(&stream.rec);
+    assert_int_equal(
+        td_net_publish(world->a, "suite/stream", &qos, &stream.pub, NULL),
+        TD_OK);
+    stream_join(&stream, world);
+    send_numbers(&stream, 100);
+    td_conf_until_count(world, &stream.rec, 1);
+    assert_int_equal(td_net_undeclare(TD_TAKE(stream.sub)), TD_OK);
+    for (size_t i = 0; i < stream.rec.count; i++) {
+        td_conf_event event = td_conf_at(&stream.rec, i);
+        size_t number = 100;
+        assert_int_equal(sscanf(event.text, "message %zu", &number), 1);
+        assert_true(number < 100);
+        assert_int_equal(event.size, strlen(event.text));
+        assert_string_equal(event.key, "suite/stream");
+    }
     stream_close(&stream);
 }
 

@@ -84,13 +84,6 @@ void td_conf_sessions_have_ids_of_their_own(void **state)
     assert_string_not_equal(td_net_id(world->a), td_net_id(world->b));
 }
 
-void td_conf_closing_with_nothing_declared_is_clean(void **state)
-{
-    td_conf_world *world = *state;
-    td_net_close(TD_TAKE(world->a));
-    td_net_close(TD_TAKE(world->b));
-}
-
 static td_err try_publish(td_net *net, const char *key, td_errinfo *info)
 {
     TD_AUTO(td_net_pub) *pub = NULL;

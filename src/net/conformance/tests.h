@@ -10,6 +10,7 @@
 
 #define TD_CONF_TESTS(X)                                                       \
     X(messages_arrive_whole_and_in_order)                                      \
+    X(best_effort_messages_that_arrive_are_whole)                              \
     X(slow_callback_keeps_the_order)                                           \
     X(parts_arrive_joined)                                                     \
     X(buffers_are_released_exactly_once)                                       \
@@ -34,7 +35,6 @@
     X(watcher_is_told_of_tokens_already_there)                                 \
     X(links_are_told_up_and_down)                                              \
     X(sessions_have_ids_of_their_own)                                          \
-    X(closing_with_nothing_declared_is_clean)                                  \
     X(bad_keys_are_refused_with_a_text)
 
 #define TD_CONF_DECLARE(name) void td_conf_##name(void **state);

@@ -45,6 +45,12 @@ void td_conf_run(void **state)
     world->passed = true;
 }
 
+void td_conf_skip(td_conf_world *world)
+{
+    world->passed = true;
+    skip();
+}
+
 // What a failed test declared is still there, so nothing can be closed.
 int td_conf_teardown(void **state)
 {

@@ -21,7 +21,7 @@ typedef struct td_conf_world {
     const td_net_fixture *fixture;
     td_net *a, *b; // NULL once a test has closed one
     td_conf_test test;
-    bool passed; // a failed test leaves its sessions as they are
+    bool passed; // or skipped; a failed test leaves its sessions as they are
 } td_conf_world;
 
 // One test with a world of its own, as a row of a cmocka group.
@@ -31,6 +31,10 @@ typedef struct td_conf_world {
 int td_conf_setup(void **state);
 void td_conf_run(void **state);
 int td_conf_teardown(void **state);
+
+// Ends a test that does not concern this transport; it has left nothing
+// declared. Does not return.
+void td_conf_skip(td_conf_world *world);
 
 // Which transport the tests that follow are for.
 void td_conf_use(const td_net_fixture *fixture);
