@@ -377,10 +377,16 @@ def test_random_bytes_as_actions(world):
 
 
 def test_random_bytes_as_resets(world):
-    before = world.watch.count("gpu-1", "bad_resets")
+    def count():
+        names = ("bad_resets", "resets_unread")
+        return sum(world.watch.count("gpu-1", name) for name in names)
+
+    before, bad = count(), world.watch.count("gpu-1", "bad_resets")
     for payload in nonsense("reset", 2000):
         put(world, "healthy/reset", payload)
-    world.watch.wait_count("gpu-1", "bad_resets", before + 1)
+    wait_until(lambda: count() >= before + 2000, "all of it is counted")
+    assert count() == before + 2000
+    assert world.watch.count("gpu-1", "bad_resets") > bad
     world.server.wait_line("healthy: reset: ")
 
 

@@ -316,7 +316,7 @@ void td_server_arrive_refused(td_server *server, td_server_peer *peer,
 {
     td_server_mail mail;
     td_server_request *request = take_mail(server, peer, &mail);
-    if (mail.reset) td_net_msg_free(mail.reset);
+    if (mail.reset) td_server_peer_drop_reset(server, mail.reset);
     count_skipped(server, peer, &mail, TD_SERVER_REFUSED);
     if (!request) return;
     bool readable = decode(&server->reader, request, NULL) == TD_OK;

@@ -191,6 +191,8 @@ TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
                                         td_server_peer **ret_peer,
                                         td_errinfo *info);
 void td_server_peer_close(td_server_peer *peer);
+// One that nobody reads. Consumes it. Any thread.
+void td_server_peer_drop_reset(td_server *server, td_net_msg *msg);
 
 // arrive.c: from the network to the device.
 
