@@ -78,6 +78,11 @@ void td_log_args(td_log_level level, const char *fmt, const td_log_arg *args,
 // real-time.
 void td_log_text(td_log_level level, const char *fmt, ...) TD_PRINTF(2, 3);
 
+// Blanks the control characters in `text`, those of two bytes (UTF-8) too: it
+// is one line, and what a stranger sent cannot steer the terminal. Lines of the
+// log are blanked by themselves. Any thread.
+void td_log_blank(char *text, size_t size);
+
 // How many lines were dropped because the queue was full, the log was not
 // running or its output failed. Any thread.
 uint64_t td_log_dropped(void);

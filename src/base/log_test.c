@@ -153,6 +153,17 @@ static void placeholders_are_filled_in_order(void **state)
          {TD_LOG_ARG("a\n\033[1mb")},
          1,
          "a  [1mb!"},
+        {"control characters of two bytes",
+         "a{}!",
+         {TD_LOG_ARG("\xc2\x9b"
+                     "2J\xc2\x80\xc2\x9f")},
+         1,
+         "a  2J    !"},
+        {"characters like them",
+         "{}",
+         {TD_LOG_ARG("\xc2\xa0\xc3\x9b\xe2\x82\x9b\xc2")},
+         1,
+         "\xc2\xa0\xc3\x9b\xe2\x82\x9b\xc2"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         int fd = start_to_memory(TD_LOG_DEBUG);

@@ -138,9 +138,12 @@ bool td_cli_parse_folder(int argc, char **argv, const char *help,
 
 int td_cli_fail(const char *command, td_err err, const td_errinfo *info)
 {
+    td_errinfo shown = {.text = ""};
+    if (info) shown = *info;
+    td_log_blank(shown.text, strlen(shown.text));
     td_log_stop();
     (void)fprintf(stderr, "tendon %s: %s\n", command,
-                  info && info->text[0] ? info->text : td_err_text(err));
+                  shown.text[0] ? shown.text : td_err_text(err));
     return 1;
 }
 
