@@ -1,11 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: help, usage, and ends that are clean."""
 
+import os
 import pathlib
+import resource
+import shutil
 import signal
+import subprocess
 
 import pytest
-from tendon_process import run, wait_until
+from scene import robot_file
+from tendon_process import BIN, PATIENCE_S, run, wait_until
 
 COMMANDS = [
     "serve",
@@ -232,3 +237,26 @@ def test_one_manifest_may_hold_several_models(house):
         )
         robot.wait_line(f"attached to server {model}")
     assert server.stop() == 0
+
+
+def test_a_robot_without_rights_says_so_once(house):
+    weak = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
+    if os.geteuid() == 0 and not shutil.which("setpriv"):
+        pytest.skip("no setpriv to put root's rights down")
+    realtime = {"priority": 80, "wake_us": -1, "lock_memory": False}
+    file = robot_file(house.endpoint, "robot-1", house.folder, realtime=realtime)
+    path = house.write("robot.yaml", file)
+    log = house.folder / "robot.log"
+    with log.open("w") as out:
+        robot = subprocess.Popen(
+            [*(weak if os.geteuid() == 0 else []), BIN, "robot", str(path)],
+            stderr=out,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
+        )
+    house.kept.callback(robot.kill)
+    wait_until(lambda: "edge: waiting" in log.read_text(), "it runs")
+    robot.send_signal(signal.SIGINT)
+    assert robot.wait(PATIENCE_S) == 0
+    said = log.read_text().splitlines()
+    refused = [line for line in said if "real-time priority" in line]
+    assert len(refused) == 1 and "td-tick: real-time priority 80 refused" in refused[0]

@@ -64,13 +64,17 @@ MOMENTS = {
 }
 
 
+@pytest.mark.parametrize("more", [(), (signal.SIGTERM,)], ids=["once", "twice"])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_ctrl_c_leaves_nothing(house, moment):
+def test_ctrl_c_leaves_nothing(house, moment, more):
     demo = house.start("demo", "demo", env={"TMPDIR": str(house.folder)})
     wait_until(lambda: MOMENTS[moment](house.folder), moment)
     pids = [demo.pid, *children(demo.pid)]
     segments = shared_memory(pids)
-    assert demo.stop() == 0, demo.text()
+    demo.process.send_signal(signal.SIGINT)
+    for number in more:  # of another number, as two of one may become one
+        demo.process.send_signal(number)
+    assert demo.ended() == 0, demo.text()
     assert all(is_gone(pid) for pid in pids)
     assert not list(house.folder.glob("tendon-*"))
     assert not [path for path in segments if os.path.exists(path)]

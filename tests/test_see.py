@@ -381,3 +381,8 @@ def test_a_reload_is_an_event(house):
     server.process.send_signal(signal.SIGHUP)
     kinds = ["state", "reloaded"]
     wait_until(lambda: [e["event"] for e in events(port)] == kinds, "reloaded")
+    house.write("server.yaml", "server: [")
+    server.process.send_signal(signal.SIGHUP)
+    kinds.append("reload_failed")
+    wait_until(lambda: [e["event"] for e in events(port)] == kinds, "it failed")
+    assert "not YAML" in events(port)[-1]["text"]

@@ -49,9 +49,6 @@ typedef struct tdr_config {
     size_t connect_count;
     bool shared_memory;
     size_t shm_pool_bytes;
-    size_t max_message_bytes;
-    int64_t lease_ms;
-    bool multicast;
 } tdr_config;
 
 typedef struct tdr_sample {

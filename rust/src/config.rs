@@ -31,6 +31,12 @@ const ROUTER_WAIT_FOR_FRAGMENTS_US: u64 = 50_000;
 /// buffer has every further fragment of a message allocate and clear another.
 const RX_BUFFERS_BYTES: usize = 4 * MIB;
 
+/// Received; the wire's own limit, `TD_WIRE_MAX_BYTES`.
+const MAX_MESSAGE_BYTES: usize = 64 * MIB;
+
+/// A host that is silent for longer is dead.
+const LEASE_MS: u64 = 2500;
+
 /// How long opening waits for the first connection.
 pub const FIRST_CONNECTION_MS: u64 = 200;
 
@@ -43,9 +49,6 @@ pub struct CConfig {
     connect_count: usize,
     shared_memory: bool,
     shm_pool_bytes: usize,
-    max_message_bytes: usize,
-    lease_ms: i64,
-    multicast: bool,
 }
 
 #[derive(Clone, Copy, PartialEq)]
@@ -62,9 +65,6 @@ pub struct Config {
     pub shared_memory: bool,
     pub shm_pool_bytes: usize,
     pub retry_ms: u64, // each session has its own, so that a fleet spreads
-    max_message_bytes: usize,
-    lease_ms: i64,
-    multicast: bool,
 }
 
 impl Config {
@@ -84,13 +84,6 @@ impl Config {
             shared_memory: config.shared_memory,
             shm_pool_bytes: or_default(config.shm_pool_bytes, 16 * MIB),
             retry_ms: 200 + RandomState::new().hash_one(0) % 300,
-            max_message_bytes: or_default(config.max_message_bytes, 64 * MIB),
-            lease_ms: match config.lease_ms {
-                0 => 2500,
-                1.. => config.lease_ms,
-                _ => return fail(INVALID, "lease_ms: must not be negative"),
-            },
-            multicast: config.multicast,
         };
         checked.check_mode()?;
         checked
@@ -109,9 +102,6 @@ impl Config {
             shared_memory,
             shm_pool_bytes: 16 * MIB,
             retry_ms: 200,
-            max_message_bytes: 64 * MIB,
-            lease_ms: 2500,
-            multicast: false,
         }
     }
 
@@ -122,7 +112,7 @@ impl Config {
         if !self.listen.is_empty() {
             return fail(INVALID, "a client does not listen");
         }
-        if self.connect.is_empty() && !self.multicast {
+        if self.connect.is_empty() {
             return fail(INVALID, "a client needs an endpoint to connect to");
         }
         Ok(())
@@ -140,10 +130,6 @@ impl Config {
             Mode::Router => ROUTER_WAIT_FOR_FRAGMENTS_US,
             _ => WAIT_FOR_FRAGMENTS_US,
         };
-        let listen = match (self.mode, self.multicast, self.listen.is_empty()) {
-            (Mode::Peer, true, true) => "\"tcp/[::]:0\"".to_string(),
-            _ => quoted(&self.listen),
-        };
         let text = format!(
             r#"{{
                 mode: "{mode}",
@@ -156,13 +142,13 @@ impl Config {
                 }},
                 scouting: {{
                     delay: {delay_ms},
-                    multicast: {{ enabled: {multicast} }},
-                    gossip: {{ enabled: {multicast} }},
+                    multicast: {{ enabled: false }},
+                    gossip: {{ enabled: false }},
                 }},
                 transport: {{
                     link: {{
                         tx: {{
-                            lease: {lease_ms},
+                            lease: {LEASE_MS},
                             queue: {{
                                 size: {{ interactive_high: 16, data: 8 }},
                                 congestion_control: {{ drop: {{
@@ -171,7 +157,7 @@ impl Config {
                                 }} }},
                             }},
                         }},
-                        rx: {{ buffer_size: {RX_BUFFERS_BYTES}, max_message_size: {max_message_bytes} }},
+                        rx: {{ buffer_size: {RX_BUFFERS_BYTES}, max_message_size: {MAX_MESSAGE_BYTES} }},
                     }},
                     shared_memory: {{
                         enabled: {shared_memory},
@@ -179,11 +165,9 @@ impl Config {
                     }},
                 }},
             }}"#,
+            listen = quoted(&self.listen),
             connect = quoted(&self.connect),
             retry_ms = self.retry_ms,
-            multicast = self.multicast,
-            lease_ms = self.lease_ms,
-            max_message_bytes = self.max_message_bytes,
             shared_memory = self.shared_memory,
         );
         zenoh::Config::from_json5(&text).map_err(as_code(INVALID))

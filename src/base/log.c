@@ -174,12 +174,14 @@ static void put_formatted(struct line *line, const struct record *record)
     line_put(line, rest, strlen(rest));
 }
 
-// One record is one line, and what a stranger sent cannot steer the terminal.
-static void blank_control_characters(struct line *line, size_t from)
+void td_log_blank(char *text, size_t size)
 {
-    for (size_t i = from; i < line->used; i++) {
-        unsigned char c = (unsigned char)line->text[i];
-        if (c < 0x20 || c == 0x7f) line->text[i] = ' ';
+    for (size_t i = 0; i < size; i++) {
+        unsigned char c = (unsigned char)text[i];
+        unsigned char next = i + 1 < size ? (unsigned char)text[i + 1] : 0;
+        if (c < 0x20 || c == 0x7f) text[i] = ' ';
+        if (c == 0xc2 && next >= 0x80 && next < 0xa0) // U+0080 to U+009F
+            text[i] = text[i + 1] = ' ';
     }
 }
 
@@ -190,7 +192,7 @@ static void put_text(struct line *line, const struct record *record)
         put_formatted(line, record);
     else
         line_put(line, record->text, strlen(record->text));
-    blank_control_characters(line, from);
+    td_log_blank(line->text + from, line->used - from);
 }
 
 static void put_head(struct line *line, const struct record *record)

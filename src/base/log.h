@@ -17,6 +17,8 @@
 
 #include "base/err.h"
 
+#include <stdbool.h>
+
 typedef enum td_log_level {
     TD_LOG_DEBUG,
     TD_LOG_INFO,
@@ -77,6 +79,18 @@ void td_log_args(td_log_level level, const char *fmt, const td_log_arg *args,
 // printf style; formats here, cut to 600 bytes. Any thread that is not
 // real-time.
 void td_log_text(td_log_level level, const char *fmt, ...) TD_PRINTF(2, 3);
+
+// Whether the count-th of its kind gets a line: the first, then every power of
+// two, so that a flood of them does not fill the log.
+static inline bool td_log_is_due(uint64_t count)
+{
+    return (count & (count - 1)) == 0;
+}
+
+// Blanks the control characters in `text`, those of two bytes (UTF-8) too: it
+// is one line, and what a stranger sent cannot steer the terminal. Lines of the
+// log are blanked by themselves. Any thread.
+void td_log_blank(char *text, size_t size);
 
 // How many lines were dropped because the queue was full, the log was not
 // running or its output failed. Any thread.

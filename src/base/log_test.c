@@ -5,6 +5,7 @@
 #include "base/thread.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -21,7 +22,7 @@ enum { OUTPUT_BYTES = 1 << 20, FLOOD = 20000, EACH = 400 };
 static char output[OUTPUT_BYTES];
 
 // The linker sends the program's own calls of these here (--wrap).
-static _Thread_local size_t allocations, wakes;
+static _Thread_local size_t allocations, wakes, formats, locks;
 
 void *__real_malloc(size_t size);
 void *__wrap_malloc(size_t size);
@@ -33,6 +34,10 @@ void *__real_aligned_alloc(size_t align, size_t size);
 void *__wrap_aligned_alloc(size_t align, size_t size);
 void __real_td_event_signal(td_event *event);
 void __wrap_td_event_signal(td_event *event);
+int __real_vsnprintf(char *text, size_t size, const char *fmt, va_list args);
+int __wrap_vsnprintf(char *text, size_t size, const char *fmt, va_list args);
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 
 void *__wrap_malloc(size_t size)
 {
@@ -58,6 +63,16 @@ void __wrap_td_event_signal(td_event *event)
 {
     wakes++;
     __real_td_event_signal(event);
+}
+int __wrap_vsnprintf(char *text, size_t size, const char *fmt, va_list args)
+{
+    formats++;
+    return __real_vsnprintf(text, size, fmt, args);
+}
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+    locks++;
+    return __real_pthread_mutex_lock(mutex);
 }
 
 static int start_to_memory(td_log_level level)
@@ -138,6 +153,17 @@ static void placeholders_are_filled_in_order(void **state)
          {TD_LOG_ARG("a\n\033[1mb")},
          1,
          "a  [1mb!"},
+        {"control characters of two bytes",
+         "a{}!",
+         {TD_LOG_ARG("\xc2\x9b"
+                     "2J\xc2\x80\xc2\x9f")},
+         1,
+         "a  2J    !"},
+        {"characters like them",
+         "{}",
+         {TD_LOG_ARG("\xc2\xa0\xc3\x9b\xe2\x82\x9b\xc2")},
+         1,
+         "\xc2\xa0\xc3\x9b\xe2\x82\x9b\xc2"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         int fd = start_to_memory(TD_LOG_DEBUG);
@@ -222,22 +248,24 @@ static void level_names_are_known(void **state)
     assert_int_equal(level, TD_LOG_ERROR);
 }
 
-static void td_log_neither_allocates_nor_wakes_anybody(void **state)
+static void td_log_does_nothing_that_could_wait(void **state)
 {
     (void)state;
-    allocations = wakes = 0;
+    allocations = wakes = formats = locks = 0;
     int fd = start_to_memory(TD_LOG_DEBUG);
     td_log_text(TD_LOG_INFO, "the counters do count");
-    bool counts = allocations > 0 && wakes > 0;
+    td_log_hold();
+    bool counts = allocations > 0 && wakes > 0 && formats > 0 && locks > 0;
+    td_log_release();
 
-    allocations = wakes = 0;
+    allocations = wakes = formats = locks = 0;
     for (int i = 0; i < 100; i++)
         td_log(TD_LOG_INFO, "tick {} took {} us in {}", i, 1.5, "hold");
-    size_t allocations_seen = allocations, wakes_seen = wakes;
+    size_t seen[] = {allocations, wakes, formats, locks};
     stop_and_read(fd);
     assert_true(counts);
-    assert_int_equal(allocations_seen, 0);
-    assert_int_equal(wakes_seen, 0);
+    for (size_t i = 0; i < TD_COUNT_OF(seen); i++)
+        assert_int_equal(seen[i], 0);
 }
 
 static void read_to_the_end(void *user)
@@ -409,7 +437,7 @@ int main(void)
         cmocka_unit_test(lines_while_not_running_are_counted_and_told),
         cmocka_unit_test(only_one_log_runs_at_a_time),
         cmocka_unit_test(level_names_are_known),
-        cmocka_unit_test(td_log_neither_allocates_nor_wakes_anybody),
+        cmocka_unit_test(td_log_does_nothing_that_could_wait),
         cmocka_unit_test(a_flood_is_dropped_counted_and_told),
         cmocka_unit_test(an_output_that_goes_away_is_counted_and_survived),
         cmocka_unit_test(two_threads_lose_nothing_and_stay_in_order),

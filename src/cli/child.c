@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,12 +81,20 @@ int td_cli_child_ended(pid_t pid)
            found.si_pid == pid;
 }
 
+static _Atomic bool hurried;
+
+void td_cli_child_hurry(void)
+{
+    atomic_store(&hurried, true);
+}
+
 int td_cli_child_stop(pid_t pid, int64_t patience_ns)
 {
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     int64_t until_ns = now_ns + patience_ns;
     (void)kill(pid, SIGINT);
-    while (!td_cli_child_ended(pid) && now_ns < until_ns) {
+    while (!td_cli_child_ended(pid) && now_ns < until_ns &&
+           !atomic_load(&hurried)) {
         td_clock_sleep_until(now_ns + LOOK_NS);
         now_ns = td_clock_now_ns(&td_clock_monotonic);
     }

@@ -25,6 +25,9 @@ TD_NODISCARD td_err td_cli_child_start_other(const char *program,
 // its exit code, or 128 + the signal that ended it.
 int td_cli_child_stop(pid_t pid, int64_t patience_ns);
 
+// From now on td_cli_child_stop() kills without patience. Signal-safe.
+void td_cli_child_hurry(void);
+
 // Whether it has ended by itself; then it must still be stopped.
 int td_cli_child_ended(pid_t pid);
 

@@ -15,6 +15,7 @@ static struct {
     void (*call)(void *user);
     void *user;
     _Atomic bool ready; // to be called
+    _Atomic bool tidy;  // a second one does not end the process
     _Atomic int signals;
 } on_stop;
 
@@ -137,9 +138,12 @@ bool td_cli_parse_folder(int argc, char **argv, const char *help,
 
 int td_cli_fail(const char *command, td_err err, const td_errinfo *info)
 {
+    td_errinfo shown = {.text = ""};
+    if (info) shown = *info;
+    td_log_blank(shown.text, strlen(shown.text));
     td_log_stop();
     (void)fprintf(stderr, "tendon %s: %s\n", command,
-                  info && info->text[0] ? info->text : td_err_text(err));
+                  shown.text[0] ? shown.text : td_err_text(err));
     return 1;
 }
 
@@ -157,7 +161,9 @@ bool td_cli_start_log(const char *command, const char *level)
 
 static void handle_stop(int number)
 {
-    if (atomic_fetch_add(&on_stop.signals, 1) > 0) _exit(128 + number);
+    if (atomic_fetch_add(&on_stop.signals, 1) > 0 &&
+        !atomic_load(&on_stop.tidy))
+        _exit(128 + number);
     if (atomic_load(&on_stop.ready)) on_stop.call(on_stop.user);
 }
 
@@ -205,6 +211,16 @@ void td_cli_keep_reload(void)
 bool td_cli_is_stopping(void)
 {
     return atomic_load(&on_stop.signals) > 0;
+}
+
+void td_cli_keep_tidy(void)
+{
+    atomic_store(&on_stop.tidy, true);
+}
+
+bool td_cli_is_hurried(void)
+{
+    return atomic_load(&on_stop.signals) > 1;
 }
 
 td_cli_signal td_cli_wait_signal(void)

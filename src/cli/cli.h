@@ -107,4 +107,11 @@ td_cli_signal td_cli_wait_signal(void);
 // Whether Ctrl-C or SIGTERM came. Never blocks.
 bool td_cli_is_stopping(void);
 
+// From now on a second signal only hurries the process, which has something to
+// remove before it ends.
+void td_cli_keep_tidy(void);
+
+// Whether a second one came. Never blocks.
+bool td_cli_is_hurried(void);
+
 #endif

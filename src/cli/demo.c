@@ -88,6 +88,7 @@ static volatile bool interrupted;
 static void on_stop(void *user)
 {
     (void)user;
+    if (td_cli_is_hurried()) td_cli_child_hurry();
     interrupted = true;
     td_event_signal(&stopped);
 }
@@ -207,15 +208,20 @@ static void look_on(struct demo *demo)
     draw(demo, (now_ns - start_ns) / TD_NS_PER_S);
 }
 
-// Robots first, so that each says its last word to a server that listens. One
-// that was told before it was ready for it ends by the signal.
+// One that was told before it was ready for it ends by the signal.
+static bool ended_well(int code)
+{
+    return code == 0 || code == 128 + SIGINT ||
+           (code == 128 + SIGKILL && td_cli_is_hurried());
+}
+
+// Robots first, so that each says its last word to a server that listens.
 static bool stop_children(struct demo *demo)
 {
     bool clean = true;
-    for (int i = demo->child_count - 1; i >= 0; i--) {
-        int code = td_cli_child_stop(demo->children[i], PATIENCE_NS);
-        if (code != 0 && code != 128 + SIGINT) clean = false;
-    }
+    for (int i = demo->child_count - 1; i >= 0; i--)
+        if (!ended_well(td_cli_child_stop(demo->children[i], PATIENCE_NS)))
+            clean = false;
     return clean;
 }
 
@@ -260,6 +266,7 @@ static void print_logs(const struct demo *demo)
 static td_err set_up(struct demo *demo, td_errinfo *info)
 {
     td_event_init(&stopped);
+    td_cli_keep_tidy();
     td_cli_on_stop(on_stop, NULL);
     TD_TRY(td_cli_folder_make(demo->folder, info));
     (void)snprintf(demo->endpoint, sizeof demo->endpoint,

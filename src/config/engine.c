@@ -22,7 +22,7 @@ static const td_config_field latency_rows[] = {
     TD_ROW_ENUM(td_config_latency, kind, "none", latencies,
                 "what the time of one batch is drawn from"),
     TD_ROW_NUMBER(td_config_latency, ms, "0", 0, 60000,
-                  "mean of a batch of one"),
+                  "mean of a batch of one (fixed, normal, lognormal)"),
     TD_ROW_NUMBER(td_config_latency, std_ms, "0", 0, 60000,
                   "deviation (normal, lognormal)"),
     TD_ROW_NUMBER(td_config_latency, per_batch_ms, "0", 0, 60000,
@@ -114,16 +114,60 @@ const td_config_table td_config_engine_table = {
     engine_rows, TD_COUNT_OF(engine_rows), sizeof(td_config_engine),
     check_engine};
 
+// A field that not every kind has, and the kinds that have it.
+struct only {
+    const char *name;
+    unsigned kinds;
+};
+
+// "worker or callback".
+static void name_kinds(const char *const *names, unsigned kinds, size_t room,
+                       char *ret_text)
+{
+    size_t used = 0;
+    ret_text[0] = '\0';
+    for (unsigned i = 0; names[i] && used < room; i++)
+        if (kinds & (1u << i))
+            used += (size_t)snprintf(ret_text + used, room - used, "%s%s",
+                                     used ? " or " : "", names[i]);
+}
+
+static td_err check_only(const td_config_place *place,
+                         const td_config_node *node, const struct only *only,
+                         size_t count, const char *const *names, unsigned kind)
+{
+    for (size_t i = 0; i < count; i++) {
+        const td_config_node *given = td_config_node_get(node, only[i].name);
+        if (!given || (only[i].kinds & (1u << kind))) continue;
+        char kinds[64];
+        name_kinds(names, only[i].kinds, sizeof kinds, kinds);
+        return td_config_bad(place, given, only[i].name, "is for kind: %s only",
+                             kinds);
+    }
+    return TD_OK;
+}
+
+#define FIXED (1u << TD_CONFIG_LATENCY_FIXED)
+#define SPREAD                                                                 \
+    ((1u << TD_CONFIG_LATENCY_NORMAL) | (1u << TD_CONFIG_LATENCY_LOGNORMAL))
+#define PROFILE (1u << TD_CONFIG_LATENCY_PROFILE)
+
+static const struct only latency_only[] = {
+    {"ms", FIXED | SPREAD},
+    {"std_ms", SPREAD},
+    {"file", PROFILE},
+};
+
 static td_err check_latency(const td_config_place *place,
                             const td_config_node *node, void *value)
 {
     td_config_latency *latency = value;
-    bool profile = latency->kind == TD_CONFIG_LATENCY_PROFILE;
-    if (profile != (latency->file[0] != '\0'))
+    TD_TRY(check_only(place, node, latency_only, TD_COUNT_OF(latency_only),
+                      latencies, latency->kind));
+    if (latency->kind == TD_CONFIG_LATENCY_PROFILE && !latency->file[0])
         return td_config_bad(
-            place, td_config_node_get(node, "file"), "file", "%s",
-            profile ? "is missing, a profile needs the file of its samples"
-                    : "is for kind: profile only");
+            place, td_config_node_get(node, "file"), "file",
+            "is missing, a profile needs the file of its samples");
     if (latency->kind == TD_CONFIG_LATENCY_LOGNORMAL && latency->ms == 0)
         return td_config_bad(place, td_config_node_get(node, "ms"), "ms",
                              "must be above 0 for kind: lognormal, got 0");
@@ -149,11 +193,7 @@ static td_err check_channels(const td_config_place *place,
 #define CALLBACK (1u << TD_CONFIG_CALLBACK)
 #define NATIVE (1u << TD_CONFIG_NATIVE)
 
-// Fields that not every kind has, and the kinds that have them.
-static const struct {
-    const char *name;
-    unsigned kinds;
-} only[] = {
+static const struct only engine_only[] = {
     {"cameras", SYNTHETIC | WORKER | CALLBACK},
     {"chunk", SYNTHETIC | WORKER | CALLBACK},
     {"continuous", SYNTHETIC},
@@ -174,32 +214,6 @@ static const struct {
     {"tokenizer", NATIVE},
     {"ensemble", NATIVE},
 };
-
-// "worker or callback".
-static void name_kinds(unsigned kinds, size_t room, char *ret_text)
-{
-    size_t used = 0;
-    ret_text[0] = '\0';
-    for (unsigned i = 0; engines[i] && used < room; i++)
-        if (kinds & (1u << i))
-            used += (size_t)snprintf(ret_text + used, room - used, "%s%s",
-                                     used ? " or " : "", engines[i]);
-}
-
-static td_err check_kind(const td_config_place *place,
-                         const td_config_node *node,
-                         const td_config_engine *engine)
-{
-    for (size_t i = 0; i < TD_COUNT_OF(only); i++) {
-        const td_config_node *given = td_config_node_get(node, only[i].name);
-        if (!given || (only[i].kinds & (1u << engine->kind))) continue;
-        char kinds[64];
-        name_kinds(only[i].kinds, sizeof kinds, kinds);
-        return td_config_bad(place, given, only[i].name, "is for kind: %s only",
-                             kinds);
-    }
-    return TD_OK;
-}
 
 static td_err check_worker(const td_config_place *place,
                            const td_config_node *node, td_config_engine *engine)
@@ -227,7 +241,8 @@ static td_err check_engine(const td_config_place *place,
                            const td_config_node *node, void *value)
 {
     td_config_engine *engine = value;
-    TD_TRY(check_kind(place, node, engine));
+    TD_TRY(check_only(place, node, engine_only, TD_COUNT_OF(engine_only),
+                      engines, engine->kind));
     if (engine->kind == TD_CONFIG_WORKER)
         TD_TRY(check_worker(place, node, engine));
     if (engine->kind == TD_CONFIG_NATIVE &&

@@ -81,6 +81,26 @@ static const struct {
      WHOLE "  engine:\n    kind: synthetic\n"
            "    latency: {kind: fixed, ms: 3, file: x}\n",
      "12: server[0].engine.latency.file: is for kind: profile only"},
+    {"a time of no kind",
+     WHOLE "  engine:\n    kind: synthetic\n"
+           "    latency: {ms: 80}\n",
+     "12: server[0].engine.latency.ms: is for kind: fixed or normal or "
+     "lognormal only"},
+    {"a deviation of a fixed time",
+     WHOLE "  engine:\n    kind: synthetic\n    latency:\n"
+           "      kind: fixed\n      ms: 3\n      std_ms: 1\n",
+     "15: server[0].engine.latency.std_ms: is for kind: normal or lognormal "
+     "only"},
+    {"a time beside a profile",
+     WHOLE "  engine:\n    kind: synthetic\n"
+           "    latency: {kind: profile, file: x, ms: 3}\n",
+     "12: server[0].engine.latency.ms: is for kind: fixed or normal or "
+     "lognormal only"},
+    {"a deviation beside a profile",
+     WHOLE "  engine:\n    kind: synthetic\n"
+           "    latency: {kind: profile, file: x, std_ms: 3}\n",
+     "12: server[0].engine.latency.std_ms: is for kind: normal or lognormal "
+     "only"},
     {"a lognormal around nothing",
      WHOLE "  engine: {kind: synthetic, latency: {kind: lognormal}}\n",
      "10: server[0].engine.latency.ms: must be above 0 for kind: "

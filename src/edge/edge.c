@@ -72,10 +72,15 @@ static td_err start_thread(td_edge *edge, const char *name, int priority,
 {
     td_thread_config config = {
         .name = name, .realtime_priority = priority, .cpu = cpu};
-    TD_TRY(td_thread_start(&config, run, edge, ret_thread, info));
-    const char *refusal = td_thread_refusal(*ret_thread);
+    return td_thread_start(&config, run, edge, ret_thread, info);
+}
+
+// Of the tick alone: the driver asks for less, and a system that refuses it
+// refuses the tick.
+static void say_refusal(const td_edge *edge)
+{
+    const char *refusal = td_thread_refusal(edge->tick);
     if (refusal) td_log_text(TD_LOG_WARN, "%s", refusal);
-    return TD_OK;
 }
 
 static td_err start(td_edge *edge, td_errinfo *info)
@@ -89,8 +94,10 @@ static td_err start(td_edge *edge, td_errinfo *info)
     if (edge->config.pull) return TD_OK;
     TD_TRY(start_thread(edge, "td-driver", below, -1, td_edge_driver_run,
                         &edge->driver, info));
-    return start_thread(edge, "td-tick", priority, edge->config.cpu,
-                        td_edge_tick_run, &edge->tick, info);
+    TD_TRY(start_thread(edge, "td-tick", priority, edge->config.cpu,
+                        td_edge_tick_run, &edge->tick, info));
+    say_refusal(edge);
+    return TD_OK;
 }
 
 static void free_slot(td_slot *slot)

@@ -92,6 +92,16 @@ static void reply(void *user, td_err err, const td_errinfo *why)
     end_remote(from);
 }
 
+static void drop_order(td_edge *edge, td_net_request *request)
+{
+    uint64_t count = atomic_fetch_add(&edge->inbox_full, 1) + 1;
+    if (td_log_is_due(count))
+        td_log_text(TD_LOG_WARN,
+                    "recording: no room for an order (%llu messages so far)",
+                    (unsigned long long)count);
+    td_net_request_free(request);
+}
+
 // Transport's thread. Where there is no room the asker hears nothing.
 static void on_order(void *user, td_net_request *request)
 {
@@ -100,12 +110,14 @@ static void on_order(void *user, td_net_request *request)
     td_edge_order order = td_edge_order_find(word.data, word.size);
     remote *from = malloc(sizeof *from);
     if (!from) {
-        td_net_request_free(request);
+        drop_order(edge, request);
         return;
     }
     *from = (remote){edge, request};
-    if (td_edge_recorder_order(edge->recorder, order, reply, from) != TD_OK)
-        end_remote(from);
+    if (td_edge_recorder_order(edge->recorder, order, reply, from) == TD_OK)
+        return;
+    drop_order(edge, request);
+    free(from);
 }
 
 static td_err listen(td_edge *edge, td_errinfo *info)

@@ -4,6 +4,7 @@
 #include "edge/recording_fixture.h"
 
 static shelf shelved;
+static _Atomic bool blocked, inside; // an add
 
 static int setup(void **state)
 {
@@ -14,6 +15,12 @@ static int setup(void **state)
     w->config.record = shelf_sink(&shelved);
     w->config.record_begin = true;
     return 0;
+}
+
+static int teardown(void **state)
+{
+    atomic_store(&blocked, false); // a failed test left it so
+    return world_teardown(state);
 }
 
 // On a busy machine some are held or lost.
@@ -266,6 +273,66 @@ static void another_program_may_end_an_episode(void **state)
     assert_string_equal(answer, "must be begin, end, discard, next or again");
 }
 
+static _Atomic uint32_t replies;
+
+static td_err add_unless_blocked(void *user, const td_dataset_frame *frame,
+                                 td_errinfo *info)
+{
+    atomic_store(&inside, true);
+    while (atomic_load(&blocked))
+        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+                             TD_NS_PER_MS);
+    return shelf_add(user, frame, info);
+}
+
+static bool is_inside(world *w)
+{
+    (void)w;
+    return atomic_load(&inside);
+}
+
+static void on_replied(void *user)
+{
+    world *w = user;
+    atomic_fetch_add(&replies, 1);
+    td_event_signal(&w->wake);
+}
+
+#define ORDERS 100
+#define MOST_WAITING 16 // as recorder.c has it
+
+static bool has_dropped_orders(world *w)
+{
+    return w->report.inbox_full == ORDERS - MOST_WAITING;
+}
+
+static bool has_all_replies(world *w)
+{
+    (void)w;
+    return atomic_load(&replies) == ORDERS;
+}
+
+static void orders_without_room_are_counted(void **state)
+{
+    world *w = *state;
+    char key[TD_WIRE_MAX_KEY];
+    world_key(w, w->config.client, "episode", key);
+    w->config.record.add = add_unless_blocked;
+    atomic_store(&replies, 0);
+    atomic_store(&blocked, true);
+    (void)puppet_open(w, 0, "gpu-1");
+    world_stream(w);
+    world_until(w, is_inside);
+    for (int i = 0; i < ORDERS; i++)
+        assert_int_equal(td_net_query(w->stranger, key, (td_slice){"jump", 4},
+                                      30 * TD_NS_PER_S, on_answer, on_replied,
+                                      w, NULL),
+                         TD_OK);
+    world_until(w, has_dropped_orders);
+    atomic_store(&blocked, false);
+    world_until(w, has_all_replies);
+}
+
 // The policy is told something else than where the joints are.
 static td_err tell(void *user, float *ret_state, uint32_t channels)
 {
@@ -289,7 +356,7 @@ static void what_the_policy_is_told_is_the_state(void **state)
 
 int main(void)
 {
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, world_teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(what_was_played_is_recorded),
         TEST(a_robot_that_blocks_for_ever_costs_no_episode),
@@ -302,6 +369,7 @@ int main(void)
         TEST(an_edge_that_does_not_open_closes_the_dataset),
         TEST(a_robot_that_records_nothing_says_so),
         TEST(another_program_may_end_an_episode),
+        TEST(orders_without_room_are_counted),
         TEST(what_the_policy_is_told_is_the_state),
     };
     return cmocka_run_group_tests_name("edge/episode", tests, NULL, NULL);

@@ -132,6 +132,8 @@ static td_err open_server(td_host_house *house, size_t index, td_errinfo *info)
     server.events = house->events;
     if (house->stream) server.tap = td_host_stream_tap(house->stream, index);
     td_server_porch_close(TD_TAKE(entry->porch));
+    server.bad_queries = entry->porch_counts.bad_queries;
+    server.events_dropped = entry->porch_counts.dropped;
     TD_TRY(td_server_open(entry->net, entry->engine, &server, &entry->server,
                           info));
     td_host_house_show(house, index, entry->server);
@@ -158,6 +160,7 @@ static td_err open_porch(td_host_house *house, size_t index, td_errinfo *info)
         .server_id = config->server_id,
         .boot = house->boot,
         .capacity = (uint32_t)config->capacity,
+        .counts = &entry->porch_counts,
     };
     return td_server_porch_open(entry->net, &porch, &entry->porch, info);
 }

@@ -43,6 +43,7 @@ typedef struct td_host_entry {
     td_server_device *device; // the first entry's with this name
     bool owns_device;
     td_server_porch *porch; // while the engine is loaded
+    td_server_porch_counts porch_counts;
     td_engine *engine;
     td_server *server;
     td_server_client *clients;

@@ -124,14 +124,20 @@ static void use_next(td_host_house *house, asked *next)
     house->live = TD_TAKE(next->manifest);
 }
 
+static void say_broken(const td_host_house *house, const char *why)
+{
+    td_log_text(TD_LOG_ERROR, "serve: %s; nothing was changed", why);
+    td_server_events_add(house->events, td_clock_now_ns(&td_clock_monotonic),
+                         TD_SERVER_EVENT_RELOAD_FAILED, NULL, NULL, "%s", why);
+}
+
 void td_host_house_reload(td_host_house *house, const char *path)
 {
     asked next = {0};
     td_errinfo info = {.text = ""};
     td_err err = make_next(house, path, &next, &info);
     if (err != TD_OK) {
-        td_log_text(TD_LOG_ERROR, "serve: %s; nothing was changed",
-                    info.text[0] ? info.text : td_err_text(err));
+        say_broken(house, info.text[0] ? info.text : td_err_text(err));
     } else {
         say_changes(house, &next);
         use_next(house, &next);

@@ -8,12 +8,11 @@
 
 #include <stdlib.h>
 
-// A line for the first of its kind from this client, then for every power of
-// two, so that a client that sends nothing else cannot fill the log.
+// Of this kind, from this client.
 static void complain(const td_server_peer *peer, uint64_t count,
                      const char *what, const char *text)
 {
-    if ((count & (count - 1)) != 0) return;
+    if (!td_log_is_due(count)) return;
     td_log_text(TD_LOG_WARN, "server: %s: %s: %s (%llu so far)", peer->id, what,
                 text, (unsigned long long)count);
 }
@@ -316,7 +315,7 @@ void td_server_arrive_refused(td_server *server, td_server_peer *peer,
 {
     td_server_mail mail;
     td_server_request *request = take_mail(server, peer, &mail);
-    if (mail.reset) td_net_msg_free(mail.reset);
+    if (mail.reset) td_server_peer_drop_reset(server, mail.reset);
     count_skipped(server, peer, &mail, TD_SERVER_REFUSED);
     if (!request) return;
     bool readable = decode(&server->reader, request, NULL) == TD_OK;

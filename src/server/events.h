@@ -26,7 +26,8 @@
     X(ENGINE_RESTARTED, "engine_restarted")                                    \
     X(QUARANTINED, "quarantined") /* an input that broke the engine twice */   \
     X(RELOADED, "reloaded")       /* the manifest */                           \
-    X(OVERFLOW, "overflow")       /* there was no room for something */
+    X(RELOAD_FAILED, "reload_failed") /* it is broken; nothing was changed */  \
+    X(OVERFLOW, "overflow")           /* there was no room for something */
 
 typedef enum td_server_event_kind {
 #define TD_SERVER_EVENT_ENUM(name, text) TD_SERVER_EVENT_##name,

@@ -83,6 +83,8 @@ typedef enum td_server_by {
       "queries, tokens and messages for which there was no room")              \
     X(BAD_RESETS, MODEL, PIECES, "bad_resets", "bad_resets_total",             \
       "reset messages that were refused")                                      \
+    X(RESETS_UNREAD, MODEL, PIECES, "resets_unread", "resets_unread_total",    \
+      "reset messages that a newer one displaced, or whose client was gone")   \
     X(BAD_QUERIES, MODEL, PIECES, "bad_queries", "bad_queries_total",          \
       "attach queries that could not be read")                                 \
     X(BAD_TOKENS, MODEL, PIECES, "bad_tokens", "bad_tokens_total",             \

@@ -67,6 +67,12 @@ static void on_obs(void *user, const td_net_sample *sample)
     td_event_signal(&peer->server->wake);
 }
 
+void td_server_peer_drop_reset(td_server *server, td_net_msg *msg)
+{
+    td_server_telemetry_count(server, TD_SERVER_COUNT_RESETS_UNREAD);
+    td_net_msg_free(msg);
+}
+
 // Transport's thread.
 static void on_reset(void *user, const td_net_sample *sample)
 {
@@ -80,7 +86,7 @@ static void on_reset(void *user, const td_net_sample *sample)
     td_net_msg *displaced = peer->inbox.mail.reset;
     peer->inbox.mail.reset = msg;
     pthread_mutex_unlock(&peer->inbox.lock);
-    if (displaced) td_net_msg_free(displaced);
+    if (displaced) td_server_peer_drop_reset(peer->server, displaced);
     td_event_signal(&peer->server->wake);
 }
 
@@ -135,7 +141,8 @@ void td_server_peer_close(td_server_peer *peer)
     count_unread(peer);
     if (peer->action) td_net_unpublish(peer->action);
     if (peer->inbox.mail.msg) td_net_msg_free(peer->inbox.mail.msg);
-    if (peer->inbox.mail.reset) td_net_msg_free(peer->inbox.mail.reset);
+    if (peer->inbox.mail.reset)
+        td_server_peer_drop_reset(peer->server, peer->inbox.mail.reset);
     pthread_mutex_destroy(&peer->inbox.lock);
     free(peer);
 }

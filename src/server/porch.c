@@ -4,6 +4,7 @@
 #include "server/porch.h"
 
 #include "base/event.h"
+#include "base/log.h"
 #include "base/queue.h"
 #include "base/thread.h"
 #include "wire/text.h"
@@ -29,14 +30,25 @@ struct td_server_porch {
     td_wire_status answer;
 };
 
+static void complain(const td_server_porch *porch, _Atomic uint64_t *counter,
+                     const char *what)
+{
+    uint64_t count = atomic_fetch_add(counter, 1) + 1;
+    if (td_log_is_due(count))
+        td_log_text(TD_LOG_WARN, "server: %s: warming: %s (%llu so far)",
+                    porch->config.server_id, what, (unsigned long long)count);
+}
+
 // Transport's thread. Whoever finds no room asks again.
 static void on_query(void *user, td_net_request *query)
 {
     td_server_porch *porch = user;
-    if (td_queue_push(porch->queries, &query) == TD_OK)
+    if (td_queue_push(porch->queries, &query) == TD_OK) {
         td_event_signal(&porch->wake);
-    else
-        td_net_request_free(query);
+        return;
+    }
+    complain(porch, &porch->config.counts->dropped, "no room for a query");
+    td_net_request_free(query);
 }
 
 // Who asks another server is none of ours.
@@ -47,17 +59,26 @@ static bool is_asked(const td_server_porch *porch, const td_wire_attach *attach)
            (attach->server_boot == 0 || attach->server_boot == config->boot);
 }
 
-static void answer(td_server_porch *porch, td_net_request *query)
+// Whether one with a payload is to be answered.
+static bool is_mine(td_server_porch *porch, td_slice payload)
 {
     td_wire_attach attach;
+    td_errinfo info = {.text = ""};
+    td_errinfo why;
+    if (td_wire_attach_decode(porch->decoder, payload.data, payload.size,
+                              &attach, &info) == TD_OK)
+        return is_asked(porch, &attach);
+    (void)td_fail(&why, TD_OK, "bad attach: %s", info.text);
+    complain(porch, &porch->config.counts->bad_queries, why.text);
+    return false;
+}
+
+static void answer(td_server_porch *porch, td_net_request *query)
+{
     td_errinfo reason;
     td_slice payload = td_net_request_payload(query);
     porch->answer.has_attach = payload.size > 0;
-    if (payload.size > 0 &&
-        (td_wire_attach_decode(porch->decoder, payload.data, payload.size,
-                               &attach, NULL) != TD_OK ||
-         !is_asked(porch, &attach)))
-        return;
+    if (payload.size > 0 && !is_mine(porch, payload)) return;
     (void)td_fail(&reason, TD_OK, "server %s is warming",
                   porch->config.server_id);
     porch->answer.attach_reason = td_wire_text_of(reason.text);

@@ -9,11 +9,18 @@
 #include "net/net.h"
 #include "tendon/wire.h"
 
+// What it could not answer so far.
+typedef struct td_server_porch_counts {
+    _Atomic uint64_t bad_queries; // could not be read
+    _Atomic uint64_t dropped;     // found no room
+} td_server_porch_counts;
+
 typedef struct td_server_porch_config {
     td_wire_route route; // texts are borrowed while it is open
     const char *server_id;
     uint64_t boot;
     uint32_t capacity;
+    td_server_porch_counts *counts; // borrowed while it is open
 } td_server_porch_config;
 
 typedef struct td_server_porch td_server_porch;

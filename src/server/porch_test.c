@@ -5,13 +5,17 @@
 #include "server/server_fixture.h"
 #include "wire/text.h"
 
+static td_server_porch_counts counts;
+
 static td_server_porch *open_porch(world *w)
 {
+    counts = (td_server_porch_counts){0};
     const td_server_porch_config config = {
         .route = w->config.route,
         .server_id = "gpu-1",
         .boot = 3,
         .capacity = 4,
+        .counts = &counts,
     };
     td_server_porch *porch = NULL;
     td_errinfo info = {.text = ""};
@@ -53,6 +57,7 @@ static void who_asks_another_server_or_nonsense_is_not_answered(void **state)
     assert_non_null(porch);
     client_query(c, "nonsense", 8);
     assert_int_equal(w->reply_count, 0);
+    assert_int_equal(counts.bad_queries, 1);
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0"),
                                    .server = td_wire_text_of("gpu-2"),
                                    .boot = 1};
@@ -61,6 +66,20 @@ static void who_asks_another_server_or_nonsense_is_not_answered(void **state)
     const td_slice *parts = td_wire_encoder_parts(w->encoder, &count);
     client_query(c, parts[0].data, parts[0].size);
     assert_int_equal(w->reply_count, 0);
+    assert_int_equal(counts.bad_queries, 1);
+}
+
+static void what_it_could_not_answer_the_server_counts_on_from(void **state)
+{
+    world *w = *state;
+    w->config.bad_queries = 3;
+    w->config.events_dropped = 2;
+    world_open(w);
+    const td_server_stats *stats = td_server_stats_of(w->server);
+    assert_int_equal(
+        td_server_stats_counter(stats, TD_SERVER_COUNT_BAD_QUERIES), 3);
+    assert_int_equal(
+        td_server_stats_counter(stats, TD_SERVER_COUNT_EVENTS_DROPPED), 2);
 }
 
 static void a_second_start_meanwhile_is_refused(void **state)
@@ -95,6 +114,7 @@ int main(void)
         WORLD_TEST(a_status_says_that_the_model_is_loading),
         WORLD_TEST(whoever_wants_to_attach_is_refused_by_that_word),
         WORLD_TEST(who_asks_another_server_or_nonsense_is_not_answered),
+        WORLD_TEST(what_it_could_not_answer_the_server_counts_on_from),
         WORLD_TEST(a_second_start_meanwhile_is_refused),
         WORLD_TEST(the_server_follows_and_takes_robots),
     };

@@ -137,6 +137,18 @@ td_err td_server_query_attach(td_server *server, const td_wire_attach *attach,
     return err;
 }
 
+// Clients by their names; those that share a place share their lines.
+static void say_refused(td_server *server, td_wire_text client, const char *why)
+{
+    uint32_t place = 0;
+    for (size_t i = 0; i < client.size; i++)
+        place = place * 31 + (unsigned char)client.data[i];
+    uint64_t count = ++server->refusals[place % TD_SERVER_REFUSALS];
+    if (td_log_is_due(count))
+        td_log_text(TD_LOG_WARN, "server: refused to attach: %s (%llu so far)",
+                    why, (unsigned long long)count);
+}
+
 static td_err attach_client(td_server *server, const td_wire_attach *attach,
                             td_errinfo *info)
 {
@@ -146,7 +158,7 @@ static td_err attach_client(td_server *server, const td_wire_attach *attach,
         err = td_server_query_attach(server, attach, &number, info);
     if (err == TD_OK) err = take_client(server, number, attach, info);
     if (err == TD_OK) return TD_OK;
-    td_log_text(TD_LOG_WARN, "server: refused to attach: %s", info->text);
+    say_refused(server, attach->client, info->text);
     char id[TD_WIRE_MAX_NAME + 1];
     (void)snprintf(id, sizeof id, "%.*s", (int)attach->client.size,
                    attach->client.data);
@@ -177,8 +189,8 @@ void td_server_query_take(td_server *server, td_net_request *query)
     td_err err = td_wire_attach_decode(server->reader.decoder, payload.data,
                                        payload.size, &attach, &info);
     if (err != TD_OK) {
-        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_QUERIES);
-        td_log_text(TD_LOG_WARN, "server: bad attach: %s", info.text);
+        td_server_telemetry_bad(server, TD_SERVER_COUNT_BAD_QUERIES,
+                                "bad attach", info.text);
     } else if (!is_asked(server, &attach)) {
         return;
     } else if (attach.leave) {

@@ -130,7 +130,8 @@ static void on_alive(void *user, const char *key, bool alive)
     td_server *server = user;
     td_server_sighting sighting = {.alive = alive};
     if (td_server_token_parse(key, &sighting.token) != TD_OK) {
-        td_server_telemetry_count(server, TD_SERVER_COUNT_BAD_TOKENS);
+        td_server_telemetry_bad(server, TD_SERVER_COUNT_BAD_TOKENS, "bad token",
+                                key);
         return;
     }
     if (td_queue_push(server->sightings, &sighting) != TD_OK) {

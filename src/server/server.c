@@ -159,12 +159,21 @@ static td_err make_core(td_server *server, const td_server_config *config,
     return TD_OK;
 }
 
+static void count_on(td_server *server, td_server_counter_id counter,
+                     uint64_t from)
+{
+    if (from > 0)
+        td_server_stats_count(server->stats, counter, TD_SERVER_NOBODY, from);
+}
+
 static td_err make(td_server *server, const td_server_config *config,
                    td_errinfo *info)
 {
     td_event_init(&server->wake);
     TD_TRY(td_server_stats_new(server->capacity, &server->stats));
     td_server_stats_tap(server->stats, &config->tap);
+    count_on(server, TD_SERVER_COUNT_BAD_QUERIES, config->bad_queries);
+    count_on(server, TD_SERVER_COUNT_EVENTS_DROPPED, config->events_dropped);
     TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
     TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
                         &server->sightings));

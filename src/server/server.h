@@ -23,6 +23,8 @@ typedef struct td_server_config {
     int64_t metrics_period_ns; // 0: no metrics
     td_server_events *events;  // where it tells what happens; NULL: nowhere
     td_server_tap tap;         // who is told of each number as it is recorded
+    uint64_t bad_queries;      // so far, by its porch
+    uint64_t events_dropped;   // likewise
 } td_server_config;
 
 // Opens the doors: status, liveliness, the loop's thread. Borrows the session,

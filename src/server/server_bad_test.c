@@ -326,6 +326,27 @@ static void a_reset_drops_what_waits_and_a_strange_one_does_not(void **state)
     gate_finish(&w->gate, TD_OK);
 }
 
+#define RESETS 1000
+
+static bool has_counted_resets(world *w)
+{
+    const td_server_stats *stats = td_server_stats_of(w->server);
+    return td_server_stats_counter(stats, TD_SERVER_COUNT_BAD_RESETS) +
+               td_server_stats_counter(stats, TD_SERVER_COUNT_RESETS_UNREAD) ==
+           RESETS;
+}
+
+static void every_bad_reset_is_refused_or_counted_as_unread(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    client *c = client_open(w, 0, "arm-0", 1);
+    assert_true(client_attach(c, "gpu-1"));
+    for (int i = 0; i < RESETS; i++)
+        client_send_bytes(c->reset, "?", 1);
+    world_until(w, has_counted_resets);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -335,6 +356,7 @@ int main(void)
         WORLD_TEST(a_message_that_cannot_be_read_is_told_and_counted),
         WORLD_TEST(random_bytes_do_not_disturb_the_others),
         WORLD_TEST(a_reset_drops_what_waits_and_a_strange_one_does_not),
+        WORLD_TEST(every_bad_reset_is_refused_or_counted_as_unread),
     };
     return cmocka_run_group_tests_name("server/server_bad", tests, NULL, NULL);
 }

@@ -111,6 +111,8 @@ typedef struct td_server_sighting {
     bool alive;
 } td_server_sighting;
 
+#define TD_SERVER_REFUSALS 64
+
 // Requests in the order in which they came.
 typedef struct td_server_line {
     td_server_request *first, *last;
@@ -160,6 +162,7 @@ struct td_server {
     td_server_peer **peers; // [capacity], by the core's numbers
     td_server_peer *dormant;
     td_server_tokens tokens;
+    uint64_t refusals[TD_SERVER_REFUSALS];
     int64_t watched_ns; // declared anew; 0: never
     bool recounts;      // who sleeps: whether they are among the tokens
     td_server_reader reader;
@@ -191,6 +194,8 @@ TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
                                         td_server_peer **ret_peer,
                                         td_errinfo *info);
 void td_server_peer_close(td_server_peer *peer);
+// One that nobody reads. Consumes it. Any thread.
+void td_server_peer_drop_reset(td_server *server, td_net_msg *msg);
 
 // arrive.c: from the network to the device.
 
@@ -322,6 +327,9 @@ void td_server_reception_close(td_server *server);
 
 // telemetry.c
 void td_server_telemetry_count(td_server *server, td_server_counter_id counter);
+// The same of what could not be read, with a line now and then. Any thread.
+void td_server_telemetry_bad(td_server *server, td_server_counter_id counter,
+                             const char *what, const char *why);
 // There was no room for something that came. Any thread.
 void td_server_telemetry_dropped(td_server *server);
 // printf style. Any thread; the loop tells whoever listens.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the server tells of itself: to whoever looks (td_server_see), and on its
 // metrics key.
+#include "base/log.h"
 #include "server/shell.h"
 #include "wire/tally.h"
 
@@ -18,13 +19,23 @@ void td_server_telemetry_count(td_server *server, td_server_counter_id counter)
     td_server_stats_count(server->stats, counter, TD_SERVER_NOBODY, 1);
 }
 
+void td_server_telemetry_bad(td_server *server, td_server_counter_id counter,
+                             const char *what, const char *why)
+{
+    td_server_telemetry_count(server, counter);
+    uint64_t count = td_server_stats_counter(server->stats, counter);
+    if (td_log_is_due(count))
+        td_log_text(TD_LOG_WARN, "server: %s: %s (%llu so far)", what, why,
+                    (unsigned long long)count);
+}
+
 void td_server_telemetry_dropped(td_server *server)
 {
     td_server_stats *stats = server->stats;
     td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
     uint64_t count =
         td_server_stats_counter(stats, TD_SERVER_COUNT_EVENTS_DROPPED);
-    if ((count & (count - 1)) == 0) // so that a flood does not fill the ring
+    if (td_log_is_due(count)) // so that a flood does not fill the ring, either
         td_server_telemetry_event(server, TD_SERVER_EVENT_OVERFLOW, NULL,
                                   "no room for %llu messages so far",
                                   (unsigned long long)count);

@@ -65,6 +65,14 @@ static td_err check(const td_wire_at *at, const void *message)
     return TD_OK;
 }
 
+_Static_assert(ACTION(superseded_count) < ACTION(superseded) &&
+                   ACTION(result_count) < ACTION(superseded),
+               "counts come before the lists");
+_Static_assert(TD_WIRE_END(td_wire_action, superseded) == ACTION(results) &&
+                   TD_WIRE_END(td_wire_action, results) ==
+                       sizeof(td_wire_action),
+               "lists come last, with nothing between them");
+
 static const td_wire_message message = {"action", sizeof(td_wire_action),
                                         ACTION(superseded),
                                         TD_WIRE_TABLE(fields), check};

@@ -4,6 +4,7 @@
 #include "wire/text.h"
 #include "wire/wire.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,28 +34,19 @@ void td_wire_decoder_free(td_wire_decoder *decoder)
     free(decoder);
 }
 
-// Comes before every other field: in a newer message they may mean something
-// else.
-static td_err check_schema(const td_wire_at *at, const msgpack_object_map *map)
+// Comes before all else: a newer message may hold what we would refuse, and mean
+// something else by the rest.
+static td_err check_schema(const td_wire_at *at, const void *data, size_t size)
 {
-    static const td_wire_field schema = TD_WIRE_FIELD("schema", u32, 0);
-    for (uint32_t i = 0; i < map->size; i++) {
-        const msgpack_object *key = &map->ptr[i].key;
-        if (key->type != MSGPACK_OBJECT_STR ||
-            map->ptr[i].val.type == MSGPACK_OBJECT_NIL)
-            continue;
-        td_wire_text name = {key->via.str.ptr, key->via.str.size};
-        if (!td_wire_text_same(name, schema.key)) continue;
-        td_wire_at here = td_wire_at_in(at, name);
-        uint32_t version = 0;
-        TD_TRY(schema.type->read(&here, &schema, &map->ptr[i].val, &version));
-        if (version > TD_WIRE_SCHEMA)
-            return td_wire_fail(at, TD_ERR_VERSION,
-                                "schema %u is newer than %d, which this "
-                                "version speaks: update Tendon",
-                                version, TD_WIRE_SCHEMA);
-    }
-    return TD_OK;
+    uint64_t version;
+    if (size > TD_WIRE_MAX_BYTES ||
+        td_wire_scan_find(data, size, "schema", &version) != TD_OK ||
+        version <= TD_WIRE_SCHEMA)
+        return TD_OK;
+    return td_wire_fail(at, TD_ERR_VERSION,
+                        "schema %" PRIu64 " is newer than %d, which this "
+                        "version speaks: update Tendon",
+                        version, TD_WIRE_SCHEMA);
 }
 
 static void preset(const td_wire_table *table, void *ret_struct)
@@ -84,6 +76,7 @@ td_err td_wire_decode(const td_wire_message *message, td_wire_decoder *decoder,
                       void *ret_struct, td_errinfo *info)
 {
     td_wire_at at = {NULL, td_wire_text_of(message->name), info};
+    TD_TRY(check_schema(&at, data, size));
     TD_TRY(td_wire_scan(&at, data, size));
 
     msgpack_object top;
@@ -92,7 +85,6 @@ td_err td_wire_decode(const td_wire_message *message, td_wire_decoder *decoder,
         MSGPACK_UNPACK_SUCCESS)
         return td_wire_fail(&at, TD_ERR_FORMAT, "is not MessagePack");
 
-    TD_TRY(check_schema(&at, &top.via.map));
     memset(scratch, 0, message->lists);
     preset(&message->table, scratch);
     TD_TRY(td_wire_table_read(&at, &message->table, &top, scratch));

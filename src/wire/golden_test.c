@@ -117,6 +117,7 @@ static void same_obs(const td_wire_obs *got, const td_wire_obs *want)
     SAME(budget_us);
     SAME(has_again);
     SAME(again);
+    SAME(anew);
     SAME(has_rtc);
     SAME(rtc_base_chunk);
     SAME(rtc_delay_steps);

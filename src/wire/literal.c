@@ -61,6 +61,16 @@ static void binary(parser *in)
     test_free(body);
 }
 
+static void extension(parser *in)
+{
+    char *next = NULL;
+    size_t size = strtoul(in->at, &next, 10);
+    in->at = next;
+    unsigned char *body = test_calloc(size + 1, 1);
+    msgpack_pack_ext_with_body(&in->out, body, size, 1);
+    test_free(body);
+}
+
 static void number(parser *in)
 {
     char *end = NULL;
@@ -112,6 +122,8 @@ static void value(parser *in)
         text(in);
     } else if (c == '<') {
         binary(in);
+    } else if (take(in, '@')) {
+        extension(in);
     } else if (take(in, '{')) {
         members(in, '}', true);
     } else if (take(in, '[')) {

@@ -6,7 +6,8 @@
 //
 //   {'seq_id': 1, 'state': {'dtype': '<f4', 'shape': [2], 'data': <8*00>}}
 //
-// JSON with ' for ", and binary as <bytes*hex>. A number with a '.' is a float.
+// JSON with ' for ", and binary as <bytes*hex>. A number with a '.' is a float,
+// one after an '@' is that many bytes of an extension type.
 
 #include <msgpack.h>
 

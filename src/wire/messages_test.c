@@ -48,6 +48,9 @@ TD_WIRE_MESSAGES(DECODE)
 #define STATUS(more)                                                           \
     "{'model_id': 'm', 'model_version': 'v1', 'action_dim': 2, "               \
     "'max_actions_per_chunk': 50, " more "}"
+#define NEWER(kind, schema)                                                    \
+    kind ": schema " schema " is newer than 1, which this version speaks: "    \
+         "update Tendon"
 #define GRANT(more)                                                            \
     "{'client_uuid': 'r1', 'generation': 1, 'components': "                    \
     "{'system1': {'server_id': 's1', " more "}}}"
@@ -66,8 +69,17 @@ static const struct {
      TD_OK, ""},
     {"our schema", obs, OBS("'schema': 1"), TD_OK, ""},
     {"a newer schema", obs, "{'x': 1, 'schema': 2}", TD_ERR_VERSION,
-     "obs: schema 2 is newer than 1, which this version speaks: update "
-     "Tendon"},
+     NEWER("obs", "2")},
+    {"a schema beyond 32 bits", obs, OBS("'schema': 4294967296"),
+     TD_ERR_VERSION, NEWER("obs", "4294967296")},
+    {"a newer schema, and deeper", obs,
+     "{'x': [[[[[[[[[1]]]]]]]]], 'schema': 2}", TD_ERR_VERSION,
+     NEWER("obs", "2")},
+    {"a newer schema, and extensions", obs,
+     "{'a': @1, 'b': @16, 'c': @0, 'd': @300, 'e': @70000, 'schema': 2}",
+     TD_ERR_VERSION, NEWER("obs", "2")},
+    {"our schema, and an extension", obs, OBS("'a': @3"), TD_ERR_FORMAT,
+     "obs: holds an extension type"},
     {"a schema of nil", obs, OBS("'schema': null"), TD_OK, ""},
     {"a schema of text", obs, OBS("'schema': 'one'"), TD_ERR_FORMAT,
      "obs: schema: must be an integer of at least 0, got text"},
@@ -267,6 +279,9 @@ static const struct {
      "action: inference_time_ms: must be 0 to 3.40282e+38, got 1e+39"},
 
     {"the least status", status, STATUS("'x': 1"), TD_OK, ""},
+    {"a newer status, deeper and with extensions", status,
+     STATUS("'x': [[[[[[[[[@4]]]]]]]]], 'schema': 2"), TD_ERR_VERSION,
+     NEWER("status", "2")},
     {"a status without a model", status, "{'model_version': 'v1'}",
      TD_ERR_FORMAT, "status: model_id is missing"},
     {"names fewer than the dimension", status, STATUS("'action_names': ['a']"),
@@ -404,6 +419,16 @@ static void one_member_beyond_the_limit_is_refused(void **state)
     }
 }
 
+static void a_newer_message_may_hold_more_than_we_allow(void **state)
+{
+    (void)state;
+    const unsigned many = TD_WIRE_MAX_ITEMS + 1;
+    assert_int_equal(decode_many(obs, "{'x': {", "1", many, NULL),
+                     TD_ERR_LIMIT);
+    assert_int_equal(decode_many(obs, "{'schema': 2, 'x': {", "1", many, NULL),
+                     TD_ERR_VERSION);
+}
+
 static const float zeros[256 * 1024];
 
 static td_wire_tensor floats(uint32_t rows, uint32_t columns)
@@ -488,6 +513,22 @@ static void a_failed_decode_leaves_the_output_untouched(void **state)
         td_wire_reset_decode(decoder, bad, sizeof bad - 1, &reset_out, NULL),
         TD_ERR_FORMAT);
     assert_memory_equal(&reset_out, &before, sizeof before);
+}
+
+static void a_bad_second_image_leaves_the_output_untouched(void **state)
+{
+    (void)state;
+    static td_wire_obs out, before;
+    memset(&before, 0x5a, sizeof before);
+    out = before;
+    msgpack_sbuffer bytes;
+    msgpack_sbuffer_init(&bytes);
+    td_wire_literal(&bytes, OBS("'images': {'a': <9*ff>, 'b': <0*00>}"));
+    assert_int_equal(
+        td_wire_obs_decode(decoder, bytes.data, bytes.size, &out, NULL),
+        TD_ERR_FORMAT);
+    assert_memory_equal(&out, &before, sizeof before);
+    msgpack_sbuffer_destroy(&bytes);
 }
 
 static void decode_obs(const char *literal, td_wire_obs *ret_obs)
@@ -634,9 +675,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_decoder_says_what_is_wrong),
         cmocka_unit_test(one_member_beyond_the_limit_is_refused),
+        cmocka_unit_test(a_newer_message_may_hold_more_than_we_allow),
         cmocka_unit_test(an_encoder_refuses_what_its_decoder_would),
         cmocka_unit_test(a_message_beyond_64_mib_is_not_made),
         cmocka_unit_test(a_failed_decode_leaves_the_output_untouched),
+        cmocka_unit_test(a_bad_second_image_leaves_the_output_untouched),
         cmocka_unit_test(a_member_has_nothing_of_the_message_before),
         cmocka_unit_test(missing_fields_have_their_defaults),
         cmocka_unit_test(every_large_tensor_is_a_part_of_its_own),

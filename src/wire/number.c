@@ -302,8 +302,9 @@ const td_wire_type td_wire_type_enum = {enum_read, enum_check, enum_is_absent,
 static td_err schema_read(const td_wire_at *at, const td_wire_field *field,
                           const msgpack_object *in, void *ret_value)
 {
-    (void)at, (void)field, (void)in, (void)ret_value; // td_wire_decode() did
-    return TD_OK;
+    (void)ret_value;
+    uint64_t version; // td_wire_decode() has compared it
+    return u64_read(at, field, in, &version);
 }
 
 static void schema_write(td_wire_encoder *encoder, const td_wire_field *field,

@@ -137,6 +137,15 @@ static td_err check(const td_wire_at *at, const void *message)
     return TD_OK;
 }
 
+_Static_assert(OBS(image_count) < OBS(images) &&
+                   OBS(tensor_count) < OBS(images) &&
+                   OBS(metadata_count) < OBS(images),
+               "counts come before the lists");
+_Static_assert(TD_WIRE_END(td_wire_obs, images) == OBS(tensors) &&
+                   TD_WIRE_END(td_wire_obs, tensors) == OBS(metadata) &&
+                   TD_WIRE_END(td_wire_obs, metadata) == sizeof(td_wire_obs),
+               "lists come last, with nothing between them");
+
 static const td_wire_message message = {"obs", sizeof(td_wire_obs), OBS(images),
                                         TD_WIRE_TABLE(fields), check};
 

@@ -3,6 +3,10 @@
 
 #include <string.h>
 
+// So many are looked at before what is sought counts as missing: a message that
+// will be refused must not cost much.
+#define FIND_HEADS (16 * TD_WIRE_MAX_ITEMS)
+
 typedef enum head_kind {
     HEAD_NEVER, // 0xc1, which MessagePack does not use
     HEAD_PLAIN, // nil, a boolean, a float or a negative integer
@@ -15,8 +19,8 @@ typedef enum head_kind {
     HEAD_EXT,
 } head_kind;
 
-// A header: its number is the value of an integer, the bytes that follow a text
-// or binary, the members of an array or map.
+// A header: its number is the value of an integer, the bytes that follow a
+// text, binary or extension, the members of an array or map.
 typedef struct head {
     head_kind kind;
     uint64_t number;
@@ -49,6 +53,14 @@ static head narrow_head(uint8_t first)
     return (head){HEAD_PLAIN, 0};
 }
 
+// How many bytes follow that belong to it.
+static uint64_t body_of(head of)
+{
+    if (of.kind == HEAD_STR || of.kind == HEAD_BIN) return of.number;
+    if (of.kind == HEAD_EXT) return of.number + 1; // its type
+    return 0;
+}
+
 // Steps over one header and what belongs to it (a number, a text's bytes), but
 // not over members. False if the bytes end first.
 static bool next_head(cursor *in, head *ret_head)
@@ -64,11 +76,10 @@ static bool next_head(cursor *in, head *ret_head)
         for (size_t i = 0; i < bytes; i++)
             got.number = got.number << 8 | *in->at++;
         if (got.kind == HEAD_INT) got.kind = negative ? HEAD_PLAIN : HEAD_UINT;
+        if (first >= 0xd4 && first <= 0xd8) got.number = 1u << (first - 0xd4);
     }
-    if (got.kind == HEAD_STR || got.kind == HEAD_BIN) {
-        if ((size_t)(in->end - in->at) < got.number) return false;
-        in->at += got.number;
-    }
+    if ((size_t)(in->end - in->at) < body_of(got)) return false;
+    in->at += body_of(got);
     *ret_head = got;
     return true;
 }
@@ -139,11 +150,14 @@ td_err td_wire_scan(const td_wire_at *at, const void *data, size_t size)
     return TD_OK;
 }
 
-static bool skip(cursor *in)
+// Steps over a value and its members, while `heads` lasts.
+static bool skip(cursor *in, uint32_t *heads)
 {
     for (uint64_t open = 1; open > 0; open--) {
         head got;
-        if (!next_head(in, &got) || got.kind == HEAD_EXT) return false;
+        if (*heads == 0 || !next_head(in, &got) || got.kind == HEAD_NEVER)
+            return false;
+        --*heads;
         open += members_of(got);
     }
     return true;
@@ -162,6 +176,7 @@ td_err td_wire_scan_find(const void *start, size_t size, const char *key,
     const uint8_t *bytes = start;
     cursor in = {bytes, bytes + size};
     head top, name, value;
+    uint32_t heads = FIND_HEADS;
     if (!next_head(&in, &top) || top.kind != HEAD_MAP) return TD_ERR_EMPTY;
     for (uint64_t i = 0; i < top.number; i++) {
         if (!next_head(&in, &name) || members_of(name)) return TD_ERR_EMPTY;
@@ -171,7 +186,7 @@ td_err td_wire_scan_find(const void *start, size_t size, const char *key,
             *ret_value = value.number;
             return TD_OK;
         }
-        if (!skip(&in)) return TD_ERR_EMPTY;
+        if (!skip(&in, &heads)) return TD_ERR_EMPTY;
     }
     return TD_ERR_EMPTY;
 }

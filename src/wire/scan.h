@@ -13,7 +13,8 @@ TD_NODISCARD td_err td_wire_scan(const td_wire_at *at, const void *data,
                                  size_t size);
 
 // The unsigned integer under `key` in a map of which only the first bytes are
-// here. EMPTY when it is not among them.
+// here, whatever else it holds. EMPTY when it is not among them, or only after
+// very many values.
 TD_NODISCARD td_err td_wire_scan_find(const void *head, size_t size,
                                       const char *key, uint64_t *ret_value);
 

@@ -149,6 +149,11 @@ typedef struct td_wire_message {
     td_err (*check)(const td_wire_at *at, const void *message);
 } td_wire_message;
 
+// Where the array `member` of a struct ends. What lies behind the first of the
+// lists that come last is copied list by list, and must be all theirs.
+#define TD_WIRE_END(struct_, member)                                           \
+    (offsetof(struct_, member) + sizeof(((struct_ *)NULL)->member))
+
 // `scratch` and `ret_struct` are the message's. Of lists that come last only
 // what is used is touched: most of the struct is theirs, and mostly unused.
 TD_NODISCARD td_err td_wire_decode(const td_wire_message *message,

@@ -123,9 +123,6 @@ td_err td_net_zenoh_open(const td_net_zenoh_config *config, td_net **ret_net,
         .connect_count = config->connect_count,
         .shared_memory = config->shared_memory,
         .shm_pool_bytes = config->shm_pool_bytes,
-        .max_message_bytes = config->max_message_bytes,
-        .lease_ms = config->lease_ms,
-        .multicast = config->multicast,
     };
     int code = tdr_open(&rust, &net->session, text_of(info), room_in(info));
     if (code != TDR_OK) {

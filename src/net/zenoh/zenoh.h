@@ -21,11 +21,8 @@ typedef struct td_net_zenoh_config {
     size_t listen_count;
     const char *const *connect;
     size_t connect_count;
-    bool shared_memory;       // offer it to peers on this machine
-    size_t shm_pool_bytes;    // 0: 16 MiB, all of it locked in memory
-    size_t max_message_bytes; // received; 0: 64 MiB
-    int64_t lease_ms;         // a silent host is dead after this; 0: 2500
-    bool multicast;           // find peers without endpoints
+    bool shared_memory;    // offer it to peers on this machine
+    size_t shm_pool_bytes; // 0: 16 MiB, all of it locked in memory
 } td_net_zenoh_config;
 
 // Opens a session and goes on connecting behind it: a robot may start before
