@@ -5,6 +5,7 @@ keep running. One server and one healthy robot go through all of it."""
 import pathlib
 import types
 
+import msgpack
 import numpy as np
 import pytest
 import zenoh
@@ -414,6 +415,30 @@ def test_random_bytes_as_a_status(world):
     robot.wait_line("waiting: status: ")
     queryable.undeclare()
     assert robot.stop() == 0
+
+
+class Crowded(Server):
+    """Strangers answer on its key too, and before it does."""
+
+    def __init__(self, *args):
+        self.strangers = nonsense("status", 1_000_000)
+        super().__init__(*args)
+
+    def on_query(self, query):
+        newer = msgpack.packb(self.status | {"server_id": "newer", "schema": 2})
+        for reply in (newer, b"\xc1", next(self.strangers)):
+            query.reply(f"{self.route}/status", reply)
+        super().on_query(query)
+
+
+def test_strangers_who_answer_first_keep_no_robot_out(world):
+    route = ROUTE.replace("/v1/", "/v6/")
+    sane = STATUS | {"model_version": "v6"}
+    with Crowded(world.house.endpoint, route, sane, hold_still):
+        watch = world.house.watch(route=route)
+        robot = world.house.robot("second", model_version="v6")
+        watch.wait_moving("second")
+        assert robot.stop() == 0
 
 
 def test_token_that_is_none_is_counted(world):

@@ -120,6 +120,34 @@ static void a_server_of_a_newer_schema_ends_the_start(void **state)
     assert_non_null(strstr(w->why.text, "schema 2 is newer"));
 }
 
+static void a_stranger_who_answers_first_keeps_nobody_out(void **state)
+{
+    static const struct {
+        const char *name;
+        bool newer, babbles;
+        size_t place; // of the stranger: puppets answer in their order
+    } cases[] = {
+        {"newer, first", true, false, 0},
+        {"newer, last", true, false, 1},
+        {"unreadable, first", false, true, 0},
+        {"unreadable, last", false, true, 1},
+    };
+    world *w = *state;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].name);
+        puppet *stranger = puppet_open(w, cases[i].place, "stranger");
+        stranger->newer_schema = cases[i].newer;
+        stranger->babbles = cases[i].babbles;
+        puppet *good = puppet_open(w, 1 - cases[i].place, "good");
+        world_stream(w);
+        assert_string_equal(w->report.server, "good");
+        world_stop(w);
+        world_close(w);
+        puppet_close(stranger);
+        puppet_close(good);
+    }
+}
+
 static void a_robot_that_is_refused_gives_up_and_says_why(void **state)
 {
     world *w = *state;
@@ -463,6 +491,7 @@ int main(void)
         WORLD_TEST(only_what_the_server_wants_is_sent),
         WORLD_TEST(a_server_that_does_not_fit_ends_the_start),
         WORLD_TEST(a_server_of_a_newer_schema_ends_the_start),
+        WORLD_TEST(a_stranger_who_answers_first_keeps_nobody_out),
         WORLD_TEST(a_robot_that_is_refused_gives_up_and_says_why),
         WORLD_TEST(a_robot_that_is_refused_for_less_keeps_asking),
         WORLD_TEST(a_robot_waits_for_a_server_that_is_ready),

@@ -161,22 +161,9 @@ td_err td_edge_finder_find(td_edge_finder *finder, const td_edge_server *only,
     return TD_OK;
 }
 
-static td_err read_attach_reply(td_edge_finder *finder,
-                                const td_edge_server *server, td_net_msg *msg,
-                                td_errinfo *info)
-{
-    const td_wire_status *status = &finder->status;
-    TD_TRY(read_reply(finder, msg, info));
-    if (!status->has_attach || !td_wire_text_is(status->server, server->id))
-        return td_fail(info, TD_ERR_NOTFOUND,
-                       "server %s did not answer the attach", server->id);
-    if (status->attached) return TD_OK;
-    return td_fail(info, TD_ERR_DENIED, "%.*s", (int)status->attach_reason.size,
-                   status->attach_reason.data);
-}
-
-static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
-                         bool leave, td_errinfo *info)
+static td_err ask_to_attach(td_edge_finder *finder,
+                            const td_edge_server *server, bool leave,
+                            td_errinfo *info)
 {
     const td_edge_finder_config *config = &finder->config;
     td_wire_attach message = {
@@ -190,13 +177,37 @@ static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
     TD_TRY(td_wire_attach_encode(finder->encoder, &message, info));
     size_t count;
     const td_slice *parts = td_wire_encoder_parts(finder->encoder, &count);
-    TD_TRY(ask(finder, parts[0], info)); // an attach is one small part
+    return ask(finder, parts[0], info); // an attach is one small part
+}
+
+// Whether this is the server's answer to an attach.
+static bool is_verdict(const td_wire_status *status,
+                       const td_edge_server *server)
+{
+    return status->has_attach && status->server_boot == server->boot &&
+           td_wire_text_is(status->server, server->id);
+}
+
+static td_err verdict(const td_wire_status *status, td_errinfo *info)
+{
+    if (status->attached) return TD_OK;
+    return td_fail(info, TD_ERR_DENIED, "%.*s", (int)status->attach_reason.size,
+                   status->attach_reason.data);
+}
+
+// Anybody may answer: what cannot be read, or is not the server's, is passed
+// over.
+static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
+                         bool leave, td_errinfo *info)
+{
+    TD_TRY(ask_to_attach(finder, server, leave, info));
     td_err err =
         td_fail(info, TD_ERR_NOTFOUND, "server %s is gone", server->id);
     td_net_msg *msg;
     while (td_queue_pop(finder->replies, &msg) == TD_OK) {
-        if (err == TD_ERR_NOTFOUND)
-            err = read_attach_reply(finder, server, msg, info);
+        if (err == TD_ERR_NOTFOUND && read_reply(finder, msg, NULL) == TD_OK &&
+            is_verdict(&finder->status, server))
+            err = verdict(&finder->status, info);
         td_net_msg_free(msg);
     }
     return err;
