@@ -3,7 +3,7 @@
 // was asked for must have ended under one name on each side.
 #include "base/clock.h"
 #include "bench/rig.h"
-#include "net/zenoh/zenoh.h"
+#include "net/net.h"
 #include "server/core.h"
 #include "wire/wire.h"
 
@@ -289,7 +289,7 @@ static void add_robot(const one_robot *one, totals *sums)
         sums->answers += counts->strays[i];
     sums->answers += report.inbox_full;
     sums->pending += counts->outcomes[TD_EDGE_PENDING];
-    sums->dropped += td_net_zenoh_drops(one->net);
+    sums->dropped += td_net_counts_get(one->net).drops;
 }
 
 static uint64_t apart(uint64_t a, uint64_t b)

@@ -156,7 +156,8 @@ typedef struct td_edge_report {
     uint64_t resets_failed;                // messages that could not be sent
     uint64_t entered[TD_EDGE_STATE_COUNT]; // each state, how often
     uint64_t replies[TD_EDGE_REPLY_COUNT]; // of servers that were asked
-    char server[TD_WIRE_MAX_NAME + 1];     // empty: none
+    td_net_counts net;
+    char server[TD_WIRE_MAX_NAME + 1]; // empty: none
     td_edge_camera_report cameras[TD_WIRE_MAX_IMAGES];
     uint32_t camera_count;
     td_edge_recorded record;

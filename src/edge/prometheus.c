@@ -40,6 +40,9 @@ static const struct {
             "Resets that the server could not be told of."),
     COUNTER("metrics_failed", metrics_failed,
             "Reports on the metrics topic that could not be sent."),
+#define NET_COUNTER(field, name, help) COUNTER(name, net.field, help),
+    TD_NET_COUNTS(NET_COUNTER)
+#undef NET_COUNTER
 #undef COUNTER
 };
 
