@@ -247,6 +247,7 @@ def test_no_route_is_said_once(world):
     with urllib.request.urlopen(f"http://{page}/metrics") as numbers:
         nobody = b'\ntendon_edge_status_unused_total{why="nobody"} '
         assert int(numbers.read().split(nobody)[1].split()[0]) > 0
+    robot.wait_line(f"net: nobody answers at {endpoint} yet")
     world.watch.wait_more("healthy", "fresh", 100)  # and the robot goes on trying
     assert len(robot.lines("waiting: ")) == 1
     assert len(robot.lines(f"net: nobody answers at {endpoint} yet")) == 1
