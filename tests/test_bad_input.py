@@ -151,6 +151,20 @@ def test_mismatch_is_named_with_both_values(world, case):
     assert refused(robot) == f"tendon robot: {line}"
 
 
+def test_server_that_wants_more_than_a_robot_sends_is_refused(world):
+    route = ROUTE.replace("/v1/", "/v5/")
+    features = {"force": {"dtype": "<f4", "shape": [2, 3]}}
+    greedy = STATUS | {"model_version": "v5", "observation_features": features}
+    watch = world.house.watch(route=route)
+    with Server(world.house.endpoint, route, greedy, hold_still):
+        robot = world.house.robot("second", model_version="v5")
+        assert refused(robot) == (
+            "tendon robot: observation_features.force: this robot has none, the "
+            "server wants 2x3 of <f4"
+        )
+    watch.wait_count("second", "status_mismatch", 1)
+
+
 # Servers that claim what is not theirs, or speak another language.
 
 
