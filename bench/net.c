@@ -2,10 +2,10 @@
 // A robot and its server on two networks of their own with a cable between: as
 // the kernel has it, slow and lossy, or with a relay in it that takes its time.
 // What reaches the robot's joints, how old it is, and what it costs in bytes.
+#include "net/net.h"
 #include "base/clock.h"
 #include "bench/netns.h"
 #include "bench/rig.h"
-#include "net/zenoh/zenoh.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -128,7 +128,7 @@ static td_err look(const world *w, moment *ret_moment, td_errinfo *info)
     td_hist_merge(&ret_moment->age_ns, times.age_ns);
     td_hist_init(&ret_moment->round_trip_ns);
     td_hist_merge(&ret_moment->round_trip_ns, times.transport_ns);
-    ret_moment->dropped = td_net_zenoh_drops(w->net);
+    ret_moment->dropped = td_net_counts_get(w->net).drops;
     return td_bench_netns_sent(&ret_moment->sent_bytes, info);
 }
 

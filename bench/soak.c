@@ -3,7 +3,7 @@
 // was asked for must have ended under one name on each side.
 #include "base/clock.h"
 #include "bench/rig.h"
-#include "net/zenoh/zenoh.h"
+#include "net/net.h"
 #include "server/core.h"
 #include "wire/wire.h"
 
@@ -314,7 +314,7 @@ static void add_robot(const one_robot *one, totals *sums)
     td_edge_report report;
     td_edge_report_get(td_bench_edge_get(one->edge), &report);
     const td_edge_counts *counts = &report.counts;
-    uint64_t dropped = td_net_zenoh_drops(one->net);
+    uint64_t dropped = td_net_counts_get(one->net).drops;
     sums->asked += counts->asked;
     sums->sent += counts->sent;
     for (size_t i = 0; i < TD_COUNT_OF(answered); i++)

@@ -222,8 +222,8 @@ class House:
         path = self.write(f"{client}.yaml", content)
         return self.start(client, "robot", path, *args, env=env)
 
-    def router(self, endpoint=None):
-        router = self.start("router", "router", endpoint or self.endpoint)
+    def router(self, endpoint=None, *args):
+        router = self.start("router", "router", endpoint or self.endpoint, *args)
         router.wait_line("listens")
         return router
 

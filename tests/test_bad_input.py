@@ -5,6 +5,7 @@ keep running. One server and one healthy robot go through all of it."""
 import contextlib
 import pathlib
 import types
+import urllib.request
 
 import msgpack
 import numpy as np
@@ -90,6 +91,8 @@ def hold_still(obs):
 def test_robot_of_another_version_waits_and_says_for_what(world):
     robot = world.house.robot("second", model_version="v2")
     robot.wait_line("edge: waiting: no server answers for synthetic/v2/wave")
+    watch = world.house.watch(route=ROUTE.replace("/v1/", "/v2/"))
+    watch.wait_count("second", "status_nobody", 1)
     assert robot.stop() == 0
 
 
@@ -155,6 +158,20 @@ def test_mismatch_is_named_with_both_values(world, case):
     assert refused(robot) == f"tendon robot: {line}"
 
 
+def test_server_that_wants_more_than_a_robot_sends_is_refused(world):
+    route = ROUTE.replace("/v1/", "/v5/")
+    features = {"force": {"dtype": "<f4", "shape": [2, 3]}}
+    greedy = STATUS | {"model_version": "v5", "observation_features": features}
+    watch = world.house.watch(route=route)
+    with Server(world.house.endpoint, route, greedy, hold_still):
+        robot = world.house.robot("second", model_version="v5")
+        assert refused(robot) == (
+            "tendon robot: observation_features.force: this robot has none, the "
+            "server wants 2x3 of <f4"
+        )
+    watch.wait_count("second", "status_mismatch", 1)
+
+
 # Servers that claim what is not theirs, or speak another language.
 
 
@@ -172,12 +189,15 @@ def test_answer_of_a_foreign_server_is_dropped(world):
 def test_server_of_a_newer_major_version_is_refused(world):
     route = ROUTE.replace("/v1/", "/v9/")
     newer = STATUS | {"model_version": "v9", "schema": 2}
+    watch = world.house.watch(route=route)
     with Server(world.house.endpoint, route, newer, hold_still):
         robot = world.house.robot("second", model_version="v9")
         assert refused(robot) == (
             "tendon robot: status: schema 2 is newer than 1, which this version "
             "speaks: update Tendon"
         )
+    assert robot.lines("status passed over: newer: status: schema 2 is newer than 1")
+    watch.wait_count("second", "status_newer", 1)
 
 
 def test_chunk_that_is_not_finite_is_refused_whole(world):
@@ -241,9 +261,14 @@ def test_port_in_use_is_named(world):
 
 
 def test_no_route_is_said_once(world):
-    endpoint = free_endpoint()
-    robot = world.house.robot("second", endpoint=endpoint)
+    endpoint, page = free_endpoint(), free_endpoint().removeprefix("tcp/")
+    port = int(page.split(":")[1])
+    robot = world.house.robot("second", endpoint=endpoint, prometheus_port=port)
     robot.wait_line("waiting: no server answers")
+    with urllib.request.urlopen(f"http://{page}/metrics") as numbers:
+        nobody = b'\ntendon_edge_status_unused_total{why="nobody"} '
+        assert int(numbers.read().split(nobody)[1].split()[0]) > 0
+    robot.wait_line(f"net: nobody answers at {endpoint} yet")
     world.watch.wait_more("healthy", "fresh", 100)  # and the robot goes on trying
     assert len(robot.lines("waiting: ")) == 1
     assert len(robot.lines(f"net: nobody answers at {endpoint} yet")) == 1
@@ -454,8 +479,38 @@ def test_random_bytes_as_a_status(world):
     queryable = world.session.declare_queryable(f"{route}/status", on_query)
     robot = world.house.robot("second", model_version="v7")
     robot.wait_line("waiting: status: ")
+    watch = world.house.watch(route=route)
+    watch.wait_count("second", "status_unreadable", 1)
     queryable.undeclare()
     assert robot.stop() == 0
+
+
+class Crowded(Server):
+    """Strangers answer on its key too, and before it does."""
+
+    def __init__(self, *args):
+        self.strangers = nonsense("status", 1_000_000)
+        super().__init__(*args)
+
+    def on_query(self, query):
+        newer = msgpack.packb(self.status | {"server_id": "newer", "schema": 2})
+        for reply in (newer, b"\xc1", next(self.strangers)):
+            query.reply(f"{self.route}/status", reply)
+        query.reply_err(b"I would rather not")
+        super().on_query(query)
+
+
+def test_strangers_who_answer_first_keep_no_robot_out(world):
+    route = ROUTE.replace("/v1/", "/v6/")
+    sane = STATUS | {"model_version": "v6"}
+    with Crowded(world.house.endpoint, route, sane, hold_still):
+        watch = world.house.watch(route=route)
+        robot = world.house.robot("second", model_version="v6")
+        watch.wait_moving("second")
+        for name in ("status_newer", "status_unreadable", "status_failed"):
+            assert watch.count("second", name) >= 2  # asked, and asked to attach
+        robot.wait_line("status passed over: unreadable: status: ")
+        assert robot.stop() == 0
 
 
 def test_token_that_is_none_is_counted(world):

@@ -53,6 +53,7 @@ struct td_model {
     td_thread *thread;
     _Atomic int state; // td_client_model_state
     _Atomic uint64_t malformed, strangers, unkept;
+    _Atomic uint64_t replies[TD_EDGE_REPLY_COUNT];
 
     pthread_mutex_t sending; // guards what follows
     td_wire_encoder *encoder;

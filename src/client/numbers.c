@@ -47,6 +47,9 @@ void td_model_report(td_model *model, td_model_number_fn each, void *user)
     each(user, "strangers", (double)atomic_load(&model->strangers));
     each(user, "malformed", (double)atomic_load(&model->malformed));
     each(user, "unkept", (double)atomic_load(&model->unkept));
+    for (int i = 0; i < TD_EDGE_REPLY_COUNT; i++)
+        each(user, td_edge_reply_counter((td_edge_reply)i),
+             (double)atomic_load(&model->replies[i]));
     each(user, "attached", (double)attached);
     tell_round_trip(&model->round_trip_ns, each, user);
 }

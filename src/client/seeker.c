@@ -180,7 +180,7 @@ td_err td_client_seeker_open(td_model *model, td_errinfo *info)
         .route = model->route,
         .client = model->connection->client,
         .boot = model->boot,
-        .unread = &model->unkept,
+        .replies = model->replies,
     };
     const td_thread_config thread = {.name = "td-model", .cpu = -1};
     td_rand_init(&model->rand, model->boot);

@@ -3,7 +3,9 @@
 
 #include "wire/text.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static td_err check_text(const char *field, const char *own,
                          td_wire_text theirs, td_errinfo *info)
@@ -93,6 +95,82 @@ static td_err check_camera(const td_edge_profile *profile,
                    theirs->width);
 }
 
+// By its own name, or as LeRobot would call it.
+static bool is_called(td_wire_text name, const char *before, td_wire_text own)
+{
+    size_t skip = strlen(before);
+    if (name.size > skip && memcmp(name.data, before, skip) == 0)
+        name = (td_wire_text){name.data + skip, name.size - skip};
+    return td_wire_text_same(name, own);
+}
+
+// What an observation brings under that name: the state, and pictures of the
+// cameras that the server expects, which are checked by themselves.
+static bool sends(const td_edge_profile *profile, const td_wire_status *status,
+                  td_wire_text name, td_wire_feature *ret_sent)
+{
+    if (is_called(name, "observation.", td_wire_text_of("state"))) {
+        *ret_sent = (td_wire_feature){
+            .dtype = TD_WIRE_F32, .rank = 1, .shape = {profile->state_count}};
+        return true;
+    }
+    for (uint32_t i = 0; i < status->camera_count; i++) {
+        const td_wire_camera *camera = &status->cameras[i];
+        if (!is_called(name, "observation.images.", camera->name)) continue;
+        *ret_sent = (td_wire_feature){
+            .dtype = TD_WIRE_U8,
+            .rank = 3,
+            .shape = {camera->height, camera->width, 3},
+        };
+        return true;
+    }
+    return false;
+}
+
+// Channels of a picture may be said first, as models have them.
+static bool is_same_feature(const td_wire_feature *sent,
+                            const td_wire_feature *wanted)
+{
+    const uint32_t *shape = sent->shape;
+    const uint32_t planes[] = {shape[2], shape[0], shape[1]};
+    if (sent->dtype != wanted->dtype || sent->rank != wanted->rank)
+        return false;
+    return memcmp(shape, wanted->shape, sent->rank * sizeof *shape) == 0 ||
+           (sent->rank == 3 &&
+            memcmp(planes, wanted->shape, sizeof planes) == 0);
+}
+
+#define FEATURE_TEXT 128
+
+static const char *write_feature(const td_wire_feature *feature,
+                                 char text[FEATURE_TEXT])
+{
+    size_t size = 0;
+    for (uint32_t i = 0; i < feature->rank; i++)
+        size += (size_t)snprintf(text + size, FEATURE_TEXT - size, "%s%u",
+                                 i ? "x" : "", feature->shape[i]);
+    (void)snprintf(text + size, FEATURE_TEXT - size, "%s%s",
+                   feature->rank ? " of " : "one ",
+                   td_wire_dtype_name(feature->dtype));
+    return text;
+}
+
+static td_err check_feature(const td_edge_profile *profile,
+                            const td_wire_status *status,
+                            const td_wire_feature *wanted, td_errinfo *info)
+{
+    char own[FEATURE_TEXT], theirs[FEATURE_TEXT];
+    td_wire_feature sent;
+    bool has = sends(profile, status, wanted->name, &sent);
+    if (has && is_same_feature(&sent, wanted)) return TD_OK;
+    return td_fail(info, TD_ERR_MISMATCH,
+                   "observation_features.%.*s: this robot has %s, the server "
+                   "wants %s",
+                   (int)wanted->name.size, wanted->name.data,
+                   has ? write_feature(&sent, own) : "none",
+                   write_feature(wanted, theirs));
+}
+
 // A period in whole microseconds: 30 Hz is 33333 on both sides.
 static td_err check_timing(const td_edge_profile *profile,
                            const td_wire_status *status, td_errinfo *info)
@@ -122,5 +200,7 @@ td_err td_edge_check(const td_edge_profile *profile,
                           status->states, status->state_count, info));
     for (uint32_t i = 0; i < status->camera_count; i++)
         TD_TRY(check_camera(profile, &status->cameras[i], info));
+    for (uint32_t i = 0; i < status->feature_count; i++)
+        TD_TRY(check_feature(profile, status, &status->features[i], info));
     return check_timing(profile, status, info);
 }

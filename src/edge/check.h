@@ -4,7 +4,8 @@
 
 // Does this robot fit that server? Everything that could make a robot move
 // wrongly is compared before the first observation is sent: names and their
-// order, kinds, cameras, the step's period, the chunk. Pure.
+// order, kinds, cameras, what else an observation must bring, the step's
+// period, the chunk. Pure.
 
 #include "base/err.h"
 #include "tendon/wire.h"

@@ -139,6 +139,63 @@ static void spoil_camera_width(pair *p)
     p->server.cameras[0].width = 160;
 }
 
+static td_wire_feature feature(const char *name, td_wire_dtype dtype,
+                               uint32_t rank, uint32_t a, uint32_t b,
+                               uint32_t c)
+{
+    return (td_wire_feature){td_wire_text_of(name), dtype, rank, {a, b, c}};
+}
+
+// As our own server says it, then `more`.
+static void want(pair *p, td_wire_feature more)
+{
+    p->server.features[0] = feature("state", TD_WIRE_F32, 1, 3, 0, 0);
+    p->server.features[1] = feature("hand", TD_WIRE_U8, 3, 96, 128, 3);
+    p->server.features[2] = more;
+    p->server.feature_count = 3;
+}
+
+static void want_other_numbers(pair *p)
+{
+    want(p, feature("observation.state", TD_WIRE_F64, 1, 3, 0, 0));
+}
+
+static void want_more_numbers(pair *p)
+{
+    want(p, feature("state", TD_WIRE_F32, 1, 7, 0, 0));
+}
+
+static void want_rows_of_numbers(pair *p)
+{
+    want(p, feature("state", TD_WIRE_F32, 2, 3, 1, 0));
+}
+
+static void want_a_force(pair *p)
+{
+    want(p, feature("force", TD_WIRE_F64, 2, 1, 2, 0));
+}
+
+static void want_a_number(pair *p)
+{
+    want(p, feature("mood", TD_WIRE_F32, 0, 0, 0, 0));
+}
+
+static void want_depth(pair *p)
+{
+    want(p, feature("top", TD_WIRE_I16, 3, 480, 640, 1));
+}
+
+static void want_a_larger_feature(pair *p)
+{
+    want(p, feature("top", TD_WIRE_U8, 3, 960, 1280, 3));
+}
+
+static void want_a_camera_that_is_not_expected(pair *p)
+{
+    p->server.camera_count = 1;
+    want(p, feature("top", TD_WIRE_U8, 3, 480, 640, 3));
+}
+
 static void spoil_period(pair *p)
 {
     p->robot.step_period_us = 20000;
@@ -222,6 +279,30 @@ static const struct {
     {"pictures without pixels", want_no_pixels,
      "expected_cameras.hand: this robot has 96x128, the server wants "
      "0x0; a picture of another shape would be distorted"},
+    {"a state of other numbers", want_other_numbers,
+     "observation_features.observation.state: this robot has 3 of <f4, the "
+     "server wants 3 of <f8"},
+    {"a state of more numbers", want_more_numbers,
+     "observation_features.state: this robot has 3 of <f4, the server wants "
+     "7 of <f4"},
+    {"a state of rows", want_rows_of_numbers,
+     "observation_features.state: this robot has 3 of <f4, the server wants "
+     "3x1 of <f4"},
+    {"a further tensor", want_a_force,
+     "observation_features.force: this robot has none, the server wants 1x2 "
+     "of <f8"},
+    {"a further number", want_a_number,
+     "observation_features.mood: this robot has none, the server wants one "
+     "<f4"},
+    {"depth", want_depth,
+     "observation_features.top: this robot has 480x640x3 of |u1, the server "
+     "wants 480x640x1 of <i2"},
+    {"a camera that says two things", want_a_larger_feature,
+     "observation_features.top: this robot has 480x640x3 of |u1, the server "
+     "wants 960x1280x3 of |u1"},
+    {"a camera that is not expected", want_a_camera_that_is_not_expected,
+     "observation_features.top: this robot has none, the server wants "
+     "480x640x3 of |u1"},
     {"period", spoil_period,
      "step_period_us: this robot has 20000, the server wants 33333"},
     {"chunk", spoil_chunk,
@@ -260,6 +341,19 @@ static void want_no_camera(pair *p)
     p->server.camera_count = 0;
 }
 
+static void want_as_lerobot_says(pair *p)
+{
+    want(p, feature("observation.images.top", TD_WIRE_U8, 3, 3, 480, 640));
+    p->server.features[0].name = td_wire_text_of("observation.state");
+}
+
+static void want_half_as_a_feature(pair *p)
+{
+    want_half(p);
+    want(p, feature("hand", TD_WIRE_U8, 3, 48, 64, 3));
+    p->server.features[1] = p->server.features[2];
+}
+
 static void play_less_of_a_chunk(pair *p)
 {
     p->robot.actions_per_chunk = 1;
@@ -284,6 +378,8 @@ static void a_robot_that_fits_passes(void **state)
         {"smaller pictures", want_half},
         {"smaller pictures, the same shape to a row",
          want_two_thirds_and_a_bit},
+        {"features by LeRobot's names, channels first", want_as_lerobot_says},
+        {"smaller pictures as a feature", want_half_as_a_feature},
         {"fewer rows of a chunk", play_less_of_a_chunk},
         {"a server not ready: not a matter of fit", be_warming_and_full},
     };

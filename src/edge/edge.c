@@ -249,9 +249,12 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
         .missed_ticks = atomic_load(&edge->missed_ticks),
         .driver_failed = atomic_load(&edge->driver_failed),
         .resets_failed = atomic_load(&edge->resets_failed),
+        .net = td_net_counts_get(edge->net),
     };
     for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
         ret_report->entered[i] = atomic_load(&edge->entered[i]);
+    for (int i = 0; i < TD_EDGE_REPLY_COUNT; i++)
+        ret_report->replies[i] = atomic_load(&edge->replies[i]);
     ret_report->camera_count = edge->config.profile.camera_count;
     for (uint32_t i = 0; i < ret_report->camera_count; i++)
         report_camera(edge, i, &ret_report->cameras[i]);

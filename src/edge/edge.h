@@ -22,6 +22,7 @@
 #include "edge/check.h"
 #include "edge/codec.h"
 #include "edge/core.h"
+#include "edge/finder.h"
 #include "edge/recorder.h"
 #include "edge/similar.h"
 #include "edge/state.h"
@@ -143,12 +144,14 @@ typedef struct td_edge_report {
     td_edge_counts counts;
     uint64_t outbox_replaced; // observations replaced before they were sent
     uint64_t metrics_failed;  // telemetry that could not be sent
-    uint64_t inbox_full;      // answers, replies and orders without room
+    uint64_t inbox_full;      // answers and orders that found no room
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
     uint64_t resets_failed;                // messages that could not be sent
     uint64_t entered[TD_EDGE_STATE_COUNT]; // each state, how often
-    char server[TD_WIRE_MAX_NAME + 1];     // empty: none
+    uint64_t replies[TD_EDGE_REPLY_COUNT]; // of servers that were asked
+    td_net_counts net;
+    char server[TD_WIRE_MAX_NAME + 1]; // empty: none
     td_edge_camera_report cameras[TD_WIRE_MAX_IMAGES];
     uint32_t camera_count;
     td_edge_recorded record;

@@ -37,6 +37,7 @@ typedef struct puppet {
     float load;
     td_wire_server_state state;
     bool newer_schema;                             // of its status
+    bool babbles;                                  // its status is none
     bool mute;                                     // leaves queries alone
     const char *denies;                            // why; NULL: it attaches
     void (*edit_status)(td_wire_status *status);   // NULL: it fits

@@ -126,6 +126,7 @@ static void reply(puppet *p, td_net_request *request)
     assert_non_null(bytes);
     td_wire_encoder_join(w->encoder, bytes);
     if (p->newer_schema) make_newer(bytes, whole.size);
+    if (p->babbles) bytes[0] = 0xc1; // means nothing
     whole.data = bytes;
     world_key(w, NULL, "status", key);
     assert_int_equal(td_net_reply(request, key, &whole, 1), TD_OK);

@@ -120,6 +120,72 @@ static void a_server_of_a_newer_schema_ends_the_start(void **state)
     assert_non_null(strstr(w->why.text, "schema 2 is newer"));
 }
 
+static void a_stranger_who_answers_first_keeps_nobody_out(void **state)
+{
+    static const struct {
+        const char *name;
+        bool newer, babbles;
+        size_t place; // of the stranger: puppets answer in their order
+        td_edge_reply reply;
+    } cases[] = {
+        {"newer, first", true, false, 0, TD_EDGE_REPLY_NEWER},
+        {"newer, last", true, false, 1, TD_EDGE_REPLY_NEWER},
+        {"unreadable, first", false, true, 0, TD_EDGE_REPLY_UNREADABLE},
+        {"unreadable, last", false, true, 1, TD_EDGE_REPLY_UNREADABLE},
+    };
+    world *w = *state;
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        print_message("%s\n", cases[i].name);
+        puppet *stranger = puppet_open(w, cases[i].place, "stranger");
+        stranger->newer_schema = cases[i].newer;
+        stranger->babbles = cases[i].babbles;
+        puppet *good = puppet_open(w, 1 - cases[i].place, "good");
+        world_stream(w);
+        assert_string_equal(w->report.server, "good");
+        // To the question who is there, and to the attach.
+        assert_int_equal(w->report.replies[cases[i].reply], 2);
+        world_stop(w);
+        world_close(w);
+        puppet_close(stranger);
+        puppet_close(good);
+    }
+}
+
+static bool has_asked_twice_in_vain(world *w)
+{
+    return w->report.replies[TD_EDGE_REPLY_NOT_READY] >= 2 &&
+           w->report.replies[TD_EDGE_REPLY_NEWER] >= 2;
+}
+
+// Whoever answers first.
+static void a_server_that_warms_up_is_worth_waiting_for(void **state)
+{
+    world *w = *state;
+    puppet_open(w, 0, "newer")->newer_schema = true;
+    puppet *warming = puppet_open(w, 1, "warming");
+    warming->state = TD_WIRE_WARMING;
+    world_open(w);
+    world_run(w);
+    world_until(w, has_asked_twice_in_vain);
+    assert_int_equal(w->report.state, TD_EDGE_CONNECTING);
+    warming->state = TD_WIRE_READY;
+    world_until(w, is_streaming);
+    assert_string_equal(w->report.server, "warming");
+}
+
+static bool found_nobody(world *w)
+{
+    return w->report.replies[TD_EDGE_REPLY_NOBODY] > 0;
+}
+
+static void a_question_that_nobody_answers_is_counted(void **state)
+{
+    world *w = *state;
+    world_open(w);
+    world_run(w);
+    world_until(w, found_nobody);
+}
+
 static void a_robot_that_is_refused_gives_up_and_says_why(void **state)
 {
     world *w = *state;
@@ -130,6 +196,7 @@ static void a_robot_that_is_refused_gives_up_and_says_why(void **state)
     world_until(w, has_returned);
     assert_int_equal(w->result, TD_ERR_DENIED);
     assert_string_equal(w->why.text, "arm-0 is not in the manifest");
+    assert_int_equal(w->report.replies[TD_EDGE_REPLY_REFUSED], 1);
 }
 
 static bool has_asked_to_attach(world *w)
@@ -410,6 +477,9 @@ int main(void)
         WORLD_TEST(only_what_the_server_wants_is_sent),
         WORLD_TEST(a_server_that_does_not_fit_ends_the_start),
         WORLD_TEST(a_server_of_a_newer_schema_ends_the_start),
+        WORLD_TEST(a_stranger_who_answers_first_keeps_nobody_out),
+        WORLD_TEST(a_server_that_warms_up_is_worth_waiting_for),
+        WORLD_TEST(a_question_that_nobody_answers_is_counted),
         WORLD_TEST(a_robot_that_is_refused_gives_up_and_says_why),
         WORLD_TEST(a_robot_that_is_refused_for_less_keeps_asking),
         WORLD_TEST(a_robot_waits_for_a_server_that_is_ready),

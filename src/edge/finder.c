@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "base/log.h"
 #include "base/queue.h"
 
 #include <pthread.h>
@@ -32,11 +33,48 @@ typedef struct search {
     const td_edge_server *only, *last;
     bool found;
     td_edge_server best;
+    td_edge_reply why; // none is chosen so far
 } search;
+
+const char *td_edge_reply_name(td_edge_reply reply)
+{
+    static const char *const names[] = {
+#define NAME(name, text) text,
+        TD_EDGE_REPLIES(NAME)
+#undef NAME
+    };
+    return names[reply];
+}
+
+const char *td_edge_reply_counter(td_edge_reply reply)
+{
+    static const char *const names[] = {
+#define NAME(name, text) "status_" text,
+        TD_EDGE_REPLIES(NAME)
+#undef NAME
+    };
+    return names[reply];
+}
 
 bool td_edge_server_same(const td_edge_server *a, const td_edge_server *b)
 {
     return a->boot == b->boot && strcmp(a->id, b->id) == 0;
+}
+
+static uint64_t count(td_edge_finder *finder, td_edge_reply reply)
+{
+    return atomic_fetch_add(&finder->config.replies[reply], 1) + 1;
+}
+
+// A reply is of no use: others may be. Any thread.
+static void pass_over(td_edge_finder *finder, td_edge_reply reply,
+                      const char *why)
+{
+    uint64_t so_far = count(finder, reply);
+    if ((so_far & (so_far - 1)) != 0) return;
+    td_log_text(reply == TD_EDGE_REPLY_NOT_READY ? TD_LOG_INFO : TD_LOG_WARN,
+                "edge: status passed over: %s: %s (%llu so far)",
+                td_edge_reply_name(reply), why, (unsigned long long)so_far);
 }
 
 // Transport's thread.
@@ -44,11 +82,14 @@ static void on_reply(void *user, const td_net_sample *sample)
 {
     td_edge_finder *finder = user;
     td_net_msg *msg = NULL;
-    if (sample->is_error) return;
+    if (sample->is_error) {
+        pass_over(finder, TD_EDGE_REPLY_FAILED, "an error came instead");
+        return;
+    }
     if (td_net_keep(sample, &msg) == TD_OK &&
         td_queue_push(finder->replies, &msg) == TD_OK)
         return;
-    atomic_fetch_add(finder->config.unread, 1);
+    pass_over(finder, TD_EDGE_REPLY_UNKEPT, "too many at once");
     if (msg) td_net_msg_free(msg);
 }
 
@@ -134,8 +175,24 @@ static td_err consider(td_edge_finder *finder, td_net_msg *msg, search *wish,
     return TD_OK;
 }
 
-static td_err nobody(const td_wire_route *route, td_errinfo *info)
+static td_edge_reply reason_of(td_err err)
 {
+    switch (err) {
+    case TD_ERR_NOTFOUND:
+        return TD_EDGE_REPLY_NOT_READY;
+    case TD_ERR_MISMATCH:
+        return TD_EDGE_REPLY_MISMATCH;
+    case TD_ERR_VERSION:
+        return TD_EDGE_REPLY_NEWER;
+    default:
+        return TD_EDGE_REPLY_UNREADABLE;
+    }
+}
+
+static td_err nobody(td_edge_finder *finder, td_errinfo *info)
+{
+    const td_wire_route *route = &finder->config.route;
+    (void)count(finder, TD_EDGE_REPLY_NOBODY);
     return td_fail(info, TD_ERR_NOTFOUND, "no server answers for %s/%s/%s",
                    route->model, route->version, route->application);
 }
@@ -144,39 +201,28 @@ td_err td_edge_finder_find(td_edge_finder *finder, const td_edge_server *only,
                            const td_edge_server *last,
                            td_edge_server *ret_server, td_errinfo *info)
 {
-    search wish = {.only = only, .last = last};
-    td_err first = TD_OK;
+    search wish = {.only = only, .last = last, .why = TD_EDGE_REPLY_NOBODY};
+    td_err err = TD_OK;
     td_net_msg *msg;
     TD_TRY(ask(finder, (td_slice){0}, info));
     while (td_queue_pop(finder->replies, &msg) == TD_OK) {
         td_errinfo why = {.text = ""};
-        td_err err = consider(finder, msg, &wish, &why);
-        if (err != TD_OK && first == TD_OK)
-            first = td_fail(info, err, "%s", why.text);
+        td_err one = consider(finder, msg, &wish, &why);
+        if (one != TD_OK) pass_over(finder, reason_of(one), why.text);
+        if (one != TD_OK && reason_of(one) < wish.why) {
+            wish.why = reason_of(one);
+            err = td_fail(info, one, "%s", why.text);
+        }
         td_net_msg_free(msg);
     }
-    if (!wish.found)
-        return first != TD_OK ? first : nobody(&finder->config.route, info);
+    if (!wish.found) return err != TD_OK ? err : nobody(finder, info);
     *ret_server = wish.best;
     return TD_OK;
 }
 
-static td_err read_attach_reply(td_edge_finder *finder,
-                                const td_edge_server *server, td_net_msg *msg,
-                                td_errinfo *info)
-{
-    const td_wire_status *status = &finder->status;
-    TD_TRY(read_reply(finder, msg, info));
-    if (!status->has_attach || !td_wire_text_is(status->server, server->id))
-        return td_fail(info, TD_ERR_NOTFOUND,
-                       "server %s did not answer the attach", server->id);
-    if (status->attached) return TD_OK;
-    return td_fail(info, TD_ERR_DENIED, "%.*s", (int)status->attach_reason.size,
-                   status->attach_reason.data);
-}
-
-static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
-                         bool leave, td_errinfo *info)
+static td_err ask_to_attach(td_edge_finder *finder,
+                            const td_edge_server *server, bool leave,
+                            td_errinfo *info)
 {
     const td_edge_finder_config *config = &finder->config;
     td_wire_attach message = {
@@ -188,18 +234,55 @@ static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
         .leave = leave,
     };
     TD_TRY(td_wire_attach_encode(finder->encoder, &message, info));
-    size_t count;
-    const td_slice *parts = td_wire_encoder_parts(finder->encoder, &count);
-    TD_TRY(ask(finder, parts[0], info)); // an attach is one small part
-    td_err err =
-        td_fail(info, TD_ERR_NOTFOUND, "server %s is gone", server->id);
+    size_t part_count;
+    const td_slice *parts = td_wire_encoder_parts(finder->encoder, &part_count);
+    return ask(finder, parts[0], info); // an attach is one small part
+}
+
+// Whether this is the server's answer to an attach.
+static bool is_verdict(const td_wire_status *status,
+                       const td_edge_server *server)
+{
+    return status->has_attach && status->server_boot == server->boot &&
+           td_wire_text_is(status->server, server->id);
+}
+
+// NOTFOUND: it is not, which anybody's may be who answers.
+static td_err read_verdict(td_edge_finder *finder, const td_edge_server *server,
+                           td_net_msg *msg, td_errinfo *info)
+{
+    const td_wire_status *status = &finder->status;
+    td_errinfo why = {.text = ""};
+    td_err err = read_reply(finder, msg, &why);
+    if (err != TD_OK) {
+        pass_over(finder, reason_of(err), why.text);
+        return TD_ERR_NOTFOUND;
+    }
+    if (!is_verdict(status, server)) {
+        pass_over(finder, TD_EDGE_REPLY_UNASKED, server_of(status).id);
+        return TD_ERR_NOTFOUND;
+    }
+    if (status->attached) return TD_OK;
+    (void)count(finder, TD_EDGE_REPLY_REFUSED);
+    return td_fail(info, TD_ERR_DENIED, "%.*s", (int)status->attach_reason.size,
+                   status->attach_reason.data);
+}
+
+static td_err ask_server(td_edge_finder *finder, const td_edge_server *server,
+                         bool leave, td_errinfo *info)
+{
+    TD_TRY(ask_to_attach(finder, server, leave, info));
+    td_err err = TD_ERR_NOTFOUND;
     td_net_msg *msg;
     while (td_queue_pop(finder->replies, &msg) == TD_OK) {
-        if (err == TD_ERR_NOTFOUND)
-            err = read_attach_reply(finder, server, msg, info);
+        bool waits = err == TD_ERR_NOTFOUND;
+        td_err one = read_verdict(finder, server, msg, waits ? info : NULL);
+        if (waits) err = one;
         td_net_msg_free(msg);
     }
-    return err;
+    if (err != TD_ERR_NOTFOUND) return err;
+    (void)count(finder, TD_EDGE_REPLY_NOBODY);
+    return td_fail(info, err, "server %s is gone", server->id);
 }
 
 td_err td_edge_finder_attach(td_edge_finder *finder,

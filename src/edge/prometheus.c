@@ -39,6 +39,9 @@ static const struct {
             "Resets that the server could not be told of."),
     COUNTER("metrics_failed", metrics_failed,
             "Reports on the metrics topic that could not be sent."),
+#define NET_COUNTER(field, name, help) COUNTER(name, net.field, help),
+    TD_NET_COUNTS(NET_COUNTER)
+#undef NET_COUNTER
 #undef COUNTER
 };
 
@@ -157,6 +160,18 @@ static void write_states(td_prom *prom, const td_edge_report *report)
     }
 }
 
+static void write_replies(td_prom *prom, const td_edge_report *report)
+{
+    for (int i = 0; i < TD_EDGE_REPLY_COUNT; i++) {
+        const char *why = td_edge_reply_name((td_edge_reply)i);
+        td_prom_counter(prom, "tendon_edge_status_unused_total",
+                        "Replies to questions for a server that were of no "
+                        "use, by why; nobody: there was none.",
+                        (td_prom_label[]){{"why", why}, {0}},
+                        report->replies[i]);
+    }
+}
+
 static void write_missing(td_prom *prom, const td_edge_report *report)
 {
     for (uint32_t i = 0; i < report->camera_count; i++)
@@ -225,6 +240,7 @@ void td_edge_prometheus_write(td_prom *prom, const char *client,
         (td_prom_label[]){{"client", client}, {"server", report->server}, {0}},
         1);
     write_states(prom, report);
+    write_replies(prom, report);
     write_counters(prom, report);
     write_failsafes(prom, &report->counts);
     write_limits(prom, &report->counts);

@@ -341,7 +341,7 @@ static td_err open_search(td_edge_session *session, td_errinfo *info)
         .generation = edge->config.core.route,
         .fits = fits,
         .user = &edge->config.profile,
-        .unread = &edge->inbox_full,
+        .replies = edge->replies,
     };
     TD_TRY(td_edge_finder_new(&config, &session->finder));
     return td_edge_presence_open(&config, &edge->session_wake,

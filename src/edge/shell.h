@@ -90,6 +90,7 @@ struct td_edge {
         driver_failed, resets_failed;
     _Atomic uint64_t stale[TD_WIRE_MAX_IMAGES]; // by camera
     _Atomic uint64_t entered[TD_EDGE_STATE_COUNT];
+    _Atomic uint64_t replies[TD_EDGE_REPLY_COUNT];
 };
 
 // tick.c

@@ -58,6 +58,13 @@ static void add_counts(const td_edge_report *report, td_wire_metrics *metrics)
     for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
         td_wire_tally_counter(metrics, td_edge_state_counter((td_edge_state)i),
                               report->entered[i]);
+#define TALLY(field, name, help)                                               \
+    td_wire_tally_counter(metrics, name, report->net.field);
+    TD_NET_COUNTS(TALLY)
+#undef TALLY
+    for (int i = 0; i < TD_EDGE_REPLY_COUNT; i++)
+        td_wire_tally_counter(metrics, td_edge_reply_counter((td_edge_reply)i),
+                              report->replies[i]);
 }
 
 void td_edge_telemetry_open(td_edge *edge)

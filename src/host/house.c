@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/warmup.h"
-#include "host/link.h"
 #include "net/zenoh/zenoh.h"
 #include "server/second.h"
 
@@ -24,38 +23,61 @@ static uint64_t wall_ms(void)
     return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
 }
 
-static td_err open_net(const td_config_server *config, td_net **ret_net,
-                       td_errinfo *info)
+// What a server's session dials. Owned array of borrowed texts.
+static td_err endpoints_of(const td_config_server *config,
+                           const char ***ret_endpoints, size_t *ret_count)
+{
+    const char **endpoints =
+        calloc(1 + config->connect_count, sizeof *endpoints);
+    if (!endpoints) return TD_ERR_NOMEM;
+    size_t count = 0;
+    if (config->mode == TD_CONFIG_CLIENT) endpoints[count++] = config->endpoint;
+    for (size_t i = 0; i < config->connect_count; i++)
+        endpoints[count++] = config->connect[i];
+    *ret_endpoints = endpoints;
+    *ret_count = count;
+    return TD_OK;
+}
+
+static td_err open_net(const td_config_server *config,
+                       const char *const *connect, size_t count,
+                       td_net **ret_net, td_errinfo *info)
 {
     static const td_net_zenoh_mode modes[] = {
         [TD_CONFIG_PEER] = TD_NET_ZENOH_PEER,
         [TD_CONFIG_CLIENT] = TD_NET_ZENOH_CLIENT,
         [TD_CONFIG_ROUTER] = TD_NET_ZENOH_ROUTER,
     };
-    bool dials = config->mode == TD_CONFIG_CLIENT;
-    const char **connect = calloc(1 + config->connect_count, sizeof *connect);
-    if (!connect) return TD_ERR_NOMEM;
-    size_t count = 0;
-    if (dials) connect[count++] = config->endpoint;
-    for (size_t i = 0; i < config->connect_count; i++)
-        connect[count++] = config->connect[i];
     td_net_zenoh_config net = {
         .mode = modes[config->mode],
         .listen = &config->endpoint,
-        .listen_count = dials ? 0 : 1,
+        .listen_count = config->mode == TD_CONFIG_CLIENT ? 0 : 1,
         .connect = connect,
         .connect_count = count,
         .shared_memory = config->shared_memory,
     };
     td_errinfo why = {.text = ""};
     td_err err = td_net_zenoh_open(&net, ret_net, &why);
-    free(connect);
     if (err == TD_OK) return TD_OK;
     return td_fail(info, err, "server %s: %s: %s%s", config->server_id,
                    config->endpoint, why.text,
                    err == TD_ERR_EXISTS ? "; stop whoever listens there, or "
                                           "choose another endpoint"
                                         : "");
+}
+
+static td_err dial(const td_config_server *config, td_host_entry *entry,
+                   td_errinfo *info)
+{
+    const char **endpoints;
+    size_t count;
+    TD_TRY(endpoints_of(config, &endpoints, &count));
+    td_err err = open_net(config, endpoints, count, &entry->net, info);
+    if (err == TD_OK)
+        err = td_host_link_watch(entry->net, endpoints, count, &entry->links,
+                                 info);
+    free(endpoints);
+    return err;
 }
 
 static td_err share_net(td_host_house *house, size_t index, td_errinfo *info)
@@ -69,10 +91,7 @@ static td_err share_net(td_host_house *house, size_t index, td_errinfo *info)
     }
     if (entry->net) return TD_OK;
     entry->owns_net = true;
-    TD_TRY(open_net(&all[index], &entry->net, info));
-    bool dials = all[index].mode == TD_CONFIG_CLIENT;
-    return td_host_link_watch(entry->net, dials ? all[index].endpoint : NULL,
-                              &entry->links, info);
+    return dial(&all[index], entry, info);
 }
 
 static td_err share_device(td_host_house *house, size_t index, td_errinfo *info)
@@ -261,7 +280,7 @@ static void close_server(const td_config_server *config, td_host_entry *entry)
 
 static void close_net(td_host_entry *entry)
 {
-    if (entry->links) (void)td_net_undeclare(entry->links);
+    if (entry->links) td_host_link_end(entry->links);
     if (entry->net && entry->owns_net) td_net_close(entry->net);
 }
 

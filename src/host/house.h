@@ -5,6 +5,7 @@
 // Everything that a manifest asks for, at work: sessions, devices, engines and
 // servers. One thread at a time, unless a function says otherwise.
 
+#include "host/link.h"
 #include "host/stream.h"
 #include "server/admin.h"
 #include "server/porch.h"
@@ -39,7 +40,7 @@ typedef struct td_host_extras {
 typedef struct td_host_entry {
     td_net *net; // the first entry's with this endpoint
     bool owns_net;
-    td_net_decl *links;
+    td_host_link *links;
     td_server_device *device; // the first entry's with this name
     bool owns_device;
     td_server_porch *porch; // while the engine is loaded

@@ -2,14 +2,27 @@
 #ifndef TD_HOST_LINK_H
 #define TD_HOST_LINK_H
 
-// Says in the log when a link comes or goes, and whether it has shared memory.
+// Says in the log when a link comes or goes, and whether it has shared memory;
+// and at which addresses nobody answers.
 
 #include "net/net.h"
 
-// `endpoint` is where one is expected, or NULL; while there is none, that is
-// said once.
-TD_NODISCARD td_err td_host_link_watch(td_net *net, const char *endpoint,
-                                       td_net_decl **ret_decl,
+typedef struct td_host_link td_host_link;
+
+// `endpoints` are those that the session dials: each that has no link after a
+// second, which is time for a dial behind our back, is said once. Their texts
+// are borrowed. Owned by the caller.
+TD_NODISCARD td_err td_host_link_watch(td_net *net,
+                                       const char *const *endpoints,
+                                       size_t count, td_host_link **ret_link,
                                        td_errinfo *info);
+
+// Before the session is closed. Warns if its transport ever panicked. Blocks.
+void td_host_link_end(td_host_link *link);
+TD_AUTO_FREE(td_host_link, td_host_link_end)
+
+// Whether a link whose far end is at `address` may come of dialling `endpoint`.
+// A host's name is not looked up: any at this port will do.
+bool td_host_link_leads_to(const char *address, const char *endpoint);
 
 #endif

@@ -11,6 +11,11 @@ const char *td_net_id(const td_net *net)
     return net->ops->id(net);
 }
 
+td_net_counts td_net_counts_get(const td_net *net)
+{
+    return net->ops->counts ? net->ops->counts(net) : (td_net_counts){0};
+}
+
 td_err td_net_publish(td_net *net, const char *key, const td_net_qos *qos,
                       td_net_pub **ret_pub, td_errinfo *info)
 {

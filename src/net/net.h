@@ -64,6 +64,20 @@ typedef struct td_net_link {
     bool shared_memory; // large messages to this peer travel through memory
 } td_net_link;
 
+// What should not happen and is not the caller's doing: (field, name, help)
+#define TD_NET_COUNTS(X)                                                       \
+    X(drops, "net_drops",                                                      \
+      "messages that the transport dropped, for a link was congested")         \
+    X(pool_misses, "net_pool_misses",                                          \
+      "messages that were copied, for the shared-memory pool was full")        \
+    X(panics, "net_panics",                                                    \
+      "panics caught at the border to Rust, in this process; should be 0")
+typedef struct td_net_counts {
+#define TD_NET_COUNTS_FIELD(field, name, help) uint64_t field;
+    TD_NET_COUNTS(TD_NET_COUNTS_FIELD)
+#undef TD_NET_COUNTS_FIELD
+} td_net_counts;
+
 typedef void (*td_net_on_sample)(void *user, const td_net_sample *sample);
 // The request is consumed: reply from any thread, then free it.
 typedef void (*td_net_on_request)(void *user, td_net_request *request);
@@ -80,6 +94,10 @@ typedef struct td_net_ops {
 
     void (*close)(td_net *net);
     const char *(*id)(const td_net *net);
+
+    // (optional) Without it, nothing of the kind can happen.
+    td_net_counts (*counts)(const td_net *net);
+
     td_err (*publish)(td_net *net, const char *key, const td_net_qos *qos,
                       td_net_pub **ret_pub, td_errinfo *info);
     void (*unpublish)(td_net_pub *pub);
@@ -145,6 +163,10 @@ TD_AUTO_FREE(td_net, td_net_close)
 
 // The session's own id, borrowed while it is open. Any thread.
 const char *td_net_id(const td_net *net);
+
+// What went wrong since the session was opened. Any thread but a callback's,
+// and no more often than a person looks: a transport may have to gather it.
+td_net_counts td_net_counts_get(const td_net *net);
 
 // Declares a publisher on one key. Owned by the caller. INVALID for a key that
 // is not one. Any thread but a callback's.

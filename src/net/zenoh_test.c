@@ -195,16 +195,16 @@ static void drops_on_a_congested_link_are_counted(void **state)
     assert_int_equal(TD_OK, td_net_subscribe(receiver, TD_ZTEST_KEY,
                                              wait_at_gate, &shut, &decl, NULL));
     assert_true(td_ztest_until(td_ztest_is_matched, pub));
-    assert_int_equal(0, td_net_zenoh_drops(sender));
+    assert_int_equal(0, td_net_counts_get(sender).drops);
 
     uint8_t *bytes = td_ztest_pattern(1 << 20);
     td_slice part = {bytes, 1 << 20};
-    for (int i = 0; i < 500 && td_net_zenoh_drops(sender) == 0; i++) {
+    for (int i = 0; i < 500 && td_net_counts_get(sender).drops == 0; i++) {
         assert_int_equal(TD_OK, td_net_put(pub, &part, 1, NULL, NULL));
     }
     free(bytes);
     atomic_store(&shut.open, 1);
-    assert_true(td_net_zenoh_drops(sender) > 0);
+    assert_true(td_net_counts_get(sender).drops > 0);
     assert_int_equal(TD_OK, td_net_undeclare(decl));
 }
 

@@ -17,7 +17,7 @@ const td_server_metric td_server_counter_rows[] = {
 #undef COUNTER_ROW
 #define COUNTER_ROW(field, name, help)                                         \
     {name, PREFIX name "_total", help, TD_SERVER_BY_MODEL, TD_SERVER_PIECES},
-        TD_SERVER_COUNTERS(COUNTER_ROW)
+        TD_SERVER_COUNTERS(COUNTER_ROW) TD_NET_COUNTS(COUNTER_ROW)
 #undef COUNTER_ROW
 };
 

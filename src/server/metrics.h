@@ -8,6 +8,7 @@
 //
 // To add one: a row here, and the line that records it.
 
+#include "net/net.h"
 #include "server/core.h"
 
 #include <stdio.h>
@@ -121,7 +122,11 @@ typedef enum td_server_counter_id {
 #define TD_SERVER_COUNTER_ENUM(field, name, help) TD_SERVER_COUNT_OF_##field,
         TD_SERVER_COUNTERS(TD_SERVER_COUNTER_ENUM)
 #undef TD_SERVER_COUNTER_ENUM
-            TD_SERVER_COUNTER_COUNT
+// The transport's, likewise.
+#define TD_SERVER_COUNTER_ENUM(field, name, help) TD_SERVER_COUNT_NET_##field,
+            TD_NET_COUNTS(TD_SERVER_COUNTER_ENUM)
+#undef TD_SERVER_COUNTER_ENUM
+                TD_SERVER_COUNTER_COUNT
 } td_server_counter_id;
 
 typedef enum td_server_gauge_id {

@@ -65,11 +65,16 @@ int64_t td_server_turned_ns(const td_server *server)
     return atomic_load_explicit(&server->turned_ns, memory_order_relaxed);
 }
 
-// What the core counts is not counted again.
-static void take_counts(const td_server_counts *counts, uint64_t *counters){
+// What the core and the transport count is not counted again.
+static void take_counts(const td_server_counts *counts,
+                        const td_net_counts *net, uint64_t *counters){
 #define TAKE(field, name, help)                                                \
     counters[TD_SERVER_COUNT_OF_##field] = counts->field;
     TD_SERVER_COUNTERS(TAKE)
+#undef TAKE
+#define TAKE(field, name, help)                                                \
+    counters[TD_SERVER_COUNT_NET_##field] = net->field;
+        TD_NET_COUNTS(TAKE)
 #undef TAKE
 }
 
@@ -82,7 +87,8 @@ td_err td_server_see(td_server *server, int64_t now_ns, int64_t window_ns,
     view->state = td_server_core_state(server->core);
     uint32_t clients = td_server_core_clients(server->core);
     pthread_mutex_unlock(&server->device->lock);
-    take_counts(&view->counts, view->numbers.counters);
+    td_net_counts net = td_net_counts_get(server->net);
+    take_counts(&view->counts, &net, view->numbers.counters);
     double *gauges = view->gauges;
     gauges[TD_SERVER_GAUGE_QUEUE_DEPTH] =
         (double)view->counts.outcomes[TD_SERVER_WAITING];

@@ -371,3 +371,18 @@ void td_conf_publisher_knows_whether_it_is_matched(void **state)
     td_net_unpublish(pub);
     td_conf_recorder_done(&rec);
 }
+
+void td_conf_what_arrives_is_not_counted_as_dropped(void **state)
+{
+    const td_conf_world *world = *state;
+    struct stream stream;
+    td_conf_recorder_init(&stream.rec);
+    stream_open(&stream, *state);
+    send_numbers(&stream, 100);
+    td_conf_until_count(*state, &stream.rec, 100);
+    td_net_counts counts = td_net_counts_get(world->a);
+    assert_int_equal(counts.drops, 0);
+    assert_int_equal(counts.pool_misses, 0);
+    assert_int_equal(counts.panics, 0);
+    stream_close(&stream);
+}

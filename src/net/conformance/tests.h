@@ -17,6 +17,7 @@
     X(kept_messages_outlive_their_callback)                                    \
     X(key_expressions_match_as_zenoh_has_it)                                   \
     X(every_subscriber_gets_its_copy)                                          \
+    X(what_arrives_is_not_counted_as_dropped)                                  \
     X(undeclared_subscriber_is_called_no_more)                                 \
     X(undeclare_inside_a_callback_is_busy)                                     \
     X(undeclare_waits_for_a_running_callback)                                  \

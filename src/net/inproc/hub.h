@@ -55,6 +55,7 @@ typedef struct td_inproc_session {
     uint64_t id;               // never given twice in a hub
     size_t slot;               // its place in the hub, and in others' `out`
     size_t declared;           // publishers and declarations still open
+    uint64_t lost;             // of what it sent
     td_inproc_direction **out; // by the slot of the other; NULL: not used yet
     size_t out_count;
     char name[];

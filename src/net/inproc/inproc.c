@@ -18,6 +18,15 @@ static const char *id(const td_net *net)
     return ((const td_inproc_session *)net)->name;
 }
 
+static td_net_counts counts(const td_net *net)
+{
+    const td_inproc_session *session = (const td_inproc_session *)net;
+    td_inproc_hub_lock(session->hub);
+    td_net_counts so_far = {.drops = session->lost};
+    td_inproc_hub_unlock(session->hub);
+    return so_far;
+}
+
 static td_err free_slot(td_net_hub *hub, size_t *ret_slot)
 {
     for (size_t i = 0; i < hub->session_count; i++)
@@ -147,6 +156,7 @@ const td_net_ops td_inproc_ops = {
     .name = "inproc",
     .close = close_session,
     .id = id,
+    .counts = counts,
     .publish = td_inproc_pub_new,
     .unpublish = td_inproc_pub_free,
     .put = td_inproc_pub_put,

@@ -199,6 +199,8 @@ static void loss_and_doubling_keep_to_their_rates(void **state)
     td_net_hub_stats stats = stats_of(rig);
     assert_int_equal(stats.put, 10000);
     assert_in_range(stats.lost, 2800, 3200);
+    assert_int_equal(td_net_counts_get(rig->a).drops, stats.lost);
+    assert_int_equal(td_net_counts_get(rig->b).drops, 0);
     assert_in_range(stats.duplicated, 600, 800);
     assert_int_equal(stats.delivered, rig->seen_count);
     rig_free(rig);

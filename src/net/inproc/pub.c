@@ -78,6 +78,12 @@ static td_err find_matches(publisher *pub)
     return TD_OK;
 }
 
+static void lose(td_inproc_session *session)
+{
+    session->lost++;
+    session->hub->stats.lost++;
+}
+
 static void push_copy(publisher *pub, td_inproc_decl *decl,
                       td_inproc_direction *direction, td_inproc_msg *msg)
 {
@@ -90,7 +96,7 @@ static void push_copy(publisher *pub, td_inproc_decl *decl,
         .to = decl->session->id,
         .decl = decl,
         .msg = td_inproc_msg_ref(msg)};
-    if (td_inproc_hub_push(hub, &copy) != TD_OK) hub->stats.lost++;
+    if (td_inproc_hub_push(hub, &copy) != TD_OK) lose(pub->session);
 }
 
 static td_err send_to(publisher *pub, td_inproc_decl *decl, td_inproc_msg *msg)
@@ -106,7 +112,7 @@ static td_err send_to(publisher *pub, td_inproc_decl *decl, td_inproc_msg *msg)
     }
     const td_net_faults *faults = &direction->faults;
     if (!pub->reliable && td_inproc_link_chance(direction, faults->loss)) {
-        stats->lost++;
+        lose(pub->session);
         return TD_OK;
     }
     push_copy(pub, decl, direction, msg);

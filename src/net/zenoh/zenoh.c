@@ -138,14 +138,13 @@ uint64_t td_net_zenoh_panics(void)
     return tdr_panics();
 }
 
-uint64_t td_net_zenoh_drops(const td_net *net)
+static td_net_counts net_counts(const td_net *net)
 {
-    return tdr_drops(session_of(net));
-}
-
-uint64_t td_net_zenoh_shm_misses(const td_net *net)
-{
-    return tdr_shm_misses(session_of(net));
+    return (td_net_counts){
+        .drops = tdr_drops(session_of(net)),
+        .pool_misses = tdr_shm_misses(session_of(net)),
+        .panics = tdr_panics(),
+    };
 }
 
 const char *td_net_zenoh_shm_refusal(const td_net *net)
@@ -457,6 +456,7 @@ static const td_net_ops ops = {
     .name = "zenoh",
     .close = net_close,
     .id = net_id,
+    .counts = net_counts,
     .publish = net_publish,
     .unpublish = net_unpublish,
     .put = net_put,

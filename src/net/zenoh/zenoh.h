@@ -35,12 +35,6 @@ TD_NODISCARD td_err td_net_zenoh_open(const td_net_zenoh_config *config,
 // Panics caught at the border to Rust, ever, in this process. Should be 0.
 uint64_t td_net_zenoh_panics(void);
 
-// Messages dropped by the transport because a link was congested.
-uint64_t td_net_zenoh_drops(const td_net *net);
-
-// Puts that wanted shared memory while the pool was full and were copied.
-uint64_t td_net_zenoh_shm_misses(const td_net *net);
-
 // Why shared memory was asked for and is not offered, with what to do about it;
 // NULL otherwise. Borrowed while the session is open.
 const char *td_net_zenoh_shm_refusal(const td_net *net);
