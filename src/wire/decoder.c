@@ -34,8 +34,8 @@ void td_wire_decoder_free(td_wire_decoder *decoder)
     free(decoder);
 }
 
-// Comes before all else: a newer message may hold what we would refuse, and mean
-// something else by the rest.
+// Comes before all else: a newer message may hold what we would refuse, and
+// mean something else by the rest.
 static td_err check_schema(const td_wire_at *at, const void *data, size_t size)
 {
     uint64_t version;
