@@ -2,9 +2,11 @@
 """What must not happen, happens: a line for the person, a counter, and the others
 keep running. One server and one healthy robot go through all of it."""
 
+import contextlib
 import pathlib
 import types
 
+import msgpack
 import numpy as np
 import pytest
 import zenoh
@@ -19,11 +21,16 @@ LISTED = ["healthy", "second", "client-1"]
 # Messages that announce much and bring nothing.
 BIN_OF_2G = b"\xc6\x7f\xff\xff\xff"
 ARRAY_OF_2G = b"\xdd\x7f\xff\xff\xff"
+MAP_OF_2G = b"\xdf\x7f\xff\xff\xff"
+TEXT_OF_2G = b"\xdb\x7f\xff\xff\xff"
 HUGE = [
     BIN_OF_2G,
     ARRAY_OF_2G,
-    b"\xdf\x7f\xff\xff\xff",  # a map of 2 G
-    b"\xdb\x7f\xff\xff\xff",  # a text of 2 GB
+    MAP_OF_2G,
+    TEXT_OF_2G,
+    b"\x81\xabclient_uuid" + TEXT_OF_2G,
+    b"\x81\xb0expected_cameras" + MAP_OF_2G,
+    b"\x81\xacaction_names" + ARRAY_OF_2G,
     b"\x81\xa6images" + BIN_OF_2G,
     b"\x82\xa6seq_id\x01\xa5state\x81\xa4data" + BIN_OF_2G,
     b"\x82\xa6seq_id\x01\xa5state\x81\xa5shape" + ARRAY_OF_2G,
@@ -31,6 +38,8 @@ HUGE = [
     b"\x82\xb2response_to_seq_id\x01\xa7actions\x81\xa4data" + BIN_OF_2G,
 ]
 HUGE = [message.ljust(40, b"\0") for message in HUGE]
+assert {len(message) for message in HUGE} == {40}
+ROUNDS = 200
 HUGE_PNG = (GOLDEN / "pictures" / "huge.png").read_bytes()
 
 
@@ -42,6 +51,7 @@ def world(module_house):
     )
     robot = house.robot("healthy")
     watch = house.watch()
+    watch.wait_state("gpu-1", "ready")
     watch.wait_moving("healthy")
     session = house.keep(open_session(house.endpoint))
     return types.SimpleNamespace(
@@ -384,12 +394,39 @@ def test_random_bytes_as_resets(world):
     world.server.wait_line("healthy: reset: ")
 
 
+@contextlib.contextmanager
+def costs_nothing(*processes):
+    """What is done in here takes no memory of theirs."""
+    before = {process: process.rss_bytes() for process in processes}
+    yield
+    for process, rss in before.items():
+        assert process.rss_bytes() - rss < 32 << 20
+
+
+def complaints(world):
+    """What either has counted of what it did not like."""
+    return {
+        (source, name): world.watch.count(source, name)
+        for source, names in {
+            "gpu-1": ["malformed", "refused", "bad_queries", "bad_tokens"],
+            "healthy": ["malformed", "foreign_server", "inbox_full"],
+        }.items()
+        for name in names
+    }
+
+
 def test_random_bytes_on_topics_that_nobody_reads(world):
-    for topic, kind in (("healthy/grant", "grant"), ("healthy/metrics", "metrics")):
-        for payload in nonsense(kind, 1000):
-            put(world, topic, payload)
-    for payload in nonsense("metrics", 1000):
-        put(world, "metrics", payload)
+    before = complaints(world)
+    with costs_nothing(world.server, world.robot):
+        for topic, kind in (("healthy/grant", "grant"), ("healthy/metrics", "metrics")):
+            for payload in nonsense(kind, 1000):
+                put(world, topic, payload)
+        for payload in nonsense("metrics", 1000):
+            put(world, "metrics", payload)
+        assert len(query(world, None)) == 1  # behind all of it
+        world.watch.wait_more("gpu-1", "received")
+        world.watch.wait_moving("healthy")
+    assert complaints(world) == before
 
 
 def test_random_bytes_as_a_status_query(world):
@@ -423,26 +460,83 @@ def test_token_that_is_none_is_counted(world):
     token.undeclare()
 
 
-def test_announced_gigabytes_cost_nothing(world):
-    rounds = 200
-    before = {p: p.rss_bytes() for p in (world.server, world.robot)}
-    received = world.watch.count("gpu-1", "received")
-    malformed = world.watch.count("healthy", "malformed")
-    full = world.watch.count("healthy", "inbox_full")
-    for _ in range(rounds):
+def flood(world, key):
+    """How many were sent."""
+    for message in ROUNDS * HUGE:
+        put(world, key, message)
+    return ROUNDS * len(HUGE)
+
+
+def wait_another_line(process, part, before):
+    wait_until(lambda: len(process.lines(part)) > len(before), process.told(part))
+
+
+def test_gigabytes_announced_by_an_observation(world, client):
+    line = "client-1: malformed: obs: "
+    before = dict(world.watch.newest["gpu-1"]["counters"])
+    said = world.server.lines(line)
+    with costs_nothing(world.server):
+        sent = flood(world, "client-1/obs")
+        world.watch.wait_count("gpu-1", "received", before["received"] + sent)
+        world.watch.wait_count("gpu-1", "malformed", before["malformed"] + ROUNDS)
+    assert sums_agree(world)
+    assert "error" in client.receive()
+    wait_another_line(world.server, line, said)
+
+
+def test_gigabytes_announced_by_an_action(world):
+    """A handful at a time: a robot that is flooded reads slowly."""
+    robot = world.house.robot("second")
+    world.watch.wait_moving("second")
+
+    def count():
+        names = ("malformed", "inbox_full")
+        return sum(world.watch.count("second", name) for name in names)
+
+    with costs_nothing(robot):
+        for sent in range(10, ROUNDS + 1, 10):
+            for message in 10 * HUGE:
+                put(world, "second/action", message)
+            total = sent * len(HUGE)
+            wait_until(lambda total=total: count() >= total, "all of it is counted")
+    robot.wait_line("answer dropped: malformed: action: ")
+    assert robot.stop() == 0
+
+
+def test_gigabytes_announced_by_a_reset(world, client):
+    line = "client-1: reset: reset: "
+    before = world.watch.count("gpu-1", "bad_resets")
+    said = world.server.lines(line)
+    with costs_nothing(world.server):
+        flood(world, "client-1/reset")
+        world.watch.wait_count("gpu-1", "bad_resets", before + 1)
+    wait_another_line(world.server, line, said)
+
+
+def test_gigabytes_announced_by_an_attach(world):
+    line = "server: bad attach: attach: "
+    before = world.watch.count("gpu-1", "bad_queries")
+    said = world.server.lines(line)
+    with costs_nothing(world.server):
         for message in HUGE:
-            assert len(message) == 40
-            put(world, "healthy/obs", message)
-            put(world, "healthy/action", message)
-    total = rounds * len(HUGE)
-    world.watch.wait_count("gpu-1", "received", received + total)
-    wait_until(
-        lambda: (
-            world.watch.count("healthy", "malformed")
-            + world.watch.count("healthy", "inbox_full")
-            >= malformed + full + total
-        ),
-        "all of it is counted",
-    )
-    for process, rss in before.items():
-        assert process.rss_bytes() - rss < 32 << 20
+            (reply,) = query(world, message)
+            assert not msgpack.unpackb(bytes(reply.ok.payload))["attach"]["accepted"]
+        world.watch.wait_count("gpu-1", "bad_queries", before + len(HUGE))
+    wait_another_line(world.server, line, said)
+
+
+def test_gigabytes_announced_by_a_status(world):
+    """As many replies to each of a robot's queries."""
+    route = ROUTE.replace("/v1/", "/v6/")
+    robot = world.house.robot("second", model_version="v6")
+    robot.wait_line("waiting: no server answers")
+
+    def on_query(query):
+        for message in ROUNDS * HUGE:
+            query.reply(f"{route}/status", message)
+
+    with costs_nothing(robot):
+        queryable = world.session.declare_queryable(f"{route}/status", on_query)
+        robot.wait_line("waiting: status: ")
+        queryable.undeclare()
+    assert robot.stop() == 0
