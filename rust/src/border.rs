@@ -266,3 +266,57 @@ pub fn join<'a>(parts: impl Iterator<Item = &'a [u8]>, size: usize) -> Vec<u8> {
 pub extern "C" fn tdr_panics() -> u64 {
     PANICS.load(Ordering::Relaxed)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::{process, sync::mpsc, time::Duration};
+    use zenoh::{sample::Sample, Config, Session, Wait};
+
+    fn open(role: &str) -> Session {
+        let socket = env::temp_dir().join(format!("td-border-{}", process::id()));
+        let endpoint = format!("[\"unixsock-stream/{}\"]", socket.display());
+        let mut config = Config::default();
+        for (key, value) in [
+            ("listen/endpoints", "[]"),
+            ("scouting/multicast/enabled", "false"),
+            (&format!("{role}/endpoints"), &endpoint),
+        ] {
+            config.insert_json5(key, value).unwrap();
+        }
+        zenoh::open(config).wait().unwrap()
+    }
+
+    #[test]
+    fn a_panic_in_a_callback_is_counted_and_the_session_goes_on() {
+        let (far, near) = (open("listen"), open("connect"));
+        let (heard, hears) = mpsc::channel();
+        let subscriber = far
+            .declare_subscriber("border")
+            .callback(move |sample: Sample| {
+                callback(|| match sample.payload().len() {
+                    0 => panic!("nothing to hear"),
+                    size => heard.send((size, thread::current().id())).unwrap(),
+                });
+                assert!(outside_callback().is_ok(), "the mark has stayed");
+            })
+            .wait()
+            .unwrap();
+        let publisher = near.declare_publisher("border").wait().unwrap();
+        while !publisher.matching_status().wait().unwrap().matching() {
+            thread::yield_now();
+        }
+
+        let before = tdr_panics();
+        for size in [1, 0, 0, 2] {
+            publisher.put(vec![7; size]).wait().unwrap();
+        }
+        for expected in [1, 2] {
+            let (size, of) = hears.recv_timeout(Duration::from_secs(60)).unwrap();
+            assert_eq!(size, expected);
+            assert_ne!(of, thread::current().id());
+        }
+        assert_eq!(tdr_panics(), before + 2);
+        subscriber.undeclare().wait().unwrap();
+    }
+}
