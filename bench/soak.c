@@ -31,12 +31,19 @@ static td_bench_setup setup = {
     .eager = true,
 };
 
+// Observations as no robot sends them, were each to arrive once.
+static const td_server_outcome server_strays[] = {
+    TD_SERVER_MALFORMED, TD_SERVER_OLD_BOOT, TD_SERVER_OLD_EPISODE,
+    TD_SERVER_OLD_SEQ};
+#define SERVER_STRAYS TD_COUNT_OF(server_strays)
+
 // What the server says of itself in its metrics. Transport's thread writes.
 typedef struct server_counts {
     td_wire_decoder *decoder;
     td_wire_metrics metrics; // scratch
     _Atomic uint64_t received, ended;
     _Atomic uint64_t answers; // that left
+    _Atomic uint64_t strays[SERVER_STRAYS];
 } server_counts;
 
 typedef struct one_robot {
@@ -108,6 +115,9 @@ static void on_metrics(void *user, const td_net_sample *sample)
     uint64_t answers = 0;
     for (size_t i = 0; i < TD_COUNT_OF(told); i++)
         answers += counter(metrics, td_server_outcome_name(told[i]));
+    for (size_t i = 0; i < SERVER_STRAYS; i++)
+        counts->strays[i] =
+            counter(metrics, td_server_outcome_name(server_strays[i]));
     counts->ended = ended;
     counts->answers = answers - counter(metrics, "puts_failed");
     counts->received = counter(metrics, "received");
@@ -260,41 +270,63 @@ static bool print_memory(const td_bench_options *options, const char *name,
     return last / first <= FLAT_LIMIT;
 }
 
-// All robots together.
+// All robots together. What must be 0 is so for each: one robot's surplus does
+// not make good what another lacks.
 typedef struct totals {
-    uint64_t asked, sent, never_sent; // replaced, or failed before they were
-    uint64_t ended;                   // of those sent, pending included
-    uint64_t answers;                 // that came
-    uint64_t pending, dropped;        // by the transport, observations
+    uint64_t asked, sent;
+    uint64_t answers;                     // that came
+    uint64_t strays[TD_EDGE_STRAY_COUNT]; // of those, to nothing that was sent
+    uint64_t unaccounted; // asked for or sent, and ended under no name
+    uint64_t unanswered;  // of what came, to an inbox that had room
+    uint64_t pending, dropped;
 } totals;
-
-static void add_robot(const one_robot *one, totals *sums)
-{
-    static const td_edge_outcome answered[] = {
-        TD_EDGE_MERGED,  TD_EDGE_REFUSED,   TD_EDGE_TOO_OLD,
-        TD_EDGE_EXPIRED, TD_EDGE_MISSHAPEN, TD_EDGE_OVERTAKEN};
-    td_edge_report report;
-    td_edge_report_get(td_bench_edge_get(one->edge), &report);
-    const td_edge_counts *counts = &report.counts;
-    sums->asked += counts->asked;
-    sums->sent += counts->sent;
-    sums->never_sent += report.outbox_replaced;
-    for (int i = 0; i < TD_EDGE_SKIP_COUNT; i++)
-        sums->never_sent += counts->skipped[i];
-    for (int i = 0; i < TD_EDGE_OUTCOME_COUNT; i++)
-        sums->ended += counts->outcomes[i];
-    for (size_t i = 0; i < TD_COUNT_OF(answered); i++)
-        sums->answers += counts->outcomes[answered[i]];
-    for (int i = 0; i < TD_EDGE_STRAY_COUNT; i++)
-        sums->answers += counts->strays[i];
-    sums->answers += report.inbox_full;
-    sums->pending += counts->outcomes[TD_EDGE_PENDING];
-    sums->dropped += td_net_zenoh_drops(one->net);
-}
 
 static uint64_t apart(uint64_t a, uint64_t b)
 {
     return a > b ? a - b : b - a;
+}
+
+static uint64_t sum(const uint64_t counts[], size_t count)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < count; i++)
+        all += counts[i];
+    return all;
+}
+
+static uint64_t unaccounted_of(const td_edge_report *report)
+{
+    const td_edge_counts *counts = &report->counts;
+    uint64_t never_sent =
+        report->outbox_replaced + sum(counts->skipped, TD_EDGE_SKIP_COUNT);
+    return apart(counts->asked, counts->sent + never_sent) +
+           apart(counts->sent, sum(counts->outcomes, TD_EDGE_OUTCOME_COUNT));
+}
+
+static void add_robot(const one_robot *one, totals *sums)
+{
+    static const td_edge_outcome answered[] = {
+        TD_EDGE_MERGED,   TD_EDGE_REFUSED,   TD_EDGE_TOO_OLD,
+        TD_EDGE_EXPIRED,  TD_EDGE_MISSHAPEN, TD_EDGE_NOT_FINITE,
+        TD_EDGE_OVERTAKEN};
+    td_edge_report report;
+    td_edge_report_get(td_bench_edge_get(one->edge), &report);
+    const td_edge_counts *counts = &report.counts;
+    uint64_t dropped = td_net_zenoh_drops(one->net);
+    sums->asked += counts->asked;
+    sums->sent += counts->sent;
+    for (size_t i = 0; i < TD_COUNT_OF(answered); i++)
+        sums->answers += counts->outcomes[answered[i]];
+    sums->answers += report.inbox_full;
+    sums->answers += sum(counts->strays, TD_EDGE_STRAY_COUNT);
+    for (size_t i = 0; i < TD_EDGE_STRAY_COUNT; i++)
+        sums->strays[i] += counts->strays[i];
+    sums->unaccounted += unaccounted_of(&report);
+    uint64_t unanswered = counts->outcomes[TD_EDGE_UNANSWERED];
+    uint64_t known = dropped + report.inbox_full;
+    sums->unanswered += unanswered > known ? unanswered - known : 0;
+    sums->pending += counts->outcomes[TD_EDGE_PENDING];
+    sums->dropped += dropped;
 }
 
 static bool print_zero(const td_bench_options *options, const char *name,
@@ -324,6 +356,29 @@ static void print_count(const td_bench_options *options, const char *name,
     td_bench_print(options, &row);
 }
 
+static bool print_stray(const td_bench_options *options, const char *whose,
+                        const char *stray, uint64_t value)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s/stray/%s", whose, stray);
+    return print_zero(options, name, value);
+}
+
+static bool print_strays(const td_bench_options *options,
+                         const server_counts *server, const totals *sums)
+{
+    bool none = true;
+    for (size_t i = 0; i < SERVER_STRAYS; i++)
+        none &= print_stray(options, "server",
+                            td_server_outcome_name(server_strays[i]),
+                            server->strays[i]);
+    for (int i = 0; i < TD_EDGE_STRAY_COUNT; i++)
+        none &=
+            print_stray(options, "robots", td_edge_stray_name((td_edge_stray)i),
+                        sums->strays[i]);
+    return none;
+}
+
 static bool print_accounts(const td_bench_options *options, const world *w)
 {
     totals sums = {0};
@@ -334,17 +389,17 @@ static bool print_accounts(const td_bench_options *options, const world *w)
     print_count(options, "robots/sent", sums.sent, "msgs");
     print_count(options, "server/received", server->received, "msgs");
     print_count(options, "robots/answers", sums.answers, "msgs");
-    bool robots = print_zero(options, "robots/unaccounted",
-                             apart(sums.asked, sums.sent + sums.never_sent) +
-                                 apart(sums.sent, sums.ended));
+    bool robots = print_zero(options, "robots/unaccounted", sums.unaccounted);
     bool served = print_zero(options, "server/unaccounted",
                              apart(server->received, server->ended));
     bool there = print_zero(options, "to-server/unaccounted",
                             apart(sums.sent, server->received + sums.dropped));
     bool back = print_zero(options, "to-robots/unaccounted",
                            apart(server->answers, sums.answers));
+    bool told = print_zero(options, "robots/unanswered", sums.unanswered);
     bool done = print_zero(options, "robots/pending", sums.pending);
-    return robots && served && there && back && done;
+    bool none = print_strays(options, server, &sums);
+    return robots && served && there && back && told && done && none;
 }
 
 static bool print_told(const td_bench_options *options, const world *w)
