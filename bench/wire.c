@@ -23,7 +23,7 @@
 typedef struct tools {
     td_wire_encoder *encoder;
     td_wire_decoder *decoder;
-    char *image;
+    char *images[2];
     char *bytes; // an encoded message
     char *copy;
     td_wire_obs obs, obs_back;
@@ -36,7 +36,8 @@ static void tools_free(tools *t)
 {
     if (t->encoder) td_wire_encoder_free(t->encoder);
     if (t->decoder) td_wire_decoder_free(t->decoder);
-    free(t->image);
+    free(t->images[0]);
+    free(t->images[1]);
     free(t->bytes);
     free(t->copy);
     free(t);
@@ -62,7 +63,8 @@ static void fill_obs(tools *t)
                   .shape = {14},
                   .data = joints,
                   .size = 14 * sizeof(float)},
-        .images = {image_of("top", t->image), image_of("wrist", t->image)},
+        .images = {image_of("top", t->images[0]),
+                   image_of("wrist", t->images[1])},
         .image_count = 2,
         .task = td_wire_text_of("put the cookie in the box"),
         .cursor = 12345,
@@ -111,11 +113,14 @@ static td_err tools_new(tools **ret_tools)
 {
     TD_AUTO(tools) *t = calloc(1, sizeof *t);
     if (!t) return TD_ERR_NOMEM;
-    t->image = malloc(IMAGE_BYTES);
+    for (int i = 0; i < 2; i++) {
+        t->images[i] = malloc(IMAGE_BYTES);
+        if (!t->images[i]) return TD_ERR_NOMEM;
+        memset(t->images[i], 42 + i, IMAGE_BYTES);
+    }
     t->bytes = malloc(BUFFER_BYTES);
     t->copy = malloc(BUFFER_BYTES);
-    if (!t->image || !t->bytes || !t->copy) return TD_ERR_NOMEM;
-    memset(t->image, 42, IMAGE_BYTES);
+    if (!t->bytes || !t->copy) return TD_ERR_NOMEM;
     TD_TRY(td_wire_encoder_new(&t->encoder));
     TD_TRY(td_wire_decoder_new(&t->decoder));
     fill_obs(t);
