@@ -39,6 +39,8 @@ HUGE = [
     b"\x82\xb2response_to_seq_id\x01\xa7actions\x81\xa4data" + BIN_OF_2G,
 ]
 HUGE = [message.ljust(40, b"\0") for message in HUGE]
+assert {len(message) for message in HUGE} == {40}
+ROUNDS = 200
 HUGE_PNG = (GOLDEN / "pictures" / "huge.png").read_bytes()
 
 
@@ -521,13 +523,9 @@ def test_token_that_is_none_is_counted(world):
     token.undeclare()
 
 
-ROUNDS = 200
-
-
 def flood(world, key):
     """How many were sent."""
     for message in ROUNDS * HUGE:
-        assert len(message) == 40
         put(world, key, message)
     return ROUNDS * len(HUGE)
 
