@@ -242,9 +242,10 @@ TD_NODISCARD td_err td_model_fd(td_model *model, int *ret_fd);
 // (those that have not ended); "unread" and "unnamed" (results, and superseded
 // seqs, that nobody took in time); of answers, "late" (to what had ended),
 // "strangers" (of another server or start), "malformed" and "unkept" (no
-// room); "attached" (how often); and "round_trip_ms" of the answers taken, with
-// "/count", "/mean", "/p50", "/p99", "/p999" and "/max". `each` runs on the
-// calling thread. Never blocks for long.
+// room); "status_nobody", "status_refused", "status_newer" and the like, of
+// servers that were asked in vain; "attached" (how often); and "round_trip_ms"
+// of the answers taken, with "/count", "/mean", "/p50", "/p99", "/p999" and
+// "/max". `each` runs on the calling thread. Never blocks for long.
 typedef void (*td_model_number_fn)(void *user, const char *name, double value);
 void td_model_report(td_model *model, td_model_number_fn each, void *user);
 

@@ -310,6 +310,7 @@ static void without_a_server_it_is_told_why(void **state)
         continue;
     assert_int_equal(td_model_wait(model, 1, &info), TD_ERR_NOTFOUND);
     assert_string_equal(info.text, "no server answers for act/v1/demo");
+    assert_true(number(model, "status_nobody") > 0);
     observe(model, &given);
     td_model_result *result = next(model);
     assert_non_null(strstr(result->error_text, "no server answers for act"));
@@ -329,6 +330,7 @@ static void a_refusal_is_told_with_its_reason(void **state)
     while (err == TD_ERR_TIMEOUT || err == TD_ERR_NOTFOUND);
     assert_int_equal(err, TD_ERR_DENIED);
     assert_non_null(strstr(info.text, "planner-1 is not in the manifest"));
+    assert_true(number(model, "status_refused") > 0);
 }
 
 static void the_descriptor_is_readable_while_a_result_waits(void **state)

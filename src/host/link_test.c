@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "host/link.h"
 
+#include "net/inproc/inproc.h"
+
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -37,10 +39,31 @@ static void an_address_belongs_to_what_was_dialled(void **state)
     }
 }
 
+// Links come and go while the thread waits out its second.
+static void a_watch_may_end_at_any_time(void **state)
+{
+    static const char *const endpoints[] = {"tcp/127.0.0.1:7447", "tcp/gpu:1"};
+    (void)state;
+    TD_AUTO(td_net_hub) *hub = NULL;
+    assert_int_equal(td_net_hub_new_threaded(1, &hub), TD_OK);
+    for (size_t count = 0; count <= TD_COUNT_OF(endpoints); count++) {
+        td_net *net = NULL, *other = NULL;
+        td_host_link *link = NULL;
+        assert_int_equal(td_net_inproc_open(hub, "a", &net, NULL), TD_OK);
+        assert_int_equal(td_host_link_watch(net, endpoints, count, &link, NULL),
+                         TD_OK);
+        assert_int_equal(td_net_inproc_open(hub, "b", &other, NULL), TD_OK);
+        td_net_close(other);
+        td_host_link_end(link);
+        td_net_close(net);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_address_belongs_to_what_was_dialled),
+        cmocka_unit_test(a_watch_may_end_at_any_time),
     };
     return cmocka_run_group_tests_name("host/link", tests, NULL, NULL);
 }
