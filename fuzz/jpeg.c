@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uint32_t height = 0, width = 0;
     td_slice jpeg = {data, size};
     td_errinfo info = {""};
-    if (td_media_jpeg_size(decoder, jpeg, &height, &width, &info) != TD_OK ||
+    if (td_media_jpeg_size(jpeg, &height, &width, &info) != TD_OK ||
         height * width > MAX_PIXELS)
         return 0;
     uint8_t *rgb = malloc((size_t)height * width * 3);

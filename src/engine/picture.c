@@ -60,15 +60,13 @@ static td_err check_raw(const td_wire_image *image,
     return TD_OK;
 }
 
-static td_err check(td_engine_picture_reader *reader,
-                    const td_wire_image *image, const td_wire_camera *camera,
+static td_err check(const td_wire_image *image, const td_wire_camera *camera,
                     td_errinfo *info)
 {
     uint32_t height = 0, width = 0;
     switch (image->codec) {
     case TD_WIRE_JPEG:
-        TD_TRY(td_media_jpeg_size(reader->jpeg, bytes_of(image), &height,
-                                  &width, info));
+        TD_TRY(td_media_jpeg_size(bytes_of(image), &height, &width, info));
         break;
     case TD_WIRE_PNG:
         TD_TRY(td_media_png_size(bytes_of(image), &height, &width, info));
@@ -81,12 +79,11 @@ static td_err check(td_engine_picture_reader *reader,
                    height, width, camera->height, camera->width);
 }
 
-td_err td_engine_picture_check(td_engine_picture_reader *reader,
-                               const td_wire_image *image,
+td_err td_engine_picture_check(const td_wire_image *image,
                                const td_wire_camera *camera, td_errinfo *info)
 {
     td_errinfo why = {""};
-    return blame(image, check(reader, image, camera, &why), &why, info);
+    return blame(image, check(image, camera, &why), &why, info);
 }
 
 static td_err decode(td_engine_picture_reader *reader,

@@ -22,10 +22,10 @@ TD_AUTO_FREE(td_engine_picture_reader, td_engine_picture_reader_free)
 size_t td_engine_picture_bytes(const td_wire_camera *camera);
 
 // Whether the image's header, or its shape where it is raw, says what the
-// camera wants. Takes microseconds. FORMAT, LIMIT, UNSUPPORTED (a kind of PNG),
-// MISMATCH, each with "images.NAME: ..." in `info`.
-TD_NODISCARD td_err td_engine_picture_check(td_engine_picture_reader *reader,
-                                            const td_wire_image *image,
+// camera wants. Any thread; takes less than a microsecond. FORMAT, LIMIT,
+// UNSUPPORTED (a kind of PNG), MISMATCH, each with "images.NAME: ..." in
+// `info`.
+TD_NODISCARD td_err td_engine_picture_check(const td_wire_image *image,
                                             const td_wire_camera *camera,
                                             td_errinfo *info);
 

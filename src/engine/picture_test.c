@@ -97,8 +97,7 @@ static void each_codec_gives_the_picture(void **state)
     } cases[] = {{TD_WIRE_JPEG, 8}, {TD_WIRE_PNG, 0}, {TD_WIRE_RAW, 0}};
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_wire_image image = image_of(cases[i].codec);
-        assert_int_equal(td_engine_picture_check(reader, &image, &camera, NULL),
-                         TD_OK);
+        assert_int_equal(td_engine_picture_check(&image, &camera, NULL), TD_OK);
         assert_int_equal(
             td_engine_picture_decode(reader, &image, &camera, decoded, NULL),
             TD_OK);
@@ -119,7 +118,7 @@ static void another_size_is_the_mismatch_in_each_codec(void **state)
     for (int codec = TD_WIRE_JPEG; codec <= TD_WIRE_RAW; codec++) {
         td_wire_image image = image_of((td_wire_codec)codec);
         td_errinfo info = {""};
-        assert_int_equal(td_engine_picture_check(reader, &image, &wider, &info),
+        assert_int_equal(td_engine_picture_check(&image, &wider, &info),
                          TD_ERR_MISMATCH);
         assert_string_equal(info.text, texts[codec]);
         assert_int_equal(
@@ -143,9 +142,8 @@ static void a_picture_of_another_codec_is_refused_by_name(void **state)
         td_wire_image image = image_of(cases[i].is);
         td_errinfo info = {""};
         image.codec = cases[i].said;
-        assert_int_equal(
-            td_engine_picture_check(reader, &image, &camera, &info),
-            TD_ERR_FORMAT);
+        assert_int_equal(td_engine_picture_check(&image, &camera, &info),
+                         TD_ERR_FORMAT);
         assert_non_null(strstr(info.text, cases[i].text));
     }
 }

@@ -3,6 +3,7 @@
 
 #include "media/size.h"
 
+#include <stdbool.h>
 #include <stdlib.h>
 #include <turbojpeg.h>
 
@@ -89,22 +90,65 @@ void td_media_jpeg_decoder_free(td_media_jpeg_decoder *decoder)
     free(decoder);
 }
 
-td_err td_media_jpeg_size(td_media_jpeg_decoder *decoder, td_slice jpeg,
-                          uint32_t *ret_height, uint32_t *ret_width,
-                          td_errinfo *info)
+enum { START = 0xd8, END = 0xd9, SCAN = 0xda, PRIVATE = 0x01 };
+#define FRAME_BYTES 8 // of a frame header, its length included
+
+static td_err not_a_jpeg(td_errinfo *info, const char *why)
 {
-    int height = 0, width = 0, sampling = 0, space = 0;
-    if (jpeg.size == 0)
-        return td_fail(info, TD_ERR_FORMAT, "not a JPEG: empty");
-    if (tjDecompressHeader3(decoder->turbo, jpeg.data, jpeg.size, &width,
-                            &height, &sampling, &space))
-        return td_fail(info, TD_ERR_FORMAT, "not a JPEG: %s",
-                       tjGetErrorStr2(decoder->turbo));
-    if (height < 1 || width < 1) // the header's tables alone
-        return td_fail(info, TD_ERR_FORMAT, "not a JPEG: no picture in it");
-    TD_TRY(td_media_size_check((uint32_t)height, (uint32_t)width, info));
-    *ret_height = (uint32_t)height;
-    *ret_width = (uint32_t)width;
+    return td_fail(info, TD_ERR_FORMAT, "not a JPEG: %s", why);
+}
+
+// Huffman or arithmetic, in one pass or many: those that the library decodes.
+static bool begins_frame(uint8_t marker)
+{
+    return (marker >= 0xc0 && marker <= 0xc2) || marker == 0xc9 ||
+           marker == 0xca;
+}
+
+static bool stands_alone(uint8_t marker)
+{
+    return marker == PRIVATE || (marker >= 0xd0 && marker <= 0xd7);
+}
+
+// The frame header, from its length on. NULL: there is none before the pixels.
+static const uint8_t *find_frame(const uint8_t *at, const uint8_t *end)
+{
+    while (end - at >= 4 && at[0] == 0xff) {
+        uint8_t marker = at[1];
+        size_t bytes = (size_t)at[2] << 8 | at[3];
+        if (marker == 0xff) { // may stand any number of times
+            at++;
+        } else if (stands_alone(marker)) {
+            at += 2;
+        } else if (marker == SCAN || marker == END || bytes < 2 ||
+                   (size_t)(end - at) < 2 + bytes) {
+            return NULL;
+        } else if (begins_frame(marker)) {
+            return bytes < FRAME_BYTES ? NULL : at + 2;
+        } else {
+            at += 2 + bytes;
+        }
+    }
+    return NULL;
+}
+
+// By hand, since it is done for each picture that arrives: the library reads
+// all tables up to the pixels.
+td_err td_media_jpeg_size(td_slice jpeg, uint32_t *ret_height,
+                          uint32_t *ret_width, td_errinfo *info)
+{
+    const uint8_t *bytes = jpeg.data;
+    if (jpeg.size < 2 || bytes[0] != 0xff || bytes[1] != START)
+        return not_a_jpeg(info, "it begins otherwise");
+    const uint8_t *frame = find_frame(bytes + 2, bytes + jpeg.size);
+    if (!frame) return not_a_jpeg(info, "no frame header in it");
+    if (frame[2] != 8) return not_a_jpeg(info, "not of 8 bits a channel");
+    uint32_t height = (uint32_t)frame[3] << 8 | frame[4];
+    uint32_t width = (uint32_t)frame[5] << 8 | frame[6];
+    if (height < 1 || width < 1) return not_a_jpeg(info, "no picture in it");
+    TD_TRY(td_media_size_check(height, width, info));
+    *ret_height = height;
+    *ret_width = width;
     return TD_OK;
 }
 
@@ -116,7 +160,7 @@ td_err td_media_jpeg_decode(td_media_jpeg_decoder *decoder, td_slice jpeg,
                             td_errinfo *info)
 {
     uint32_t real_height = 0, real_width = 0;
-    TD_TRY(td_media_jpeg_size(decoder, jpeg, &real_height, &real_width, info));
+    TD_TRY(td_media_jpeg_size(jpeg, &real_height, &real_width, info));
     if (real_height != height || real_width != width)
         return td_fail(info, TD_ERR_MISMATCH,
                        "a JPEG of %u x %u where %u x %u was expected",

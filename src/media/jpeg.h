@@ -39,9 +39,9 @@ td_media_jpeg_decoder_new(td_media_jpeg_decoder **ret_decoder);
 void td_media_jpeg_decoder_free(td_media_jpeg_decoder *decoder);
 TD_AUTO_FREE(td_media_jpeg_decoder, td_media_jpeg_decoder_free)
 
-// Height and width from the header alone. FORMAT (not a JPEG), LIMIT.
-TD_NODISCARD td_err td_media_jpeg_size(td_media_jpeg_decoder *decoder,
-                                       td_slice jpeg, uint32_t *ret_height,
+// Height and width from the frame header; what follows it is not looked at.
+// FORMAT (not a JPEG), LIMIT.
+TD_NODISCARD td_err td_media_jpeg_size(td_slice jpeg, uint32_t *ret_height,
                                        uint32_t *ret_width, td_errinfo *info);
 
 // Decodes into height x width x 3 bytes of the caller's. FORMAT (not a JPEG,

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,8 +67,7 @@ static void a_picture_survives_the_round_trip(void **state)
     td_slice jpeg = encoded();
     uint32_t height = 0, width = 0;
     assert_true(jpeg.size < BYTES / 4);
-    assert_int_equal(td_media_jpeg_size(decoder, jpeg, &height, &width, NULL),
-                     TD_OK);
+    assert_int_equal(td_media_jpeg_size(jpeg, &height, &width, NULL), TD_OK);
     assert_int_equal(height, HEIGHT);
     assert_int_equal(width, WIDTH);
     assert_int_equal(
@@ -219,12 +219,52 @@ static void a_huge_picture_is_refused_by_its_header(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         memcpy(frame_height(copy, jpeg.size), cases[i].sides, 4);
         uint32_t height = 0, width = 0;
-        td_err err = td_media_jpeg_size(decoder, (td_slice){copy, jpeg.size},
-                                        &height, &width, NULL);
+        td_err err = td_media_jpeg_size((td_slice){copy, jpeg.size}, &height,
+                                        &width, NULL);
         if (err != TD_ERR_LIMIT)
             fail_msg("%s: %s", cases[i].name, td_err_name(err));
     }
     free(copy);
+}
+
+static void a_size_is_found_behind_whatever_may_precede_it(void **state)
+{
+    (void)state;
+#define FRAME "\xff\xc0\0\x0b\x08\0\x30\0\x40\1\1\x11\0"
+    static const struct {
+        const char *name;
+        td_slice bytes;
+        td_err err;
+    } cases[] = {
+#define LITERAL(text) {text, sizeof(text) - 1}
+        {"nothing", LITERAL("\xff\xd8" FRAME), TD_OK},
+        {"fill bytes", LITERAL("\xff\xd8\xff\xff\xff" FRAME), TD_OK},
+        {"a comment", LITERAL("\xff\xd8\xff\xfe\0\4ab" FRAME), TD_OK},
+        {"what has no length", LITERAL("\xff\xd8\xff\x01" FRAME), TD_OK},
+        {"a length of 1", LITERAL("\xff\xd8\xff\xfe\0\1" FRAME), TD_ERR_FORMAT},
+        {"a length beyond the end", LITERAL("\xff\xd8\xff\xfe\1\0" FRAME),
+         TD_ERR_FORMAT},
+        {"the pixels", LITERAL("\xff\xd8\xff\xda\0\2" FRAME), TD_ERR_FORMAT},
+        {"other bytes", LITERAL("\xff\xd8 " FRAME), TD_ERR_FORMAT},
+        {"a lossless frame",
+         LITERAL("\xff\xd8\xff\xc3\0\x0b\x08\0\x30\0\x40"
+                 "\1\1\x11\0"),
+         TD_ERR_FORMAT},
+        {"12 bits", LITERAL("\xff\xd8\xff\xc1\0\x0b\x0c\0\x30\0\x40\1\1\x11\0"),
+         TD_ERR_FORMAT},
+        {"no height", LITERAL("\xff\xd8\xff\xc0\0\x0b\x08\0\0\0\x40\1\1\x11\0"),
+         TD_ERR_FORMAT},
+        {"a short frame", LITERAL("\xff\xd8\xff\xc0\0\7\x08\0\x30\0\x40"),
+         TD_ERR_FORMAT},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        uint32_t height = 0, width = 0;
+        td_err err = td_media_jpeg_size(cases[i].bytes, &height, &width, NULL);
+        bool found = height == 0x30 && width == 0x40;
+        if (err != cases[i].err || found != (err == TD_OK))
+            fail_msg("%s: %s, %u x %u", cases[i].name, td_err_name(err), height,
+                     width);
+    }
 }
 
 static void a_frame_without_pixels_is_not_encoded(void **state)
@@ -245,6 +285,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_picture_survives_the_round_trip),
+        TEST(a_size_is_found_behind_whatever_may_precede_it),
         TEST(the_encoders_buffer_stays_where_it_is),
         TEST(quality_decides_the_size),
         TEST(finer_chroma_keeps_more_of_the_colour),

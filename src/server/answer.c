@@ -29,21 +29,20 @@ void td_server_answer(const char *server, const td_engine_item *item,
         return;
     }
     const td_engine_results *results = item->results;
-    *ret_action = (td_wire_action){
-        .ident = item->obs->ident,
-        .kind = TD_WIRE_CHUNK,
-        .server = td_wire_text_of(server),
-        .inference_time_ms = (float)timing->service_ns / 1e6F,
-        .queue_time_ms = (float)timing->queue_ns / 1e6F,
-        .chunk_id = chunk_id,
-        .actions =
-            {
-                .dtype = TD_WIRE_F32,
-                .rank = 2,
-                .shape = {item->rows, channels},
-                .data = item->actions,
-                .size = (size_t)item->rows * channels * sizeof(float),
-            },
+    // Not the lists, which are most of it and hold nothing yet.
+    memset(ret_action, 0, offsetof(td_wire_action, superseded));
+    ret_action->ident = item->obs->ident;
+    ret_action->kind = TD_WIRE_CHUNK;
+    ret_action->server = td_wire_text_of(server);
+    ret_action->inference_time_ms = (float)timing->service_ns / 1e6F;
+    ret_action->queue_time_ms = (float)timing->queue_ns / 1e6F;
+    ret_action->chunk_id = chunk_id;
+    ret_action->actions = (td_wire_tensor){
+        .dtype = TD_WIRE_F32,
+        .rank = 2,
+        .shape = {item->rows, channels},
+        .data = item->actions,
+        .size = (size_t)item->rows * channels * sizeof(float),
     };
     if (!results) return;
     ret_action->text = results->text;

@@ -53,14 +53,14 @@ static void count_bad(td_server *server, uint64_t count)
                           TD_SERVER_NOBODY, count);
 }
 
-static td_err decode(td_server_reader *reader, td_server_request *request,
+static td_err decode(td_wire_decoder *decoder, td_server_request *request,
                      td_errinfo *info)
 {
     td_slice bytes;
     TD_TRY(td_net_msg_bytes(request->msg, &bytes));
     request->size = bytes.size;
-    return td_wire_obs_decode(reader->decoder, bytes.data, bytes.size,
-                              &request->obs, info);
+    return td_wire_obs_decode(decoder, bytes.data, bytes.size, &request->obs,
+                              info);
 }
 
 static td_err check_client(const td_server_peer *peer, td_wire_text client,
@@ -72,13 +72,13 @@ static td_err check_client(const td_server_peer *peer, td_wire_text client,
                    (int)client.size, client.data, peer->id);
 }
 
-static td_err check(const td_server_peer *peer, td_server_reader *reader,
-                    const td_wire_obs *obs, td_errinfo *info)
+static td_err check(const td_server_peer *peer, const td_wire_obs *obs,
+                    td_errinfo *info)
 {
     const td_server *server = peer->server;
     TD_TRY(check_client(peer, obs->client, info));
     TD_TRY(td_server_core_fits(server->core, obs, info));
-    return td_server_check_pictures(reader->pictures, server->spec, obs, info);
+    return td_server_check_pictures(server->spec, obs, info);
 }
 
 static td_err check_fresh(td_server *server, const td_wire_obs *obs,
@@ -179,10 +179,10 @@ static td_err read_loop(td_server_request *request, uint64_t seq,
     td_server *server = peer->server;
     *ret_outcome = TD_SERVER_MALFORMED;
     *ret_ident = present_ident(server, peer, seq);
-    TD_TRY(decode(&server->reader, request, info));
+    TD_TRY(decode(server->decoder, request, info));
     *ret_outcome = TD_SERVER_REFUSED;
     *ret_ident = request->obs.ident;
-    TD_TRY(check(peer, &server->reader, &request->obs, info));
+    TD_TRY(check(peer, &request->obs, info));
     *ret_outcome = TD_SERVER_STALE;
     TD_TRY(check_fresh(server, &request->obs, info));
     *ret_outcome = TD_SERVER_UNREADY;
@@ -240,7 +240,7 @@ static td_err read_reset(td_server *server, const td_server_peer *peer,
 {
     td_slice bytes;
     TD_TRY(td_net_msg_bytes(msg, &bytes));
-    TD_TRY(td_wire_reset_decode(server->reader.decoder, bytes.data, bytes.size,
+    TD_TRY(td_wire_reset_decode(server->decoder, bytes.data, bytes.size,
                                 ret_reset, info));
     return check_client(peer, ret_reset->client, info);
 }
@@ -318,7 +318,7 @@ void td_server_arrive_refused(td_server *server, td_server_peer *peer,
     if (mail.reset) td_server_peer_drop_reset(server, mail.reset);
     count_skipped(server, peer, &mail, TD_SERVER_REFUSED);
     if (!request) return;
-    bool readable = decode(&server->reader, request, NULL) == TD_OK;
+    bool readable = decode(server->decoder, request, NULL) == TD_OK;
     td_wire_ident ident = {.boot = peer->boot, .seq = mail.seq};
     if (readable) ident = request->obs.ident;
     if (!readable) count_bad(server, 1);
@@ -329,10 +329,9 @@ void td_server_arrive_refused(td_server *server, td_server_peer *peer,
 
 static td_err read_arrival(td_server *server, td_server_request *request)
 {
-    td_server_reader *reader = &server->arrival_reader;
     pthread_mutex_lock(&server->arrival_lock);
-    td_err err = decode(reader, request, NULL);
-    if (err == TD_OK) err = check(request->peer, reader, &request->obs, NULL);
+    td_err err = decode(server->arrival_decoder, request, NULL);
+    if (err == TD_OK) err = check(request->peer, &request->obs, NULL);
     pthread_mutex_unlock(&server->arrival_lock);
     return err == TD_OK ? td_server_health_check(server, NULL) : err;
 }

@@ -12,15 +12,13 @@ static const td_wire_camera *find_camera(const td_engine_spec *spec,
     return NULL;
 }
 
-td_err td_server_check_pictures(td_engine_picture_reader *reader,
-                                const td_engine_spec *spec,
+td_err td_server_check_pictures(const td_engine_spec *spec,
                                 const td_wire_obs *obs, td_errinfo *info)
 {
     for (uint32_t i = 0; i < obs->image_count; i++) {
         const td_wire_image *image = &obs->images[i];
         const td_wire_camera *camera = find_camera(spec, image->name);
-        if (camera)
-            TD_TRY(td_engine_picture_check(reader, image, camera, info));
+        if (camera) TD_TRY(td_engine_picture_check(image, camera, info));
     }
     return TD_OK;
 }

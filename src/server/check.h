@@ -11,8 +11,7 @@
 // Each camera's picture, where there is one, by its header: whole enough to
 // have one, of the size that the model wants. FORMAT, LIMIT, UNSUPPORTED,
 // MISMATCH with "images.NAME: ..." in `info`. Takes microseconds.
-TD_NODISCARD td_err td_server_check_pictures(td_engine_picture_reader *reader,
-                                             const td_engine_spec *spec,
+TD_NODISCARD td_err td_server_check_pictures(const td_engine_spec *spec,
                                              const td_wire_obs *obs,
                                              td_errinfo *info);
 

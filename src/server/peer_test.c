@@ -75,7 +75,7 @@ static int stand_setup(void **state)
     make_core();
     pthread_mutex_init(&at.device.lock, NULL);
     pthread_mutex_init(&at.server.arrival_lock, NULL);
-    if (td_wire_decoder_new(&at.server.arrival_reader.decoder) != TD_OK)
+    if (td_wire_decoder_new(&at.server.arrival_decoder) != TD_OK)
         return -1;
     at.client = client_open(at.world, 0, "arm-0", 1);
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
@@ -89,7 +89,7 @@ static int stand_teardown(void **state)
     if (peer) td_server_peer_close(TD_TAKE(peer));
     td_server_core_free(at.server.core);
     td_server_turns_free(at.turns);
-    td_wire_decoder_free(at.server.arrival_reader.decoder);
+    td_wire_decoder_free(at.server.arrival_decoder);
     free(at.server.free_requests); // one, used again and again
     return world_teardown(state);
 }

@@ -186,7 +186,7 @@ void td_server_query_take(td_server *server, td_net_request *query)
         return;
     }
     td_wire_attach attach;
-    td_err err = td_wire_attach_decode(server->reader.decoder, payload.data,
+    td_err err = td_wire_attach_decode(server->decoder, payload.data,
                                        payload.size, &attach, &info);
     if (err != TD_OK) {
         td_server_telemetry_bad(server, TD_SERVER_COUNT_BAD_QUERIES,

@@ -109,18 +109,6 @@ static void loop(void *user)
     shut_down(server);
 }
 
-static td_err make_reader(td_server_reader *reader)
-{
-    TD_TRY(td_wire_decoder_new(&reader->decoder));
-    return td_engine_picture_reader_new(&reader->pictures);
-}
-
-static void free_reader(td_server_reader *reader)
-{
-    if (reader->decoder) td_wire_decoder_free(reader->decoder);
-    if (reader->pictures) td_engine_picture_reader_free(reader->pictures);
-}
-
 // One for each batch that the engine may have at a time.
 static td_err make_runs(td_server *server)
 {
@@ -177,8 +165,8 @@ static td_err make(td_server *server, const td_server_config *config,
     TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
     TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
                         &server->sightings));
-    TD_TRY(make_reader(&server->reader));
-    TD_TRY(make_reader(&server->arrival_reader));
+    TD_TRY(td_wire_decoder_new(&server->decoder));
+    TD_TRY(td_wire_decoder_new(&server->arrival_decoder));
     TD_TRY(td_wire_encoder_new(&server->encoder));
     server->peers = calloc(server->capacity, sizeof *server->peers);
     if (!server->peers) return TD_ERR_NOMEM;
@@ -236,8 +224,8 @@ static void unmake(td_server *server)
     free_requests(server->free_requests);
     free_runs(server->free_runs);
     if (server->encoder) td_wire_encoder_free(server->encoder);
-    free_reader(&server->arrival_reader);
-    free_reader(&server->reader);
+    if (server->arrival_decoder) td_wire_decoder_free(server->arrival_decoder);
+    if (server->decoder) td_wire_decoder_free(server->decoder);
     if (server->sightings) td_queue_free(server->sightings);
     if (server->queries) td_queue_free(server->queries);
     if (server->stats) td_server_stats_free(server->stats);

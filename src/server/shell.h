@@ -61,12 +61,6 @@ typedef struct td_server_run {
     struct td_server_run *next; // free, or formed with this one
 } td_server_run;
 
-// What decoding and checking an observation needs.
-typedef struct td_server_reader {
-    td_wire_decoder *decoder;
-    td_engine_picture_reader *pictures;
-} td_server_reader;
-
 // What came from a client for the loop since it looked last.
 typedef struct td_server_mail {
     td_net_msg *msg; // the newest observation
@@ -165,14 +159,14 @@ struct td_server {
     uint64_t refusals[TD_SERVER_REFUSALS];
     int64_t watched_ns; // declared anew; 0: never
     bool recounts;      // who sleeps: whether they are among the tokens
-    td_server_reader reader;
+    td_wire_decoder *decoder;
     td_wire_encoder *encoder;
     td_engine_health health; // as of the last look
     bool was_ready;
     int64_t next_metrics_ns; // INT64_MAX: none
 
     pthread_mutex_t arrival_lock;
-    td_server_reader arrival_reader; // guarded by arrival_lock
+    td_wire_decoder *arrival_decoder; // guarded by arrival_lock
 
     // Guarded by the device's lock.
     td_server_core *core;

@@ -109,12 +109,11 @@ static bool is_png(td_slice bytes)
     return bytes.size >= 4 && memcmp(bytes.data, "\x89PNG", 4) == 0;
 }
 
-static td_err hand_over(td_dataset_reader_pictures *pictures, td_slice jpeg,
-                        td_media_size size, td_dataset_reader_frame *frame,
-                        td_errinfo *info)
+static td_err hand_over(td_slice jpeg, td_media_size size,
+                        td_dataset_reader_frame *frame, td_errinfo *info)
 {
     uint32_t height = 0, width = 0;
-    TD_TRY(td_media_jpeg_size(pictures->jpeg, jpeg, &height, &width, info));
+    TD_TRY(td_media_jpeg_size(jpeg, &height, &width, info));
     if (height != size.height || width != size.width)
         return td_fail(info, TD_ERR_MISMATCH,
                        "a JPEG of %u x %u where %u x %u was expected", height,
@@ -139,8 +138,7 @@ static td_err read_stored(td_dataset_reader_pictures *pictures, const char *key,
     if (is_png(bytes))
         return td_media_png_decode(bytes, size.height, size.width, frame->bytes,
                                    info);
-    if (bytes.size <= frame->room)
-        return hand_over(pictures, bytes, size, frame, info);
+    if (bytes.size <= frame->room) return hand_over(bytes, size, frame, info);
     return td_media_jpeg_decode(pictures->jpeg, bytes, size.height, size.width,
                                 frame->bytes, info);
 }

@@ -107,7 +107,7 @@ static td_err view_camera(const td_engine_spec *spec,
     view->width = camera->width;
     if (image->codec == TD_WIRE_RAW) {
         view->rgb = image->data;
-        return td_engine_picture_check(pictures, image, camera, info);
+        return td_engine_picture_check(image, camera, info);
     }
     TD_TRY(make_pixels(spec, member));
     uint8_t *rgb = member->pixels + offset_of(spec, index);

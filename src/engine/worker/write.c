@@ -38,7 +38,7 @@ static td_err write_image(const td_engine_worker_writer *writer,
                        (int)name.size, name.data);
     uint64_t place = writer->places[image - obs->images];
     if (place) {
-        TD_TRY(td_engine_picture_check(writer->pictures, image, &camera, info));
+        TD_TRY(td_engine_picture_check(image, &camera, info));
         *ret_offset = place;
         return TD_OK;
     }

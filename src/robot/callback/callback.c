@@ -9,7 +9,6 @@
 
 typedef struct eye {
     uint32_t height, width;
-    td_media_jpeg_decoder *jpeg; // its capturing thread's
 } eye;
 
 typedef struct callback {
@@ -22,18 +21,8 @@ typedef struct callback {
 
 static void close_callback(td_robot *robot)
 {
-    callback *self = (callback *)robot;
-    for (uint32_t i = 0; i < self->camera_count; i++)
-        if (self->cameras[i].jpeg)
-            td_media_jpeg_decoder_free(self->cameras[i].jpeg);
-    free(self);
+    free((callback *)robot);
 }
-
-static void callback_free(callback *self)
-{
-    close_callback(&self->robot);
-}
-TD_AUTO_FREE(callback, callback_free)
 
 static td_err check_eyes(const td_robot_config *config, td_errinfo *info)
 {
@@ -68,7 +57,7 @@ static td_err open_callback(const td_robot_config *config, td_robot **ret_robot,
                             td_errinfo *info)
 {
     TD_TRY(check(config, info));
-    TD_AUTO(callback) *self = calloc(1, sizeof *self);
+    callback *self = calloc(1, sizeof *self);
     if (!self) return TD_ERR_NOMEM;
     self->robot.ops = &td_robot_callback;
     self->calls = *config->callbacks;
@@ -77,9 +66,8 @@ static td_err open_callback(const td_robot_config *config, td_robot **ret_robot,
     for (uint32_t i = 0; i < config->camera_count; i++) {
         self->cameras[i].height = config->cameras[i].height;
         self->cameras[i].width = config->cameras[i].width;
-        TD_TRY(td_media_jpeg_decoder_new(&self->cameras[i].jpeg));
     }
-    *ret_robot = &TD_TAKE(self)->robot;
+    *ret_robot = &self->robot;
     return TD_OK;
 }
 
@@ -118,7 +106,7 @@ static td_err check_jpeg(const eye *camera, const td_robot_picture *picture)
     const td_slice jpeg = {picture->bytes, picture->jpeg};
     uint32_t height = 0, width = 0;
     if (jpeg.size > picture->room) return TD_ERR_LIMIT;
-    TD_TRY(td_media_jpeg_size(camera->jpeg, jpeg, &height, &width, NULL));
+    TD_TRY(td_media_jpeg_size(jpeg, &height, &width, NULL));
     if (height != camera->height || width != camera->width)
         return TD_ERR_MISMATCH;
     return TD_OK;
