@@ -16,7 +16,6 @@
 #define STACK_BYTES ((size_t)64 << 10)
 #define BARE_LIMIT 1.5
 #define DISTURBED_LIMIT 1.2
-#define FLOOD_PAIRS 41 // what it does is small beside what blocks differ
 
 enum { P99, P999, QUANTILES };
 static const double quantiles[] = {[P99] = 0.99, [P999] = 0.999};
@@ -444,10 +443,7 @@ static td_err run_disturbed(const td_bench_options *options,
     TD_AUTO(world) *w = NULL;
     TD_TRY(world_new(options, 1000, &w, info));
     w->setup.own_cpu = own_cpu;
-    if (disturbance->floods) {
-        if (!options->quick) w->pair_count = FLOOD_PAIRS;
-        TD_TRY(open_flooded(w, info));
-    }
+    if (disturbance->floods) TD_TRY(open_flooded(w, info));
     TD_TRY(open_edge(w, info));
     for (size_t i = 0; i < w->pair_count; i++) {
         td_bench_progress("tick: 1000 Hz, %s, pair %zu of %zu",
