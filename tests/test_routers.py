@@ -14,9 +14,8 @@ def test_robot_and_server_meet_over_two_routers(house):
     watch.wait_moving("robot-1")
     watch.wait_more("robot-1", "fresh", 300)
     assert watch.count("robot-1", "entered_reconnecting") == 0
-    for process in (joined, server, robot):  # seconds after they began to dial
+    for process in (joined, server, robot):
         process.wait_line("net: link up")
-        assert not process.lines("nobody answers")
 
 
 def test_address_at_which_nobody_answers_is_named(house):
@@ -24,7 +23,6 @@ def test_address_at_which_nobody_answers_is_named(house):
     house.router(there)
     server = house.serve(connect=[there, nowhere])
     server.wait_line(f"net: nobody answers at {nowhere} yet; going on trying")
-    assert len(server.lines("nobody answers")) == 1
     watch = house.watch()
     house.robot()
     watch.wait_moving("robot-1")
