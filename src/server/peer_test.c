@@ -75,8 +75,7 @@ static int stand_setup(void **state)
     make_core();
     pthread_mutex_init(&at.device.lock, NULL);
     pthread_mutex_init(&at.server.arrival_lock, NULL);
-    if (td_wire_decoder_new(&at.server.arrival_decoder) != TD_OK)
-        return -1;
+    if (td_wire_decoder_new(&at.server.arrival_decoder) != TD_OK) return -1;
     at.client = client_open(at.world, 0, "arm-0", 1);
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
     if (td_server_peer_open(&at.server, 0, &attach, &peer, NULL) != TD_OK)
