@@ -530,21 +530,15 @@ def flood(world, key):
     return ROUNDS * len(HUGE)
 
 
-def wait_another_line(process, part, before):
-    wait_until(lambda: len(process.lines(part)) > len(before), process.told(part))
-
-
 def test_gigabytes_announced_by_an_observation(world, client):
-    line = "client-1: malformed: obs: "
     before = dict(world.watch.newest["gpu-1"]["counters"])
-    said = world.server.lines(line)
     with costs_nothing(world.server):
         sent = flood(world, "client-1/obs")
         world.watch.wait_count("gpu-1", "received", before["received"] + sent)
         world.watch.wait_count("gpu-1", "malformed", before["malformed"] + ROUNDS)
     assert sums_agree(world)
     assert "error" in client.receive()
-    wait_another_line(world.server, line, said)
+    world.server.wait_line("client-1: malformed: obs: ")
 
 
 def test_gigabytes_announced_by_an_action(world):
@@ -564,25 +558,21 @@ def test_gigabytes_announced_by_an_action(world):
 
 
 def test_gigabytes_announced_by_a_reset(world, client):
-    line = "client-1: reset: reset: "
     before = world.watch.count("gpu-1", "bad_resets")
-    said = world.server.lines(line)
     with costs_nothing(world.server):
         flood(world, "client-1/reset")
         world.watch.wait_count("gpu-1", "bad_resets", before + 1)
-    wait_another_line(world.server, line, said)
+    world.server.wait_line("client-1: reset: reset: ")
 
 
 def test_gigabytes_announced_by_an_attach(world):
-    line = "server: bad attach: attach: "
     before = world.watch.count("gpu-1", "bad_queries")
-    said = world.server.lines(line)
     with costs_nothing(world.server):
         for message in HUGE:
             (reply,) = query(world, message)
             assert not msgpack.unpackb(bytes(reply.ok.payload))["attach"]["accepted"]
         world.watch.wait_count("gpu-1", "bad_queries", before + len(HUGE))
-    wait_another_line(world.server, line, said)
+    world.server.wait_line("server: bad attach: attach: ")
 
 
 def test_gigabytes_announced_by_a_status(world):
