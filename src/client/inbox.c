@@ -11,7 +11,7 @@
 static void complain(const td_model *model, uint64_t count, const char *what,
                      const char *text)
 {
-    if ((count & (count - 1)) != 0) return;
+    if (!td_log_is_due(count)) return;
     td_log_text(TD_LOG_WARN, "model %s: %s: %s (%llu so far)", model->id, what,
                 text, (unsigned long long)count);
 }

@@ -43,7 +43,7 @@ static bool is_stopping(const td_edge_camera *camera)
 static void note_failure(td_edge_camera *camera, td_err err)
 {
     uint64_t count = atomic_fetch_add(&camera->failed, 1) + 1;
-    if ((count & (count - 1)) == 0)
+    if (td_log_is_due(count))
         td_log_text(TD_LOG_WARN, "camera %.*s: %s (%llu so far)",
                     (int)camera->name.size, camera->name.data, td_err_text(err),
                     (unsigned long long)count);

@@ -19,7 +19,7 @@ static bool note(td_edge *edge, const char *what, td_err err)
 {
     if (err == TD_OK) return true;
     uint64_t count = atomic_fetch_add(&edge->driver_failed, 1) + 1;
-    if ((count & (count - 1)) == 0)
+    if (td_log_is_due(count))
         td_log(TD_LOG_WARN, "driver: {}: {} ({} so far)", what,
                td_err_text(err), count);
     return false;

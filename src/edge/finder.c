@@ -71,7 +71,7 @@ static void pass_over(td_edge_finder *finder, td_edge_reply reply,
                       const char *why)
 {
     uint64_t so_far = count(finder, reply);
-    if ((so_far & (so_far - 1)) != 0) return;
+    if (!td_log_is_due(so_far)) return;
     td_log_text(reply == TD_EDGE_REPLY_NOT_READY ? TD_LOG_INFO : TD_LOG_WARN,
                 "edge: status passed over: %s: %s (%llu so far)",
                 td_edge_reply_name(reply), why, (unsigned long long)so_far);

@@ -23,7 +23,7 @@ void td_edge_merger_on_action(void *user, const td_net_sample *sample)
 
 static void complain(const char *what, uint64_t count, td_wire_text detail)
 {
-    if ((count & (count - 1)) != 0) return;
+    if (!td_log_is_due(count)) return;
     td_log_text(TD_LOG_WARN, "edge: answer dropped: %s%s%.*s (%llu so far)",
                 what, detail.size ? ": " : "", (int)detail.size, detail.data,
                 (unsigned long long)count);

@@ -294,7 +294,7 @@ static void skip(td_edge_publisher *publisher, uint64_t seq, td_edge_skip why,
     td_edge_core_counts(edge->core, &counts);
     pthread_mutex_unlock(&edge->lock);
     uint64_t count = counts.skipped[why];
-    if (why != TD_EDGE_SKIP_SIMILAR && (count & (count - 1)) == 0)
+    if (why != TD_EDGE_SKIP_SIMILAR && td_log_is_due(count))
         td_log_text(TD_LOG_WARN,
                     "publisher: observation not sent: %s (%llu so far)", text,
                     (unsigned long long)count);

@@ -162,7 +162,7 @@ static void say_missing(td_edge_recording *recording, uint32_t camera,
 {
     const td_wire_text *name = &recording->config.camera_names[camera];
     uint64_t count = ++recording->now.missing[camera];
-    if ((count & (count - 1)) == 0)
+    if (td_log_is_due(count))
         td_log_text(TD_LOG_WARN,
                     "recording: a frame without a picture of camera %.*s: %s "
                     "(%llu so far)",
@@ -232,7 +232,7 @@ static void note_lost(td_edge_recording *recording, uint64_t lost)
 static void note_between(td_edge_recording *recording)
 {
     uint64_t count = ++recording->now.between;
-    if ((count & (count - 1)) == 0)
+    if (td_log_is_due(count))
         td_log_text(TD_LOG_INFO,
                     "recording: a frame of no episode, played while one was "
                     "saved or begun (%llu so far)",
