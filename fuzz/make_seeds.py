@@ -92,10 +92,25 @@ def seeds(kind, cases):
     yield from bad(encode, cases["full"])
 
 
+def in_pieces(cases):
+    """Observations with images that stay in the pieces; the first byte cuts."""
+    raw = {"codec": "raw", "shape": [30, 20, 3], "data": b"r" * 1800}
+    images = {"top": b"j" * 1500, "wrist": raw, "small": b"s" * 40}
+    full = {**cases["full"], "images": images}
+    for name, data in seeds("obs", {**cases, "full": full}):
+        for step in (3, 40, 70):
+            yield f"{name}_{step}", bytes([step]) + data
+
+
+def write(kind, made):
+    folder = HERE / "seeds" / kind
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, data in made:
+        (folder / name).write_bytes(data)
+    print(f"{kind}: {len(list(folder.iterdir()))} seeds")
+
+
 if __name__ == "__main__":
     for kind, cases in messages.KINDS.items():
-        folder = HERE / "seeds" / kind
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, data in seeds(kind, cases):
-            (folder / name).write_bytes(data)
-        print(f"{kind}: {len(list(folder.iterdir()))} seeds")
+        write(kind, seeds(kind, cases))
+    write("obs_pieces", in_pieces(messages.KINDS["obs"]))

@@ -76,8 +76,10 @@ typedef struct td_wire_image {
     td_wire_text name;
     td_wire_codec codec;
     uint32_t shape[3]; // height, width, channels; zeros where the codec tells
-    const void *data;
+    const void *data;  // NULL: in pieces
     size_t size;
+    const td_slice *pieces; // of the message, from the one where it begins,
+    size_t skip;            // this far into that
 } td_wire_image;
 
 typedef struct td_wire_named {

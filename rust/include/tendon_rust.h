@@ -122,6 +122,12 @@ int tdr_put(tdr_pub *pub, const td_slice *parts, size_t count,
 // when the pool is. A put consumes the loan, on failure too; else free it.
 int tdr_lend(tdr_pub *pub, size_t size, tdr_loan **ret_loan, void **ret_bytes);
 int tdr_loan_put(tdr_pub *pub, tdr_loan *loan);
+
+// Parts, of which large ones that begin where a loan does are not copied: such
+// a loan ends with the part from then on. The loans stay the caller's and are
+// written to no more.
+int tdr_put_loans(tdr_pub *pub, const td_slice *parts, size_t count,
+                  tdr_loan *const *loans, size_t loan_count);
 void tdr_loan_free(tdr_loan *loan);
 
 int tdr_matched(const tdr_pub *pub, bool *ret_matched);
@@ -156,6 +162,11 @@ int tdr_keep(const tdr_sample *sample, tdr_msg **ret_msg);
 
 // The whole as one piece, joined the first time. One thread at a time.
 int tdr_msg_bytes(tdr_msg *msg, td_slice *ret_bytes);
+
+// The pieces as they came, at least one. Good until the message is joined or
+// freed.
+int tdr_msg_pieces(tdr_msg *msg, const td_slice **ret_pieces,
+                   size_t *ret_count);
 void tdr_msg_free(tdr_msg *msg);
 
 // A request is owned by who was given it; any thread. Freeing it tells the
@@ -182,8 +193,8 @@ int tdr_echo_open(const char *endpoint, const char *key, bool shared_memory,
 void tdr_echo_close(tdr_echo *echo);
 
 // Connects to an echo at `endpoint` and waits until it listens to our pings.
-// With shared_memory each ping is copied into a pool of its own, as its sender
-// would write a frame there. TIMEOUT after 10 s.
+// With shared_memory the bytes of all pings lie there, as a frame that was
+// taken into it. TIMEOUT after 10 s.
 int tdr_ping_open(const char *endpoint, const char *key, bool shared_memory,
                   size_t payload_bytes, tdr_ping **ret_ping, char *err,
                   size_t err_size);

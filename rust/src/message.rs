@@ -58,33 +58,53 @@ pub fn with_c_key(key: &str, body: impl FnOnce(*const c_char)) {
 }
 
 /// `tdr_msg`.
-pub enum Message {
+pub struct Message {
+    payload: Payload,
+    pieces: Vec<Slice>, // of the payload, once they were asked for
+}
+
+enum Payload {
     Received(ZBytes),
     Joined(Vec<u8>),
 }
 
+impl Payload {
+    fn joined(received: &ZBytes) -> Self {
+        Payload::Joined(join(received.slices(), received.len()))
+    }
+}
+
 impl Message {
     fn keep(payload: &ZBytes) -> Self {
-        match payload.len() < COPY_BELOW_BYTES {
-            true => Message::joined(payload),
-            false => Message::Received(payload.clone()),
-        }
-    }
-
-    fn joined(payload: &ZBytes) -> Self {
-        Message::Joined(join(payload.slices(), payload.len()))
+        let payload = match payload.len() < COPY_BELOW_BYTES {
+            true => Payload::joined(payload),
+            false => Payload::Received(payload.clone()),
+        };
+        let pieces = Vec::new();
+        Message { payload, pieces }
     }
 
     fn bytes(&mut self) -> &[u8] {
-        if let Message::Received(payload) = self {
+        if let Payload::Received(payload) = &self.payload {
             if payload.slices().nth(1).is_some() {
-                *self = Message::joined(payload);
+                self.payload = Payload::joined(payload);
+                self.pieces.clear();
             }
         }
-        match self {
-            Message::Received(payload) => payload.slices().next().unwrap_or(&[]),
-            Message::Joined(bytes) => bytes,
+        match &self.payload {
+            Payload::Received(payload) => payload.slices().next().unwrap_or(&[]),
+            Payload::Joined(bytes) => bytes,
         }
+    }
+
+    fn pieces(&mut self) -> &[Slice] {
+        if self.pieces.is_empty() {
+            self.pieces = match &self.payload {
+                Payload::Received(payload) => payload.slices().map(Slice::of).collect(),
+                Payload::Joined(bytes) => vec![Slice::of(bytes)],
+            };
+        }
+        &self.pieces
     }
 }
 
@@ -100,6 +120,22 @@ unsafe extern "C" fn tdr_keep(sample: *const CSample, ret_msg: *mut *mut Message
 unsafe extern "C" fn tdr_msg_bytes(msg: *mut Message, ret_bytes: *mut Slice) -> c_int {
     entry(ErrBuf::NONE, || {
         unsafe { *ret_bytes = Slice::of((*msg).bytes()) };
+        Ok(())
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_msg_pieces(
+    msg: *mut Message,
+    ret_pieces: *mut *const Slice,
+    ret_count: *mut usize,
+) -> c_int {
+    entry(ErrBuf::NONE, || {
+        let pieces = unsafe { (*msg).pieces() };
+        unsafe {
+            *ret_pieces = pieces.as_ptr();
+            *ret_count = pieces.len();
+        }
         Ok(())
     })
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //! A bare Zenoh ping-pong: the figure that the rest of the house is measured
 //! against. It has the house's settings of Zenoh, so that the two differ in nothing
-//! but what is ours, and copies its bytes only where shared memory asks for it.
+//! but what is ours, and its bytes are ready: it copies nothing.
 
 use std::{
     ffi::{c_char, c_int},
@@ -15,7 +15,7 @@ use zenoh::{
     pubsub::{Publisher, Subscriber},
     qos::{CongestionControl, Priority, Reliability},
     sample::Sample,
-    shm::{PosixShmProviderBackend, ShmProvider, ShmProviderBuilder},
+    shm::{PosixShmProviderBackend, ShmProvider, ShmProviderBuilder, ZShm},
     Session, Wait,
 };
 
@@ -52,11 +52,12 @@ pub struct Ping {
     _pongs: Subscriber<()>,
     pings: Publisher<'static>,
     arrivals: Receiver<Instant>,
-    pool: Option<ShmProvider<PosixShmProviderBackend>>, // where it is worthwhile
-    payload: Vec<u8>,
-    ready: ZBytes, // the same
+    payload: ZBytes,
+    _pool: Option<Pool>, // in which it lies
     _session: Session,
 }
+
+type Pool = ShmProvider<PosixShmProviderBackend>;
 
 fn open(listen: &[&str], connect: &[&str], shared_memory: bool) -> Outcome<Session> {
     if shared_memory {
@@ -108,17 +109,19 @@ impl Echo {
     }
 }
 
+/// Copies them to where both processes see them.
+fn share(bytes: &[u8]) -> Outcome<(ZBytes, Pool)> {
+    let pool = ShmProviderBuilder::default_backend(POOL_BYTES)
+        .wait()
+        .map_err(as_code(IO))?;
+    let mut buffer = pool.alloc(bytes.len()).wait().map_err(as_code(IO))?;
+    buffer.copy_from_slice(bytes);
+    Ok((ZShm::from(buffer).into(), pool))
+}
+
 impl Ping {
     fn open(endpoint: &str, key: &str, shared_memory: bool, payload: usize) -> Outcome<Self> {
         let session = open(&[], &[endpoint], shared_memory)?;
-        let pool = match shared_memory && payload >= WORTHWHILE_BYTES {
-            true => Some(
-                ShmProviderBuilder::default_backend(POOL_BYTES)
-                    .wait()
-                    .map_err(as_code(IO))?,
-            ),
-            false => None,
-        };
         let (arrived, arrivals) = mpsc::channel();
         let pongs = session
             .declare_subscriber(format!("{key}/pong"))
@@ -134,14 +137,17 @@ impl Ping {
             .reliability(Reliability::BestEffort)
             .wait()
             .map_err(as_code(IO))?;
-        let payload: Vec<u8> = (0..payload).map(|i| i as u8).collect();
+        let bytes: Vec<u8> = (0..payload).map(|i| i as u8).collect();
+        let (payload, pool) = match shared_memory && payload >= WORTHWHILE_BYTES {
+            true => share(&bytes).map(|(payload, pool)| (payload, Some(pool)))?,
+            false => (bytes.into(), None),
+        };
         let ping = Ping {
             _pongs: pongs,
             pings,
             arrivals,
-            pool,
-            ready: ZBytes::from(&payload),
             payload,
+            _pool: pool,
             _session: session,
         };
         ping.wait_for_echo()?;
@@ -160,19 +166,10 @@ impl Ping {
         fail(TIMEOUT, "no echo answers")
     }
 
-    fn bytes(&self) -> Outcome<ZBytes> {
-        let Some(pool) = &self.pool else {
-            return Ok(self.ready.clone());
-        };
-        pool.garbage_collect();
-        let mut buffer = pool.alloc(self.payload.len()).wait().map_err(as_code(IO))?;
-        buffer.copy_from_slice(&self.payload);
-        Ok(buffer.into())
-    }
-
     fn round(&self) -> Outcome<Duration> {
         let start = Instant::now();
-        self.pings.put(self.bytes()?).wait().map_err(as_code(IO))?;
+        let payload = self.payload.clone();
+        self.pings.put(payload).wait().map_err(as_code(IO))?;
         match self.arrivals.recv_timeout(ROUND_LIMIT) {
             Ok(arrival) => Ok(arrival - start),
             Err(_) => fail(TIMEOUT, "a ping was not answered"),

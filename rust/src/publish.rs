@@ -4,6 +4,9 @@
 use std::{
     any::Any,
     ffi::{c_char, c_int, c_void},
+    mem,
+    num::NonZeroUsize,
+    ptr,
     sync::Arc,
 };
 
@@ -12,7 +15,7 @@ use zenoh::{
     internal::buffers::{ZBuf, ZSliceBuffer},
     pubsub::Publisher,
     qos::{CongestionControl, Priority, Reliability},
-    shm::ZShmMut,
+    shm::{OwnedShmBuf, ZShm, ZShmMut},
     Wait,
 };
 
@@ -76,7 +79,7 @@ fn borrow(parts: &[&'static [u8]], owner: Arc<Release>) -> ZBytes {
             continue;
         }
         if !small.is_empty() {
-            payload.push_zslice(std::mem::take(&mut small).into());
+            payload.push_zslice(mem::take(&mut small).into());
         }
         let _owner = owner.clone();
         payload.push_zslice(Borrowed { bytes, _owner }.into());
@@ -85,6 +88,63 @@ fn borrow(parts: &[&'static [u8]], owner: Arc<Release>) -> ZBytes {
         payload.push_zslice(small.into());
     }
     payload.into()
+}
+
+/// `tdr_loan`.
+pub enum Loan {
+    Open(ZShmMut),
+    Shown(ZShm),
+    Moving, // from one to the other
+}
+
+impl Loan {
+    fn start(&self) -> *const u8 {
+        match self {
+            Loan::Open(buffer) => buffer.as_ptr(),
+            Loan::Shown(buffer) => buffer.as_ptr(),
+            Loan::Moving => ptr::null(),
+        }
+    }
+
+    /// Ends with its first `size` bytes; nobody writes to it from now on.
+    fn show(&mut self, size: usize) {
+        *self = match mem::replace(self, Loan::Moving) {
+            Loan::Open(mut buffer) => {
+                NonZeroUsize::new(size).and_then(|size| buffer.try_resize(size));
+                Loan::Shown(buffer.into())
+            }
+            other => other,
+        };
+    }
+
+    fn shown(&self) -> Option<&ZShm> {
+        match self {
+            Loan::Shown(buffer) => Some(buffer),
+            _ => None,
+        }
+    }
+}
+
+/// The part as it lies in one of the loans.
+fn lent(part: &[u8], loans: &mut [&mut Loan]) -> Option<ZBytes> {
+    if part.len() < WORTHWHILE_BYTES {
+        return None;
+    }
+    let loan = loans
+        .iter_mut()
+        .find(|loan| loan.start() == part.as_ptr())?;
+    loan.show(part.len());
+    let shown = loan.shown().filter(|shown| shown.len() == part.len());
+    shown.map(|shown| shown.clone().into())
+}
+
+/// Parts in their order: the loans as they are, all else copied.
+fn compose(parts: &[&[u8]], loans: &mut [&mut Loan]) -> ZBytes {
+    let mut payload = ZBytes::writer();
+    for part in parts {
+        payload.append(lent(part, loans).unwrap_or_else(|| part.to_vec().into()));
+    }
+    payload.finish()
 }
 
 impl Pub {
@@ -176,30 +236,53 @@ unsafe extern "C" fn tdr_put(
 unsafe extern "C" fn tdr_lend(
     publisher: *const Pub,
     size: usize,
-    ret_loan: *mut *mut ZShmMut,
+    ret_loan: *mut *mut Loan,
     ret_bytes: *mut *mut c_void,
 ) -> c_int {
     entry(ErrBuf::NONE, || {
-        let mut loan = unsafe { &*publisher }.lend(size)?;
+        let mut buffer = unsafe { &*publisher }.lend(size)?;
         unsafe {
-            *ret_bytes = loan.as_mut_ptr().cast();
-            give(ret_loan, loan);
+            *ret_bytes = buffer.as_mut_ptr().cast();
+            give(ret_loan, Loan::Open(buffer));
         }
         Ok(())
     })
 }
 
 #[no_mangle]
-unsafe extern "C" fn tdr_loan_put(publisher: *const Pub, loan: *mut ZShmMut) -> c_int {
+unsafe extern "C" fn tdr_loan_put(publisher: *const Pub, loan: *mut Loan) -> c_int {
     entry(ErrBuf::NONE, || {
-        let payload = ZBytes::from(*unsafe { Box::from_raw(loan) });
+        let Loan::Open(buffer) = *(unsafe { Box::from_raw(loan) }) else {
+            return fail(INVALID, "it was shown already");
+        };
+        let payload = ZBytes::from(buffer);
         let publisher = unsafe { &(*publisher).publisher };
         publisher.put(payload).wait().map_err(as_code(IO))
     })
 }
 
 #[no_mangle]
-unsafe extern "C" fn tdr_loan_free(loan: *mut ZShmMut) {
+unsafe extern "C" fn tdr_put_loans(
+    publisher: *const Pub,
+    parts: *const Slice,
+    count: usize,
+    loans: *const *mut Loan,
+    loan_count: usize,
+) -> c_int {
+    entry(ErrBuf::NONE, || {
+        // SAFETY: used until the put returns; the loans are this thread's alone.
+        let parts = unsafe { parts_from(parts, count) };
+        let mut loans: Vec<&mut Loan> = (0..loan_count)
+            .map(|i| unsafe { &mut **loans.add(i) })
+            .collect();
+        let payload = compose(&parts, &mut loans);
+        let publisher = unsafe { &(*publisher).publisher };
+        publisher.put(payload).wait().map_err(as_code(IO))
+    })
+}
+
+#[no_mangle]
+unsafe extern "C" fn tdr_loan_free(loan: *mut Loan) {
     unsafe { free(loan) };
 }
 

@@ -13,6 +13,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#define MESSAGES_BYTES ((size_t)8 << 20)
+#define FRAMES 6
+
 static td_err open_robot(td_edge_assembly *assembly,
                          const td_config_robot *config,
                          const td_edge_extras *extras, td_errinfo *info)
@@ -27,6 +30,19 @@ static td_err open_robot(td_edge_assembly *assembly,
     return err;
 }
 
+// Room for messages, and for frames that the cameras take into it: of each, so
+// many are with the camera, on their way or with the server.
+static size_t pool_bytes(const td_config_robot *config)
+{
+    size_t bytes = MESSAGES_BYTES;
+    for (size_t i = 0; i < config->robot.camera_count; i++) {
+        const td_config_robot_camera *camera = &config->robot.cameras[i];
+        size_t pixel_bytes = (size_t)camera->height * (size_t)camera->width * 3;
+        bytes += FRAMES * (pixel_bytes + TD_ROBOT_JPEG_MORE);
+    }
+    return bytes;
+}
+
 static td_err open_net(td_edge_assembly *assembly,
                        const td_config_robot *config, td_net *given,
                        td_errinfo *info)
@@ -37,6 +53,7 @@ static td_err open_net(td_edge_assembly *assembly,
         .connect = &config->endpoint,
         .connect_count = 1,
         .shared_memory = config->shared_memory,
+        .shm_pool_bytes = pool_bytes(config),
     };
     assembly->net = given;
     assembly->net_is_ours = !given;

@@ -10,6 +10,7 @@
 #include "base/slot.h"
 #include "base/thread.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,9 @@ struct td_edge_camera {
     uint32_t index;
     td_wire_text name; // for the log
     int64_t period_ns;
-    size_t room; // of a frame, in bytes
+    size_t room;             // of a frame, in bytes
+    pthread_mutex_t lending; // guards `pub`
+    td_net_pub *pub;         // lends places; NULL: nobody does
     td_edge_pool *pool;
     td_slot *newest; // td_edge_frame *, each of its places holds one, or NULL
     td_ring *taken;  // td_edge_taken, to who records; NULL: nobody does
@@ -73,9 +76,19 @@ static void hand_to_recorder(td_edge_camera *camera, td_edge_frame *frame)
         td_edge_camera_give_back(camera, frame);
 }
 
+static void borrow_place(td_edge_camera *camera, td_edge_frame *frame)
+{
+    td_net_loan *loan;
+    pthread_mutex_lock(&camera->lending);
+    if (camera->pub && td_net_lend(camera->pub, camera->room, &loan) == TD_OK)
+        td_edge_pool_lend(frame, loan);
+    pthread_mutex_unlock(&camera->lending);
+}
+
 static void take(td_edge_camera *camera)
 {
     td_edge_frame *frame = frame_to_fill(camera);
+    borrow_place(camera, frame);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     td_robot_picture picture = {.bytes = frame->bytes, .room = camera->room};
     td_err err = td_robot_frame(camera->robot, camera->index, now_ns, &picture);
@@ -139,6 +152,7 @@ td_err td_edge_camera_open(td_robot *robot, uint32_t index,
     camera->period_ns = period_ns;
     camera->kept_max = kept;
     camera->room = pixel_bytes + TD_ROBOT_JPEG_MORE;
+    pthread_mutex_init(&camera->lending, NULL);
     TD_TRY(camera_init(camera, info));
     *ret_camera = TD_TAKE(camera);
     return TD_OK;
@@ -165,7 +179,15 @@ void td_edge_camera_close(td_edge_camera *camera)
     if (camera->taken) td_ring_free(camera->taken);
     if (camera->newest) td_slot_free(camera->newest);
     if (camera->pool) td_edge_pool_free(camera->pool);
+    pthread_mutex_destroy(&camera->lending);
     free(camera);
+}
+
+void td_edge_camera_lend(td_edge_camera *camera, td_net_pub *pub)
+{
+    pthread_mutex_lock(&camera->lending);
+    camera->pub = pub;
+    pthread_mutex_unlock(&camera->lending);
 }
 
 const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera)

@@ -46,6 +46,11 @@ bool td_edge_camera_end(td_edge_camera *camera, int64_t until_ns);
 void td_edge_camera_close(td_edge_camera *camera);
 TD_AUTO_FREE(td_edge_camera, td_edge_camera_close)
 
+// From now on frames are taken into places that `pub` lends, so that it need
+// not copy them. NULL: no more; afterwards the publisher may go. Any thread;
+// never blocks.
+void td_edge_camera_lend(td_edge_camera *camera, td_net_pub *pub);
+
 // The newest frame, borrowed until the next call. One thread; never blocks.
 const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera);
 

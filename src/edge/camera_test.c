@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/event.h"
+#include "net/inproc/inproc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -96,6 +97,44 @@ static uint32_t number_of(const td_edge_frame *frame)
     uint32_t number;
     memcpy(&number, frame->bytes, sizeof number);
     return number;
+}
+
+static const td_edge_frame *frame_after(uint64_t more)
+{
+    wait_for(td_edge_camera_taken, 0, td_edge_camera_taken(cameras[0]) + more);
+    return td_edge_camera_newest(cameras[0]);
+}
+
+static void frames_are_taken_into_places_that_are_lent(void **state)
+{
+    (void)state;
+    static const td_wire_camera large = {{"top", 3}, 100, 100};
+    static const td_net_qos qos = {.priority = TD_NET_DATA};
+    td_net_hub *hub = NULL;
+    td_net *net = NULL;
+    td_net_pub *pub = NULL;
+    assert_int_equal(td_net_hub_new_threaded(1, &hub), TD_OK);
+    assert_int_equal(td_net_inproc_open(hub, "robot", &net, NULL), TD_OK);
+    assert_int_equal(td_net_publish(net, "obs", &qos, &pub, NULL), TD_OK);
+    assert_int_equal(td_edge_camera_open(&robot.base, 0, &large, PERIOD_NS, 0,
+                                         &cameras[0], NULL),
+                     TD_OK);
+    assert_null(frame_after(1)->loan);
+
+    td_edge_camera_lend(cameras[0], pub);
+    const td_edge_frame *frame = frame_after(3);
+    assert_non_null(frame->loan);
+    assert_ptr_equal(frame->bytes, frame->loan->bytes);
+    uint32_t number = number_of(frame);
+    wait_for(td_edge_camera_taken, 0, number + 10);
+    assert_int_equal(number_of(frame), number);
+
+    td_edge_camera_lend(cameras[0], NULL);
+    td_net_unpublish(pub);
+    assert_null(frame_after(3)->loan);
+    td_edge_camera_close(TD_TAKE(cameras[0]));
+    td_net_close(net);
+    td_net_hub_free(hub);
 }
 
 static void before_the_first_frame_there_is_none(void **state)
@@ -270,6 +309,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(before_the_first_frame_there_is_none),
+        TEST(frames_are_taken_into_places_that_are_lent),
         TEST(the_newest_frame_wins),
         TEST(a_borrowed_frame_stays_as_it_is),
         TEST(beyond_three_periods_a_frame_is_old),

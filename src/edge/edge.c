@@ -213,7 +213,7 @@ void td_edge_stop(td_edge *edge)
 
 td_err td_edge_set_task(td_edge *edge, const char *task, td_errinfo *info)
 {
-    const td_wire_at at = {NULL, td_wire_text_of("task"), info};
+    const td_wire_at at = {.name = td_wire_text_of("task"), .info = info};
     TD_TRY(td_wire_text_check(&at, td_wire_text_of(task)));
     pthread_mutex_lock(&edge->lock);
     memcpy(edge->task, task, strlen(task) + 1);

@@ -231,6 +231,35 @@ td_err td_edge_frames_make(td_edge_frames *frames, bool raw, td_errinfo *info)
     return TD_OK;
 }
 
+// As the last one went, so will the next.
+static bool goes_as_it_is(const picture *pic, bool raw)
+{
+    return pic->frame && !pic->resizer && raw == (pic->frame->jpeg == 0);
+}
+
+void td_edge_frames_lend(const td_edge_frames *frames, bool raw,
+                         td_net_pub *pub)
+{
+    for (uint32_t i = 0; i < frames->count; i++) {
+        const picture *pic = &frames->pictures[i];
+        td_edge_camera_lend(pic->camera, goes_as_it_is(pic, raw) ? pub : NULL);
+    }
+}
+
+size_t td_edge_frames_loans(const td_edge_frames *frames,
+                            td_net_loan *ret_loans[TD_WIRE_MAX_IMAGES])
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < frames->count; i++) {
+        const picture *pic = &frames->pictures[i];
+        if (!pic->frame) continue;
+        if (!pic->frame->loan || pic->image.data != pic->frame->loan->bytes)
+            return 0;
+        ret_loans[count++] = pic->frame->loan;
+    }
+    return count;
+}
+
 void td_edge_frames_show(const td_edge_frames *frames, td_wire_obs *obs)
 {
     obs->image_count = 0;

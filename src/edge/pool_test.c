@@ -49,12 +49,53 @@ static void a_frame_is_free_when_its_last_holder_lets_go(void **state)
     assert_ptr_equal(td_edge_pool_take(pool), frame);
 }
 
+static int ended; // loans
+
+static void end(td_net_loan *loan)
+{
+    (void)loan;
+    ended++;
+}
+
+static const td_net_ops lender = {.loan_free = end};
+
+static void a_loan_ends_when_nobody_holds_its_frame(void **state)
+{
+    (void)state;
+    uint8_t place[BYTES];
+    td_net_loan loans[] = {{&lender, place}, {&lender, place}};
+    TD_AUTO(td_edge_pool) *pool = NULL;
+    assert_int_equal(td_edge_pool_new(FRAMES, BYTES, &pool), TD_OK);
+    ended = 0;
+    td_edge_frame *first = td_edge_pool_take(pool);
+    td_edge_frame *second = td_edge_pool_take(pool);
+    const uint8_t *own = first->bytes;
+    td_edge_pool_lend(first, &loans[0]);
+    td_edge_pool_lend(second, &loans[1]);
+    assert_ptr_equal(first->bytes, place);
+    td_edge_pool_drop(second);
+    assert_int_equal(ended, 0);
+    td_edge_frame *third = td_edge_pool_take(pool);
+    assert_int_equal(ended, 1);
+    assert_ptr_equal(first->loan, &loans[0]);
+    td_edge_pool_drop(first);
+    td_edge_pool_drop(third);
+    first = td_edge_pool_take(pool);
+    assert_int_equal(ended, 2);
+    assert_null(first->loan);
+    assert_ptr_equal(first->bytes, own);
+    td_edge_pool_lend(first, &loans[0]);
+    td_edge_pool_free(TD_TAKE(pool));
+    assert_int_equal(ended, 3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_pool_of_nothing_is_refused),
         cmocka_unit_test(frames_do_not_overlap),
         cmocka_unit_test(a_frame_is_free_when_its_last_holder_lets_go),
+        cmocka_unit_test(a_loan_ends_when_nobody_holds_its_frame),
     };
     return cmocka_run_group_tests_name("edge/pool", tests, NULL, NULL);
 }

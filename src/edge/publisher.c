@@ -2,10 +2,11 @@
 // Makes images, encodes and sends. The tick wakes it with its ask, so that the
 // frames are taken and compressed while the driver reads the state.
 //
-// Raw frames are copied once, into the place in shared memory that the
-// transport lends for the message. What it lends no place for goes in parts:
-// then the frames' own buffers are lent to the transport, and not touched again
-// before it has given them back.
+// Frames that are sent as they are the cameras take into places in shared
+// memory that the transport lends, and nobody copies them. Other raw ones are
+// copied once, into such a place for the message. What no place is lent for
+// goes in parts: then the frames' own buffers are lent to the transport, and
+// not touched again before it has given them back.
 #include "base/log.h"
 #include "edge/frames.h"
 #include "edge/shell.h"
@@ -32,8 +33,10 @@ struct td_edge_publisher {
     char task[TD_WIRE_MAX_TEXT + 1];
     bool raw;          // its images
     td_net_loan *loan; // where the message lies; NULL: in parts
-    bool lent;         // the parts, to the transport
-    td_event released; // by the transport
+    td_net_loan *loans[TD_WIRE_MAX_IMAGES]; // where its images lie
+    size_t loan_count;                      // 0: elsewhere
+    bool lent;                              // the parts, to the transport
+    td_event released;                      // by the transport
 };
 
 static int64_t now(void)
@@ -73,6 +76,7 @@ td_err td_edge_publisher_new(td_edge *edge, td_edge_publisher **ret_publisher,
 // The transport must have given everything back before the buffers go.
 void td_edge_publisher_free(td_edge_publisher *publisher)
 {
+    if (publisher->frames) td_edge_frames_lend(publisher->frames, false, NULL);
     if (publisher->pub) td_net_unpublish(publisher->pub);
     if (publisher->lent)
         (void)td_event_wait_until(&publisher->released, INT64_MAX);
@@ -120,10 +124,11 @@ static td_err prepare(td_edge_publisher *publisher, uint64_t seq,
     memcpy(wanted, edge->wanted, sizeof wanted);
     pthread_mutex_unlock(&edge->lock);
     int64_t began_ns = now();
+    bool raw = td_edge_codec_is_raw(&publisher->choice);
     TD_TRY(td_edge_frames_take(publisher->frames, wanted, began_ns, info));
+    td_edge_frames_lend(publisher->frames, raw, publisher->pub);
     if (!publisher->similar.settings.on)
-        TD_TRY(make_images(publisher, td_edge_codec_is_raw(&publisher->choice),
-                           info));
+        TD_TRY(make_images(publisher, raw, info));
     publisher->spent_ns = now() - began_ns;
     publisher->prepared_seq = seq;
     return TD_OK;
@@ -198,6 +203,9 @@ static td_err write_obs(td_edge_publisher *publisher,
     td_edge_observe(&config->core, config->client, publisher->task, outgoing,
                     now(), &publisher->obs);
     TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
+    publisher->loan_count =
+        td_edge_frames_loans(publisher->frames, publisher->loans);
+    if (publisher->loan_count > 0) return TD_OK;
     if (!publisher->raw || publisher->obs.image_count == 0) return TD_OK;
     if (borrow(publisher) || config->codec == TD_EDGE_CODEC_RAW) return TD_OK;
     (void)td_edge_codec_tried(&publisher->choice, true, INT64_MAX);
@@ -215,6 +223,9 @@ static td_err put(td_edge_publisher *publisher)
     if (publisher->loan) return td_net_loan_put(TD_TAKE(publisher->loan));
     size_t count;
     const td_slice *parts = td_wire_encoder_parts(publisher->encoder, &count);
+    if (publisher->loan_count > 0)
+        return td_net_put_loans(publisher->pub, parts, count, publisher->loans,
+                                publisher->loan_count);
     publisher->lent = true;
     return td_net_put(publisher->pub, parts, count, on_release, publisher);
 }
@@ -317,6 +328,7 @@ static td_err write_again(td_edge_publisher *publisher,
     TD_TRY(take_buffers_back(publisher, info));
     td_edge_observe(&config->core, config->client, "", outgoing, now(),
                     &publisher->obs);
+    publisher->loan_count = 0;
     return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
 }
 

@@ -15,6 +15,7 @@ static td_edge_recording *recording;
 static uint64_t robot_episode;
 
 // A camera whose picture is there from the beginning on, or never.
+static uint8_t pixels[3];
 static td_edge_frame *picture;
 static bool is_handed;
 
@@ -40,9 +41,10 @@ static int setup(void **state)
     shelved.cameras = 1;
     shelved.clock = &clock_ns;
     td_clock_virtual_init(&clock_ns, 1);
-    picture = calloc(1, sizeof *picture + 3);
+    picture = calloc(1, sizeof *picture);
     picture->captured_ns = 1;
-    picture->bytes[0] = 42;
+    picture->bytes = pixels;
+    pixels[0] = 42;
     is_handed = false;
     robot_episode = 1;
     const td_edge_recording_config config = {

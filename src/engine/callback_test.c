@@ -54,7 +54,7 @@ static struct seen {
     uint32_t count;
     char client[64], task[64], metadata[64], tensor[64], extra[64];
     uint64_t cursor, seed;
-    uint8_t pixel;
+    uint8_t pixel, extra_last;
     bool rgb_is_as_it_came, extra_has_rgb;
     uint32_t images;
 } seen;
@@ -80,6 +80,8 @@ static void look_at(const td_infer_request *request, uint32_t count)
     if (request->image_count > 1) {
         copy(seen.extra, request->images[1].name);
         seen.extra_has_rgb = request->images[1].rgb;
+        const uint8_t *extra = request->images[1].data;
+        seen.extra_last = extra[request->images[1].bytes - 1];
     }
 }
 
@@ -283,6 +285,28 @@ static void a_jpeg_is_decoded(void **state)
     assert_false(seen.rgb_is_as_it_came);
 }
 
+// Two of them, each cut in the middle.
+static void pictures_in_pieces_are_seen_whole(void **state)
+{
+    (void)state;
+    static uint8_t half[PIXELS - 1000], rest[1000];
+    const td_slice pieces[] = {{half, sizeof half}, {rest, sizeof rest}};
+    rest[sizeof rest - 1] = 98;
+    request one;
+    make_request(&one, 1);
+    one.obs.images[0].data = NULL;
+    one.obs.images[0].pieces = pieces;
+    one.obs.images[1] = one.obs.images[0];
+    one.obs.images[1].name = td_wire_text_of("stray");
+    one.obs.image_count = 2;
+    for (int again = 0; again < 2; again++) {
+        run(&one, 1);
+        assert_int_equal(one.item.status, TD_OK);
+        assert_int_equal(seen.pixel, 98);
+        assert_int_equal(seen.extra_last, 98);
+    }
+}
+
 static void a_member_that_fails_says_why_and_fails_alone(void **state)
 {
     (void)state;
@@ -409,6 +433,7 @@ int main(void)
         TEST(the_function_sees_the_whole_observation),
         TEST(a_state_that_is_not_aligned_is_read_all_the_same),
         TEST(a_jpeg_is_decoded),
+        TEST(pictures_in_pieces_are_seen_whole),
         TEST(a_member_that_fails_says_why_and_fails_alone),
         TEST(results_and_a_text_go_with_the_answer),
         TEST(results_that_make_no_sense_are_refused),

@@ -106,6 +106,49 @@ static void each_codec_gives_the_picture(void **state)
     }
 }
 
+// Cut after its first `at` bytes, with a hole between.
+static td_wire_image in_pieces(td_wire_codec codec, size_t at,
+                               td_slice ret_pieces[2])
+{
+    static uint8_t memory[4096];
+    td_wire_image image = image_of(codec);
+    assert_in_range(image.size, at, sizeof memory - 64);
+    memset(memory, 0xee, sizeof memory);
+    memcpy(memory + 5, image.data, at);
+    memcpy(memory + 64 + at, (const char *)image.data + at, image.size - at);
+    ret_pieces[0] = (td_slice){memory, 5 + at};
+    ret_pieces[1] = (td_slice){memory + 64 + at, image.size - at};
+    image.data = NULL;
+    image.pieces = ret_pieces;
+    image.skip = 5;
+    return image;
+}
+
+static void a_picture_in_pieces_is_the_same(void **state)
+{
+    (void)state;
+    static const td_wire_codec codecs[] = {TD_WIRE_JPEG, TD_WIRE_PNG,
+                                           TD_WIRE_RAW};
+    for (size_t i = 0; i < TD_COUNT_OF(codecs); i++) {
+        td_wire_image whole = image_of(codecs[i]);
+        for (size_t at = 1; at < whole.size; at++) {
+            td_slice pieces[2];
+            uint8_t want[BYTES];
+            td_wire_image image = in_pieces(codecs[i], at, pieces);
+            assert_int_equal(td_engine_picture_check(&image, &camera, NULL),
+                             TD_OK);
+            assert_int_equal(
+                td_engine_picture_decode(reader, &whole, &camera, want, NULL),
+                TD_OK);
+            memset(decoded, 0, sizeof decoded);
+            assert_int_equal(td_engine_picture_decode(reader, &image, &camera,
+                                                      decoded, NULL),
+                             TD_OK);
+            assert_memory_equal(decoded, want, BYTES);
+        }
+    }
+}
+
 static void another_size_is_the_mismatch_in_each_codec(void **state)
 {
     (void)state;
@@ -166,6 +209,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(each_codec_gives_the_picture),
+        TEST(a_picture_in_pieces_is_the_same),
         TEST(another_size_is_the_mismatch_in_each_codec),
         TEST(a_picture_of_another_codec_is_refused_by_name),
         TEST(raw_bytes_must_be_as_many_as_the_shape_says),

@@ -43,6 +43,12 @@ td_err td_net_loan_put(td_net_loan *loan)
     return loan->ops->loan_put(loan);
 }
 
+td_err td_net_put_loans(td_net_pub *pub, const td_slice *parts, size_t count,
+                        td_net_loan *const *loans, size_t loan_count)
+{
+    return pub->ops->put_loans(pub, parts, count, loans, loan_count);
+}
+
 void td_net_loan_free(td_net_loan *loan)
 {
     loan->ops->loan_free(loan);
@@ -106,6 +112,12 @@ td_err td_net_keep(const td_net_sample *sample, td_net_msg **ret_msg)
 td_err td_net_msg_bytes(td_net_msg *msg, td_slice *ret_bytes)
 {
     return msg->ops->msg_bytes(msg, ret_bytes);
+}
+
+td_err td_net_msg_pieces(td_net_msg *msg, const td_slice **ret_pieces,
+                         size_t *ret_count)
+{
+    return msg->ops->msg_pieces(msg, ret_pieces, ret_count);
 }
 
 void td_net_msg_free(td_net_msg *msg)

@@ -105,6 +105,8 @@ typedef struct td_net_ops {
                   td_net_release release, void *user);
     td_err (*lend)(td_net_pub *pub, size_t size, td_net_loan **ret_loan);
     td_err (*loan_put)(td_net_loan *loan);
+    td_err (*put_loans)(td_net_pub *pub, const td_slice *parts, size_t count,
+                        td_net_loan *const *loans, size_t loan_count);
     void (*loan_free)(td_net_loan *loan);
     td_err (*matched)(const td_net_pub *pub, bool *ret_matched);
     td_err (*subscribe)(td_net *net, const char *keyexpr,
@@ -126,6 +128,8 @@ typedef struct td_net_ops {
 
     td_err (*keep)(const td_net_sample *sample, td_net_msg **ret_msg);
     td_err (*msg_bytes)(td_net_msg *msg, td_slice *ret_bytes);
+    td_err (*msg_pieces)(td_net_msg *msg, const td_slice **ret_pieces,
+                         size_t *ret_count);
     void (*msg_free)(td_net_msg *msg);
 
     td_slice (*request_payload)(const td_net_request *request);
@@ -186,10 +190,11 @@ TD_NODISCARD td_err td_net_put(td_net_pub *pub, const td_slice *parts,
                                size_t count, td_net_release release,
                                void *user);
 
-// Lends a place in which to write a message of `size` bytes, so that a put need
-// not copy it there. Owned by the caller, and ended before its publisher is.
-// Any thread; never blocks. UNSUPPORTED where a put would copy no more (it is
-// small, or nobody on this machine listens), FULL: then td_net_put() it.
+// Lends a place in which to write a message of `size` bytes, or a part of one,
+// so that a put need not copy it there. Owned by the caller. It may outlive its
+// publisher, but is then put no more. Any thread; never blocks. UNSUPPORTED
+// where a put would copy no more (it is small, or nobody on this machine
+// listens), FULL: then td_net_put() it.
 TD_NODISCARD td_err td_net_lend(td_net_pub *pub, size_t size,
                                 td_net_loan **ret_loan);
 
@@ -197,7 +202,18 @@ TD_NODISCARD td_err td_net_lend(td_net_pub *pub, size_t size,
 // Otherwise as td_net_put().
 TD_NODISCARD td_err td_net_loan_put(td_net_loan *loan);
 
-// Ends a loan without sending anything.
+#define TD_NET_MAX_LOANS 16 // in one message
+
+// Sends parts. A large one that begins where a loan does is not copied: it is
+// that loan, which ends with it from then on and is written to no more. The
+// loans stay the caller's, to be put again and again, one thread at a time.
+// Otherwise as td_net_put(), with all that is not lent copied; LIMIT beyond the
+// most loans.
+TD_NODISCARD td_err td_net_put_loans(td_net_pub *pub, const td_slice *parts,
+                                     size_t count, td_net_loan *const *loans,
+                                     size_t loan_count);
+
+// Ends a loan without sending anything more.
 void td_net_loan_free(td_net_loan *loan);
 TD_AUTO_FREE(td_net_loan, td_net_loan_free)
 
@@ -253,6 +269,12 @@ TD_NODISCARD td_err td_net_keep(const td_net_sample *sample,
 // The payload as one piece, borrowed while the message lives. Joins pieces the
 // first time, on the calling thread.
 TD_NODISCARD td_err td_net_msg_bytes(td_net_msg *msg, td_slice *ret_bytes);
+
+// The payload as it came, in at least one piece, borrowed until it is joined or
+// freed. NOMEM.
+TD_NODISCARD td_err td_net_msg_pieces(td_net_msg *msg,
+                                      const td_slice **ret_pieces,
+                                      size_t *ret_count);
 void td_net_msg_free(td_net_msg *msg);
 TD_AUTO_FREE(td_net_msg, td_net_msg_free)
 

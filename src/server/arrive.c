@@ -56,11 +56,14 @@ static void count_bad(td_server *server, uint64_t count)
 static td_err decode(td_wire_decoder *decoder, td_server_request *request,
                      td_errinfo *info)
 {
-    td_slice bytes;
-    TD_TRY(td_net_msg_bytes(request->msg, &bytes));
-    request->size = bytes.size;
-    return td_wire_obs_decode(decoder, bytes.data, bytes.size, &request->obs,
-                              info);
+    const td_slice *pieces;
+    size_t count;
+    TD_TRY(td_net_msg_pieces(request->msg, &pieces, &count));
+    request->size = 0;
+    for (size_t i = 0; i < count; i++)
+        request->size += pieces[i].size;
+    return td_wire_obs_decode_pieces(decoder, &request->outline, pieces, count,
+                                     &request->obs, info);
 }
 
 static td_err check_client(const td_server_peer *peer, td_wire_text client,

@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Pieces up to this are joined at once, by the thread that has just read them
-// and has them in its cache: two raw frames of 480 x 640, and some more.
-#define JOIN_BYTES ((size_t)4 << 20)
-
 static const td_net_qos action_qos = {
     .priority = TD_NET_INTERACTIVE_HIGH,
     .reliable = true,
@@ -61,8 +57,7 @@ static void on_obs(void *user, const td_net_sample *sample)
         td_server_telemetry_dropped(peer->server);
         return;
     }
-    bool quick = sample->whole || sample->size <= JOIN_BYTES;
-    if (quick && td_server_arrive(peer, msg, arrived_ns)) return;
+    if (td_server_arrive(peer, msg, arrived_ns)) return;
     leave_for_loop(&peer->inbox, msg, sample->head, arrived_ns);
     td_event_signal(&peer->server->wake);
 }

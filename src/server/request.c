@@ -31,6 +31,7 @@ td_server_request *td_server_request_new(td_server *server)
         request = malloc(sizeof *request + cells * sizeof(float));
         if (!request) return NULL;
         request->results = (td_engine_results){0};
+        request->outline = (td_wire_outline){0};
     }
     request->msg = NULL;
     request->prefix = NULL;
@@ -41,6 +42,7 @@ td_server_request *td_server_request_new(td_server *server)
 void td_server_request_free(td_server_request *request)
 {
     td_engine_results_done(&request->results);
+    td_wire_outline_done(&request->outline);
     free(request);
 }
 

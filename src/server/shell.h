@@ -22,6 +22,7 @@
 #include "server/server.h"
 #include "server/tokens.h"
 #include "server/turns.h"
+#include "wire/outline.h"
 
 #include <pthread.h>
 
@@ -29,6 +30,7 @@
 typedef struct td_server_request td_server_request;
 struct td_server_request {
     td_net_msg *msg; // owns the bytes that obs looks into; NULL: given back
+    td_wire_outline outline; // and those that had to be joined
     td_wire_obs obs;
     td_engine_item item;
     td_errinfo why; // it failed

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "wire/outline.h"
 #include "wire/scan.h"
 #include "wire/table.h"
 #include "wire/text.h"
@@ -71,32 +72,53 @@ static void copy(const td_wire_message *message, const void *from,
     }
 }
 
+static td_err decode(const td_wire_at *at, const td_wire_message *message,
+                     td_wire_decoder *decoder, td_slice in, void *scratch,
+                     void *ret_struct)
+{
+    TD_TRY(check_schema(at, in.data, in.size));
+    TD_TRY(td_wire_scan(at, in.data, in.size));
+
+    msgpack_object top;
+    msgpack_zone_clear(&decoder->zone);
+    if (msgpack_unpack(in.data, in.size, NULL, &decoder->zone, &top) !=
+        MSGPACK_UNPACK_SUCCESS)
+        return td_wire_fail(at, TD_ERR_FORMAT, "is not MessagePack");
+
+    memset(scratch, 0, message->lists);
+    preset(&message->table, scratch);
+    TD_TRY(td_wire_table_read(at, &message->table, &top, scratch));
+    if (message->check) TD_TRY(message->check(at, scratch));
+    copy(message, scratch, ret_struct);
+    return TD_OK;
+}
+
 td_err td_wire_decode(const td_wire_message *message, td_wire_decoder *decoder,
                       const void *data, size_t size, void *scratch,
                       void *ret_struct, td_errinfo *info)
 {
-    td_wire_at at = {NULL, td_wire_text_of(message->name), info};
-    TD_TRY(check_schema(&at, data, size));
-    TD_TRY(td_wire_scan(&at, data, size));
+    td_wire_at at = {.name = td_wire_text_of(message->name), .info = info};
+    return decode(&at, message, decoder, (td_slice){data, size}, scratch,
+                  ret_struct);
+}
 
-    msgpack_object top;
-    msgpack_zone_clear(&decoder->zone);
-    if (msgpack_unpack(data, size, NULL, &decoder->zone, &top) !=
-        MSGPACK_UNPACK_SUCCESS)
-        return td_wire_fail(&at, TD_ERR_FORMAT, "is not MessagePack");
-
-    memset(scratch, 0, message->lists);
-    preset(&message->table, scratch);
-    TD_TRY(td_wire_table_read(&at, &message->table, &top, scratch));
-    if (message->check) TD_TRY(message->check(&at, scratch));
-    copy(message, scratch, ret_struct);
-    return TD_OK;
+td_err td_wire_decode_outline(const td_wire_message *message,
+                              td_wire_decoder *decoder,
+                              const td_wire_outline *outline, void *scratch,
+                              void *ret_struct, td_errinfo *info)
+{
+    td_wire_at at = {.name = td_wire_text_of(message->name),
+                     .info = info,
+                     .outline = outline};
+    return decode(&at, message, decoder,
+                  (td_slice){outline->bytes, outline->size}, scratch,
+                  ret_struct);
 }
 
 td_err td_wire_encode(const td_wire_message *message, td_wire_encoder *encoder,
                       const void *from, td_errinfo *info)
 {
-    td_wire_at at = {NULL, td_wire_text_of(message->name), info};
+    td_wire_at at = {.name = td_wire_text_of(message->name), .info = info};
     td_wire_encoder_begin(encoder);
     TD_TRY(td_wire_table_check(&at, &message->table, from));
     if (message->check) TD_TRY(message->check(&at, from));

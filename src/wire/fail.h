@@ -13,12 +13,13 @@
 typedef struct td_wire_at {
     const struct td_wire_at *up; // NULL: the message itself
     td_wire_text name;
-    td_errinfo *info; // of the message; may be NULL
+    td_errinfo *info;                      // of the message; may be NULL
+    const struct td_wire_outline *outline; // of the message; may be NULL
 } td_wire_at;
 
 static inline td_wire_at td_wire_at_in(const td_wire_at *up, td_wire_text name)
 {
-    return (td_wire_at){up, name, up->info};
+    return (td_wire_at){up, name, up->info, up->outline};
 }
 
 // "obs: state: " and the text go into the errinfo. Returns `err`.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "wire/outline.h"
 #include "wire/scan.h"
 #include "wire/table.h"
 #include "wire/text.h"
@@ -43,6 +44,7 @@ static td_err image_read(const td_wire_at *at, const td_wire_field *field,
     } else {
         TD_TRY(td_wire_table_read(at, &image_table, in, image));
     }
+    if (at->outline) td_wire_outline_restore(at->outline, image);
     return check_image(at, image);
 }
 
@@ -154,6 +156,32 @@ td_err td_wire_obs_decode(td_wire_decoder *decoder, const void *data,
 {
     td_wire_obs obs;
     return td_wire_decode(&message, decoder, data, size, &obs, ret_obs, info);
+}
+
+// Before anything is joined.
+static td_err check_size(const td_slice *pieces, size_t count, td_errinfo *info)
+{
+    size_t size = 0;
+    for (size_t i = 0; i < count; i++)
+        size += pieces[i].size;
+    if (size <= TD_WIRE_MAX_BYTES) return TD_OK;
+    return td_fail(info, TD_ERR_LIMIT, "obs: %zu bytes, limit %u", size,
+                   TD_WIRE_MAX_BYTES);
+}
+
+td_err td_wire_obs_decode_pieces(td_wire_decoder *decoder,
+                                 td_wire_outline *outline,
+                                 const td_slice *pieces, size_t count,
+                                 td_wire_obs *ret_obs, td_errinfo *info)
+{
+    if (count == 1)
+        return td_wire_obs_decode(decoder, pieces->data, pieces->size, ret_obs,
+                                  info);
+    td_wire_obs obs;
+    TD_TRY(check_size(pieces, count, info));
+    TD_TRY(td_wire_outline_make(outline, pieces, count));
+    return td_wire_decode_outline(&message, decoder, outline, &obs, ret_obs,
+                                  info);
 }
 
 td_err td_wire_obs_encode(td_wire_encoder *encoder, const td_wire_obs *obs,

@@ -6,6 +6,11 @@
 // It comes before the real decoder, which allocates what a header announces.
 
 #include "wire/fail.h"
+#include "wire/head.h"
+
+// So many headers are looked at before what is sought counts as missing: a
+// message that will be refused must not cost much.
+#define TD_WIRE_SCAN_HEADS (16 * TD_WIRE_MAX_ITEMS)
 
 // Whether `data` is one map, whole, with nothing after it, within TD_WIRE_MAX_
 // BYTES, DEPTH and ITEMS, and without extension types. FORMAT, LIMIT.

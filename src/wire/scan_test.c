@@ -12,7 +12,7 @@
 
 static td_err scan(const void *data, size_t size, td_errinfo *info)
 {
-    td_wire_at at = {NULL, td_wire_text_of("obs"), info};
+    td_wire_at at = {.name = td_wire_text_of("obs"), .info = info};
     return td_wire_scan(&at, data, size);
 }
 

@@ -160,6 +160,13 @@ TD_NODISCARD td_err td_wire_decode(const td_wire_message *message,
                                    td_wire_decoder *decoder, const void *data,
                                    size_t size, void *scratch, void *ret_struct,
                                    td_errinfo *info);
+
+// The same of an outline, whose images get their own bytes back.
+TD_NODISCARD td_err
+td_wire_decode_outline(const td_wire_message *message, td_wire_decoder *decoder,
+                       const struct td_wire_outline *outline, void *scratch,
+                       void *ret_struct, td_errinfo *info);
+
 TD_NODISCARD td_err td_wire_encode(const td_wire_message *message,
                                    td_wire_encoder *encoder, const void *from,
                                    td_errinfo *info);

@@ -26,8 +26,10 @@ static void close_callback(td_engine *engine)
     callback *self = (callback *)engine;
     if (self->blocking) td_engine_blocking_free(self->blocking);
     if (self->pictures) td_engine_picture_reader_free(self->pictures);
-    for (uint32_t i = 0; self->members && i < self->spec.max_batch; i++)
+    for (uint32_t i = 0; self->members && i < self->spec.max_batch; i++) {
         free(self->members[i].pixels);
+        free(self->members[i].joined);
+    }
     free(self->members);
     free(self);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/callback/view.h"
 
+#include "wire/outline.h"
 #include "wire/text.h"
 
 #include <stdlib.h>
@@ -50,12 +51,49 @@ static td_err view_state(const td_engine_spec *spec, const td_wire_obs *obs,
     return TD_OK;
 }
 
-static const td_wire_image *find_image(const td_wire_obs *obs,
+// An observation's images, each whole.
+typedef struct whole_images {
+    td_wire_image images[TD_WIRE_MAX_IMAGES];
+    uint32_t count;
+} whole_images;
+
+static td_err make_room(td_engine_callback_member *member, size_t size)
+{
+    if (size <= member->room) return TD_OK;
+    free(member->joined);
+    member->room = 0;
+    member->joined = malloc(size);
+    if (!member->joined) return TD_ERR_NOMEM;
+    member->room = size;
+    return TD_OK;
+}
+
+static td_err join_images(const td_wire_obs *obs,
+                          td_engine_callback_member *member,
+                          whole_images *ret_whole)
+{
+    size_t size = 0, used = 0;
+    for (uint32_t i = 0; i < obs->image_count; i++)
+        size += obs->images[i].data ? 0 : obs->images[i].size;
+    TD_TRY(make_room(member, size));
+    ret_whole->count = obs->image_count;
+    for (uint32_t i = 0; i < obs->image_count; i++) {
+        td_wire_image *image = &ret_whole->images[i];
+        *image = obs->images[i];
+        if (image->data) continue;
+        td_wire_image_copy(image, 0, image->size, member->joined + used);
+        image->data = member->joined + used;
+        used += image->size;
+    }
+    return TD_OK;
+}
+
+static const td_wire_image *find_image(const whole_images *whole,
                                        td_wire_text name)
 {
-    for (uint32_t i = 0; i < obs->image_count; i++)
-        if (td_wire_text_same(obs->images[i].name, name))
-            return &obs->images[i];
+    for (uint32_t i = 0; i < whole->count; i++)
+        if (td_wire_text_same(whole->images[i].name, name))
+            return &whole->images[i];
     return NULL;
 }
 
@@ -93,11 +131,11 @@ static size_t offset_of(const td_engine_spec *spec, uint32_t camera)
 
 static td_err view_camera(const td_engine_spec *spec,
                           td_engine_picture_reader *pictures,
-                          const td_wire_obs *obs, uint32_t index,
+                          const whole_images *whole, uint32_t index,
                           td_engine_callback_member *member, td_errinfo *info)
 {
     const td_wire_camera *camera = &spec->cameras[index];
-    const td_wire_image *image = find_image(obs, camera->name);
+    const td_wire_image *image = find_image(whole, camera->name);
     if (!image)
         return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing",
                        (int)camera->name.size, camera->name.data);
@@ -127,12 +165,14 @@ static td_err view_images(const td_engine_spec *spec,
                           const td_wire_obs *obs,
                           td_engine_callback_member *member, td_errinfo *info)
 {
+    whole_images whole;
     uint32_t count = spec->camera_count;
+    TD_TRY(join_images(obs, member, &whole));
     for (uint32_t i = 0; i < count; i++)
-        TD_TRY(view_camera(spec, pictures, obs, i, member, info));
-    for (uint32_t i = 0; i < obs->image_count; i++)
-        if (!is_camera(spec, obs->images[i].name))
-            member->images[count++] = as_it_came(&obs->images[i]);
+        TD_TRY(view_camera(spec, pictures, &whole, i, member, info));
+    for (uint32_t i = 0; i < whole.count; i++)
+        if (!is_camera(spec, whole.images[i].name))
+            member->images[count++] = as_it_came(&whole.images[i]);
     member->request.images = member->images;
     member->request.image_count = count;
     return TD_OK;

@@ -19,11 +19,13 @@ typedef struct td_engine_callback_member {
     td_infer_pair metadata[TD_WIRE_MAX_METADATA];
     td_infer_tensor rtc_prefix;
     uint8_t *pixels; // of all cameras, once one had to be decoded; free()
+    uint8_t *joined; // images that came in pieces; free()
+    size_t room;     // bytes of it
 } td_engine_callback_member;
 
 // Fills the request from the item, which is borrowed while it is used: pictures
-// of cameras are decoded, raw ones stay where they are. MISMATCH, FORMAT and
-// whatever else is wrong with a picture; NOMEM.
+// of cameras are decoded, raw ones stay where they are if they came whole.
+// MISMATCH, FORMAT and whatever else is wrong with a picture; NOMEM.
 TD_NODISCARD td_err td_engine_callback_view(const td_engine_spec *spec,
                                             td_engine_picture_reader *pictures,
                                             td_engine_item *item,

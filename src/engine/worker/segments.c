@@ -71,9 +71,8 @@ void td_engine_worker_segments_place(td_engine_worker_segments *segments,
     const td_engine_worker_segment *asked = NULL;
     for (uint32_t i = 0; obs && i < obs->image_count; i++) {
         const td_wire_image *image = &obs->images[i];
-        ret_places[i] = image->codec == TD_WIRE_RAW
-                            ? place_of(segments, hello, image, &asked)
-                            : 0;
+        bool shown = image->codec == TD_WIRE_RAW && image->data;
+        ret_places[i] = shown ? place_of(segments, hello, image, &asked) : 0;
     }
 }
 

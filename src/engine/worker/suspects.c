@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/worker/suspects.h"
 
+#include "wire/outline.h"
+
 #include <string.h>
 
+#define BLOCK_BYTES ((size_t)4096)
 #define PRIME UINT64_C(0x9e3779b97f4a7c15)
 
 static uint64_t mix(uint64_t hash, uint64_t word)
@@ -38,14 +41,26 @@ static uint64_t mix_tensor(uint64_t hash, const td_wire_tensor *tensor)
     return mix_bytes(hash, tensor->data, tensor->size);
 }
 
+// In blocks, so that it does not matter in which pieces it came.
+static uint64_t mix_image(uint64_t hash, const td_wire_image *image)
+{
+    uint8_t block[BLOCK_BYTES];
+    for (size_t at = 0; at < image->size; at += BLOCK_BYTES) {
+        size_t left = image->size - at;
+        size_t size = left < BLOCK_BYTES ? left : BLOCK_BYTES;
+        td_wire_image_copy(image, at, size, block);
+        hash = mix_bytes(hash, block, size);
+    }
+    return hash;
+}
+
 uint64_t td_engine_worker_suspects_hash(const td_wire_obs *obs)
 {
     uint64_t hash = mix_tensor(PRIME, &obs->state);
     hash = mix_text(hash, obs->task);
     for (uint32_t i = 0; i < obs->image_count; i++) {
-        const td_wire_image *image = &obs->images[i];
-        hash = mix_text(hash, image->name);
-        hash = mix_bytes(hash, image->data, image->size);
+        hash = mix_text(hash, obs->images[i].name);
+        hash = mix_image(hash, &obs->images[i]);
     }
     for (uint32_t i = 0; i < obs->tensor_count; i++) {
         hash = mix_text(hash, obs->tensors[i].name);

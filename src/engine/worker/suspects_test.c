@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -34,6 +35,27 @@ static void the_same_content_has_the_same_hash_whoever_sends_it(void **state)
     b.client = td_wire_text_of("robot-2");
     b.cursor = 100;
     assert_true(td_engine_worker_suspects_hash(&a) ==
+                td_engine_worker_suspects_hash(&b));
+}
+
+static void in_whatever_pieces_it_comes(void **state)
+{
+    (void)state;
+    static uint8_t bytes[20000], first[9001], second[10999];
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = (uint8_t)(i * i % 251);
+    memcpy(first, bytes, sizeof first);
+    memcpy(second, bytes + sizeof first, sizeof second);
+    const td_slice pieces[] = {{first, sizeof first}, {second, sizeof second}};
+    td_wire_obs a = make_obs(), b = make_obs();
+    a.images[0].data = bytes;
+    a.images[0].size = b.images[0].size = sizeof bytes;
+    b.images[0].data = NULL;
+    b.images[0].pieces = pieces;
+    assert_true(td_engine_worker_suspects_hash(&a) ==
+                td_engine_worker_suspects_hash(&b));
+    second[0]++;
+    assert_true(td_engine_worker_suspects_hash(&a) !=
                 td_engine_worker_suspects_hash(&b));
 }
 
@@ -108,6 +130,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_same_content_has_the_same_hash_whoever_sends_it),
+        cmocka_unit_test(in_whatever_pieces_it_comes),
         cmocka_unit_test(any_other_content_has_another),
         cmocka_unit_test(twice_is_guilty),
         cmocka_unit_test(the_cleared_begin_anew),

@@ -129,6 +129,73 @@ void td_conf_loans_are_sent_in_the_order_of_their_puts(void **state)
     stream_close(&stream);
 }
 
+// A message of a head, one loan, a word between, and as much of another loan as
+// is wanted of it.
+static void put_composed(struct stream *stream, td_net_loan *const loans[2],
+                         size_t last)
+{
+    const td_slice parts[] = {
+        {"head", 4},
+        {loans[0]->bytes, LARGE_BYTES},
+        {"between", 7},
+        {loans[1]->bytes, last},
+    };
+    assert_int_equal(
+        td_net_put_loans(stream->pub, parts, TD_COUNT_OF(parts), loans, 2),
+        TD_OK);
+}
+
+static void assert_composed(struct stream *stream, size_t index, size_t last)
+{
+    td_slice kept = {0};
+    assert_int_equal(td_net_msg_bytes(stream->rec.kept[index], &kept), TD_OK);
+    assert_int_equal(kept.size, 4 + LARGE_BYTES + 7 + last);
+    const unsigned char *bytes = kept.data;
+    assert_memory_equal(bytes, "head", 4);
+    for (size_t i = 0; i < LARGE_BYTES; i++)
+        if (bytes[4 + i] != byte_at(i, 1)) fail_msg("byte %zu is wrong", i);
+    bytes += 4 + LARGE_BYTES;
+    assert_memory_equal(bytes, "between", 7);
+    for (size_t i = 0; i < last; i++)
+        if (bytes[7 + i] != byte_at(i, 2)) fail_msg("byte %zu is wrong", i);
+}
+
+void td_conf_loans_are_parts_of_messages_again_and_again(void **state)
+{
+    static const size_t lasts[] = {100, LARGE_BYTES / 2, LARGE_BYTES};
+    struct stream stream;
+    stream_open_lent(&stream, *state);
+    for (size_t i = 0; i < TD_COUNT_OF(lasts); i++) {
+        td_net_loan *loans[] = {lend(&stream, LARGE_BYTES, 1),
+                                lend(&stream, LARGE_BYTES, 2)};
+        for (size_t again = 0; again < 2; again++) {
+            put_composed(&stream, loans, lasts[i]);
+            td_conf_until_count(*state, &stream.rec, 2 * i + again + 1);
+        }
+        td_net_loan_free(loans[0]);
+        td_net_loan_free(loans[1]);
+        assert_composed(&stream, 2 * i, lasts[i]);
+        assert_composed(&stream, 2 * i + 1, lasts[i]);
+    }
+    stream_close(&stream);
+}
+
+void td_conf_loan_may_outlive_its_publisher(void **state)
+{
+    struct stream stream;
+    stream_open_lent(&stream, *state);
+    td_net_loan *loans[] = {lend(&stream, LARGE_BYTES, 1),
+                            lend(&stream, LARGE_BYTES, 2)};
+    put_composed(&stream, loans, LARGE_BYTES);
+    td_conf_until_count(*state, &stream.rec, 1);
+    td_net_unpublish(stream.pub);
+    td_net_loan_free(loans[0]);
+    assert_composed(&stream, 0, LARGE_BYTES);
+    td_net_loan_free(loans[1]);
+    assert_int_equal(td_net_undeclare(stream.sub), TD_OK);
+    td_conf_recorder_done(&stream.rec);
+}
+
 void td_conf_dropped_loan_sends_nothing(void **state)
 {
     struct stream stream;

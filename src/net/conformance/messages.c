@@ -163,6 +163,21 @@ static unsigned char *pattern(size_t size)
     return bytes;
 }
 
+static void assert_pieces(td_net_msg *msg, const unsigned char *bytes,
+                          size_t size)
+{
+    const td_slice *pieces = NULL;
+    size_t count = 0, at = 0;
+    assert_int_equal(td_net_msg_pieces(msg, &pieces, &count), TD_OK);
+    assert_true(count > 0);
+    for (size_t i = 0; i < count; i++) {
+        assert_in_range(pieces[i].size, 0, size - at);
+        assert_memory_equal(pieces[i].data, bytes + at, pieces[i].size);
+        at += pieces[i].size;
+    }
+    assert_int_equal(at, size);
+}
+
 static void assert_kept(td_conf_recorder *rec, const unsigned char *bytes,
                         size_t size)
 {
@@ -173,6 +188,7 @@ static void assert_kept(td_conf_recorder *rec, const unsigned char *bytes,
     assert_true(rec->kept_count > 0);
     for (int again = 0; again < 2; again++) {
         td_slice kept = {0};
+        assert_pieces(rec->kept[0], bytes, size);
         assert_int_equal(td_net_msg_bytes(rec->kept[0], &kept), TD_OK);
         assert_int_equal(kept.size, size);
         assert_memory_equal(kept.data, bytes, size);

@@ -25,6 +25,8 @@
     X(lent_messages_arrive_as_written)                                         \
     X(kept_messages_survive_later_loans)                                       \
     X(loans_are_sent_in_the_order_of_their_puts)                               \
+    X(loans_are_parts_of_messages_again_and_again)                             \
+    X(loan_may_outlive_its_publisher)                                          \
     X(dropped_loan_sends_nothing)                                              \
     X(small_messages_are_not_lent)                                             \
     X(query_gathers_every_reply_then_ends_once)                                \

@@ -233,6 +233,9 @@ td_err td_inproc_pub_put(td_net_pub *base, const td_slice *parts, size_t count,
 td_err td_inproc_pub_lend(td_net_pub *base, size_t size,
                           td_net_loan **ret_loan);
 td_err td_inproc_pub_loan_put(td_net_loan *base);
+td_err td_inproc_pub_put_loans(td_net_pub *base, const td_slice *parts,
+                               size_t count, td_net_loan *const *loans,
+                               size_t loan_count);
 void td_inproc_pub_loan_free(td_net_loan *base);
 td_err td_inproc_pub_matched(const td_net_pub *base, bool *ret_matched);
 

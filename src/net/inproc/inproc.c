@@ -9,10 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-// In a callback no more than this is at hand, as when a message comes over a
-// wire in pieces.
-#define HEAD_BYTES ((size_t)64 * 1024)
-
 static const char *id(const td_net *net)
 {
     return ((const td_inproc_session *)net)->name;
@@ -123,11 +119,11 @@ static void close_session(td_net *net)
 void td_inproc_sample(const td_inproc_session *session, td_inproc_msg *msg,
                       td_net_sample *ret_sample)
 {
-    bool whole = msg->size <= HEAD_BYTES;
+    bool whole = msg->size <= TD_INPROC_PIECE_BYTES;
     *ret_sample = (td_net_sample){
         .net = &session->base,
         .key = msg->key,
-        .head = {msg->bytes, whole ? msg->size : HEAD_BYTES},
+        .head = {msg->bytes, whole ? msg->size : TD_INPROC_PIECE_BYTES},
         .size = msg->size,
         .whole = whole,
         .impl = msg,
@@ -147,6 +143,12 @@ static td_err msg_bytes(td_net_msg *base, td_slice *ret_bytes)
     return TD_OK;
 }
 
+static td_err msg_pieces(td_net_msg *base, const td_slice **ret_pieces,
+                         size_t *ret_count)
+{
+    return td_inproc_msg_pieces((td_inproc_msg *)base, ret_pieces, ret_count);
+}
+
 static void msg_free(td_net_msg *base)
 {
     td_inproc_msg_unref((td_inproc_msg *)base);
@@ -162,6 +164,7 @@ const td_net_ops td_inproc_ops = {
     .put = td_inproc_pub_put,
     .lend = td_inproc_pub_lend,
     .loan_put = td_inproc_pub_loan_put,
+    .put_loans = td_inproc_pub_put_loans,
     .loan_free = td_inproc_pub_loan_free,
     .matched = td_inproc_pub_matched,
     .subscribe = td_inproc_decl_subscribe,
@@ -173,6 +176,7 @@ const td_net_ops td_inproc_ops = {
     .undeclare = td_inproc_decl_undeclare,
     .keep = keep,
     .msg_bytes = msg_bytes,
+    .msg_pieces = msg_pieces,
     .msg_free = msg_free,
     .request_payload = td_inproc_request_payload,
     .request_key = td_inproc_request_key,

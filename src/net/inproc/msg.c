@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define PIECE TD_INPROC_PIECE_BYTES
+#define GAP ((size_t)64) // between pieces
+
 static size_t total(const td_slice *parts, size_t count)
 {
     size_t size = 0;
@@ -24,6 +27,7 @@ td_err td_inproc_msg_new_blank(const td_net_ops *ops, const char *key,
     if (!msg) return TD_ERR_NOMEM;
     msg->base.ops = ops;
     atomic_init(&msg->refs, 1);
+    atomic_init(&msg->pieces, NULL);
     msg->size = size;
     msg->key = memcpy(msg->bytes + size, key, key_bytes);
     *ret_msg = msg;
@@ -51,7 +55,50 @@ td_inproc_msg *td_inproc_msg_ref(td_inproc_msg *msg)
     return msg;
 }
 
+struct td_inproc_pieces {
+    size_t count;
+    td_slice at[]; // their bytes behind them
+};
+
+static td_err cut_up(const td_inproc_msg *msg, td_inproc_pieces **ret_pieces)
+{
+    size_t count = msg->size / PIECE + (msg->size % PIECE || !msg->size);
+    td_inproc_pieces *pieces =
+        malloc(sizeof *pieces + count * (sizeof(td_slice) + PIECE + GAP));
+    if (!pieces) return TD_ERR_NOMEM;
+    unsigned char *into = (unsigned char *)&pieces->at[count];
+    pieces->count = count;
+    for (size_t i = 0, done = 0; i < count; i++) {
+        size_t left = msg->size - done, size = left < PIECE ? left : PIECE;
+        memcpy(into, msg->bytes + done, size);
+        memset(into + size, 0xee, GAP);
+        pieces->at[i] = (td_slice){into, size};
+        into += size + GAP;
+        done += size;
+    }
+    *ret_pieces = pieces;
+    return TD_OK;
+}
+
+td_err td_inproc_msg_pieces(td_inproc_msg *msg, const td_slice **ret_pieces,
+                            size_t *ret_count)
+{
+    td_inproc_pieces *pieces = atomic_load(&msg->pieces), *made = NULL;
+    if (!pieces) {
+        TD_TRY(cut_up(msg, &made));
+        if (atomic_compare_exchange_strong(&msg->pieces, &pieces, made))
+            pieces = made;
+        else
+            free(made); // another thread was first
+    }
+    *ret_pieces = pieces->at;
+    *ret_count = pieces->count;
+    return TD_OK;
+}
+
 void td_inproc_msg_unref(td_inproc_msg *msg)
 {
-    if (msg && atomic_fetch_sub(&msg->refs, 1) == 1) free(msg);
+    if (!msg || atomic_fetch_sub(&msg->refs, 1) != 1) return;
+    free(atomic_load(&msg->pieces));
+    free(msg);
 }

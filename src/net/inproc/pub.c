@@ -174,6 +174,15 @@ td_err td_inproc_pub_loan_put(td_net_loan *base)
     return err;
 }
 
+// Here everything is joined, lent or not.
+td_err td_inproc_pub_put_loans(td_net_pub *base, const td_slice *parts,
+                               size_t count, td_net_loan *const *loans,
+                               size_t loan_count)
+{
+    (void)loans, (void)loan_count;
+    return td_inproc_pub_put(base, parts, count, NULL, NULL);
+}
+
 void td_inproc_pub_loan_free(td_net_loan *base)
 {
     td_inproc_msg_unref(((loan *)base)->msg);

@@ -230,6 +230,18 @@ static td_err net_loan_put(td_net_loan *base)
     return from_code(code);
 }
 
+static td_err net_put_loans(td_net_pub *pub, const td_slice *parts,
+                            size_t count, td_net_loan *const *loans,
+                            size_t loan_count)
+{
+    tdr_loan *lent[TD_NET_MAX_LOANS];
+    if (loan_count > TD_NET_MAX_LOANS) return TD_ERR_LIMIT;
+    for (size_t i = 0; i < loan_count; i++)
+        lent[i] = ((zenoh_loan *)loans[i])->loan;
+    return from_code(
+        tdr_put_loans(((zenoh_pub *)pub)->pub, parts, count, lent, loan_count));
+}
+
 static void net_loan_free(td_net_loan *loan)
 {
     tdr_loan_free(((zenoh_loan *)loan)->loan);
@@ -419,6 +431,13 @@ static td_err net_msg_bytes(td_net_msg *msg, td_slice *ret_bytes)
     return from_code(tdr_msg_bytes(((zenoh_msg *)msg)->msg, ret_bytes));
 }
 
+static td_err net_msg_pieces(td_net_msg *msg, const td_slice **ret_pieces,
+                             size_t *ret_count)
+{
+    return from_code(
+        tdr_msg_pieces(((zenoh_msg *)msg)->msg, ret_pieces, ret_count));
+}
+
 static void net_msg_free(td_net_msg *msg)
 {
     tdr_msg_free(((zenoh_msg *)msg)->msg);
@@ -462,6 +481,7 @@ static const td_net_ops ops = {
     .put = net_put,
     .lend = net_lend,
     .loan_put = net_loan_put,
+    .put_loans = net_put_loans,
     .loan_free = net_loan_free,
     .matched = net_matched,
     .subscribe = net_subscribe,
@@ -473,6 +493,7 @@ static const td_net_ops ops = {
     .undeclare = net_undeclare,
     .keep = net_keep,
     .msg_bytes = net_msg_bytes,
+    .msg_pieces = net_msg_pieces,
     .msg_free = net_msg_free,
     .request_payload = net_request_payload,
     .request_key = net_request_key,
