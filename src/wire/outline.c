@@ -95,16 +95,26 @@ static bool is_cut(const walk *in, bool in_images, td_wire_head head)
            in->outline->cut_count < TD_WIRE_MAX_IMAGES;
 }
 
+// The header ahead, which may lie in two pieces. As td_wire_head_read().
+static size_t peek(const walk *in, td_wire_head *ret_head)
+{
+    const uint8_t *here = (const uint8_t *)in->piece->data + in->at;
+    size_t size = in->piece->size - in->at;
+    uint8_t bytes[TD_WIRE_HEAD_BYTES];
+    if (size >= sizeof bytes) return td_wire_head_read(here, size, ret_head);
+    size = in->left < sizeof bytes ? in->left : sizeof bytes;
+    walk ahead = *in;
+    pass(&ahead, bytes, size);
+    return td_wire_head_read(bytes, size, ret_head);
+}
+
 // One header and what belongs to it. EMPTY when the bytes end first, or nothing
 // sensible has so many.
 static td_err step(walk *in, bool in_images, td_wire_head *ret_head)
 {
-    uint8_t bytes[TD_WIRE_HEAD_BYTES];
-    size_t size = in->left < sizeof bytes ? in->left : sizeof bytes;
-    walk ahead = *in;
-    pass(&ahead, bytes, size);
-    size_t head = td_wire_head_read(bytes, size, ret_head);
-    if (head == 0 || in->heads == 0) return TD_ERR_EMPTY;
+    if (in->left == 0 || in->heads == 0) return TD_ERR_EMPTY;
+    size_t head = peek(in, ret_head);
+    if (head == 0) return TD_ERR_EMPTY;
     in->heads--;
     uint64_t body = td_wire_head_body(*ret_head);
     if (body > in->left - head) return TD_ERR_EMPTY;
