@@ -13,6 +13,8 @@
 #include "server/answer.h"
 #include "server/shell.h"
 
+#include <sched.h>
+
 static int64_t now(void)
 {
     return td_clock_now_ns(&td_clock_monotonic);
@@ -152,7 +154,10 @@ static int64_t part_ns(const td_server_run *run)
     return (run->prefix_ns + run->batch.service_ns) / run->members;
 }
 
-// The peer stays while its request runs, so it is put before it is done.
+// The peer stays while its request runs, so it is put before it is done. The
+// kernel may let the thread that sends it wait for this CPU until all is
+// entered, 10 us, unless this one steps aside. That can take milliseconds on a
+// busy machine, so not while others wait for the device.
 static void answer(td_server_run *run, td_server_request *request)
 {
     td_server *server = run->server;
@@ -168,8 +173,10 @@ static void answer(td_server_run *run, td_server_request *request)
     td_server_answer(server->id, &request->item, server->spec->action_count,
                      &timing, request->chunk_id, &action);
     td_server_core_tell(server->core, peer->number, &action);
+    bool last = run->members == 1 && td_server_core_depth(server->core) == 0;
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, run->encoder, &action);
+    if (last) (void)sched_yield();
     keep_prefix(server, request);
 
     int64_t now_ns = now(), device_ns = part_ns(run);
