@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parent / "tests" / "golden"))
 import make
 import messages
 
-PLACEHOLDER = b"PLACEHOLDER"
+LAST = b"THE LAST ONE"
 NAN = b"\x00\x00\xc0\x7f"
 
 # What goes where a value was.
@@ -45,8 +45,8 @@ def tensors_of(message):
 def with_last_value(encode, message, replacement):
     """The message with the bytes of its last value replaced."""
     *_, last = message
-    data = encode({**message, last: PLACEHOLDER})
-    return data[: -len(encode(PLACEHOLDER))] + replacement
+    data = encode({**message, last: LAST})
+    return data[: -len(encode(LAST))] + replacement
 
 
 def broken_tensors(encode, message):

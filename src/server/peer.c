@@ -9,6 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+// Of more in pieces, which may be a tensor that has to be joined, the loop
+// takes care: here other robots would wait for it.
+#define JOIN_BYTES ((size_t)4 << 20)
+
 static const td_net_qos action_qos = {
     .priority = TD_NET_INTERACTIVE_HIGH,
     .reliable = true,
@@ -57,7 +61,8 @@ static void on_obs(void *user, const td_net_sample *sample)
         td_server_telemetry_dropped(peer->server);
         return;
     }
-    if (td_server_arrive(peer, msg, arrived_ns)) return;
+    bool quick = sample->whole || sample->size <= JOIN_BYTES;
+    if (quick && td_server_arrive(peer, msg, arrived_ns)) return;
     leave_for_loop(&peer->inbox, msg, sample->head, arrived_ns);
     td_event_signal(&peer->server->wake);
 }

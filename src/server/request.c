@@ -61,6 +61,7 @@ static void give_back_message(td_server_request *request)
 {
     if (request->msg) td_net_msg_free(request->msg);
     request->msg = NULL;
+    td_wire_outline_trim(&request->outline);
 }
 
 void td_server_request_recycle_locked(td_server *server,

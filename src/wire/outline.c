@@ -9,6 +9,9 @@
 // Images of less are joined with the rest.
 #define CUT_BYTES 1024
 
+// Nobody keeps more for the next message.
+#define KEEP_BYTES (64 * 1024)
+
 // In the place of what was cut: a binary of one byte, told by where it is.
 static const uint8_t mark[] = {0xc4, 1, 0};
 #define MARK_HEAD 2
@@ -25,6 +28,11 @@ void td_wire_outline_done(td_wire_outline *outline)
 {
     free(outline->bytes);
     *outline = (td_wire_outline){0};
+}
+
+void td_wire_outline_trim(td_wire_outline *outline)
+{
+    if (outline->room > KEEP_BYTES) td_wire_outline_done(outline);
 }
 
 // Steps over the ends of pieces.

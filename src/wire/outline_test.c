@@ -299,6 +299,27 @@ static void its_memory_is_used_again(void **state)
     free_pieces();
 }
 
+static void a_large_one_is_let_go(void **state)
+{
+    (void)state;
+    td_wire_obs obs;
+    write_message("{" ID ", " STATE ", 'tensors': {'cloud': {'dtype': '|u1', "
+                  "'shape': [90000], 'data': <90000*07>}}}",
+                  &obs);
+    cut_at(message.size, 1000);
+    assert_int_equal(decode(&obs, NULL), TD_OK);
+    td_wire_outline_trim(&outline);
+    assert_null(outline.bytes);
+    free_pieces();
+    message.size = 0;
+    write_message(OBS, &obs);
+    cut_at(message.size, 1000);
+    assert_int_equal(decode(&obs, NULL), TD_OK);
+    td_wire_outline_trim(&outline);
+    assert_non_null(outline.bytes);
+    free_pieces();
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -312,6 +333,7 @@ int main(void)
         TEST(members_without_end_do_not_cost_much),
         TEST(more_than_the_most_bytes_are_refused_unread),
         TEST(its_memory_is_used_again),
+        TEST(a_large_one_is_let_go),
     };
     return cmocka_run_group_tests_name("wire/outline", tests, NULL, NULL);
 }
