@@ -7,6 +7,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -243,10 +244,15 @@ static void bytes_after_the_message_are_counted_alike(void **state)
 static void binaries_beyond_the_most_images_are_joined(void **state)
 {
     (void)state;
-    char text[1024] = "{" ID ", " STATE ", 'images': {'a': {'codec': 'jpeg'";
+    char text[1024];
+    size_t used = (size_t)snprintf(text, sizeof text, "%s",
+                                   "{" ID ", " STATE
+                                   ", 'images': {'a': {'codec': 'jpeg'");
     for (int i = 0; i < TD_WIRE_MAX_IMAGES + 1; i++)
-        (void)sprintf(text + strlen(text), ", 'x%d': <1024*09>", i);
-    (void)strcat(text, ", 'data': <1500*01>}, 'b': <1500*02>}}");
+        used += (size_t)snprintf(text + used, sizeof text - used,
+                                 ", 'x%d': <1024*09>", i);
+    (void)snprintf(text + used, sizeof text - used, "%s",
+                   ", 'data': <1500*01>}, 'b': <1500*02>}}");
     td_wire_obs want;
     write_message(text, &want);
     cut_every(message.size, 700);
