@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# td_module, td_test and td_fuzz: how the root file speaks of the house.
+# td_module, td_sources, td_test and td_fuzz: how the build files speak of the
+# house.
 
 set(TD_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(TD_FUZZ "Build the libFuzzer targets (clang)" OFF)
@@ -27,51 +28,68 @@ if(TD_FUZZ)
   target_compile_options(td_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# td_module(name SOURCES a.c b.c [DEPS modules] [LIBS libraries])
-# A static library td_<name> of files under src/<name>/. DEPS is the "may use"
-# column of ARCHITECTURE.md.
+# td_module(name [DEPS modules]): the folder src/<name>/, whose CMakeLists.txt
+# says what it is made of and how it is tested. DEPS is the "may use" column of
+# ARCHITECTURE.md.
 function(td_module name)
-  cmake_parse_arguments(M "" "" "SOURCES;DEPS;LIBS" ${ARGN})
-  list(TRANSFORM M_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/src/${name}/)
+  cmake_parse_arguments(M "" "" "DEPS" ${ARGN})
   list(TRANSFORM M_DEPS PREPEND td_)
-  add_library(td_${name} STATIC ${M_SOURCES})
-  target_link_libraries(td_${name} PUBLIC td_options ${M_DEPS} ${M_LIBS})
+  set(TD_MODULE ${name})
+  set(TD_MODULE_DEPS ${M_DEPS})
+  add_subdirectory(${PROJECT_SOURCE_DIR}/src/${name})
 endfunction()
 
-# td_test(module name [SOURCES extra.c] [DEPS modules] [LABELS labels])
-# A cmocka program from src/<module>/<name>_test.c, beside the code.
-function(td_test module name)
+# What follows is for a module's own CMakeLists.txt.
+
+# td_sources(a.c b.c [LIBS libraries]): the static library td_<module>.
+function(td_sources)
+  cmake_parse_arguments(S "" "" "LIBS" ${ARGN})
+  add_library(td_${TD_MODULE} STATIC ${S_UNPARSED_ARGUMENTS})
+  target_link_libraries(td_${TD_MODULE} PUBLIC
+    td_options ${TD_MODULE_DEPS} ${S_LIBS})
+endfunction()
+
+# td_test(name [SOURCES extra.c] [DEPS modules] [LABELS labels]): a cmocka
+# program from <name>_test.c, beside the code.
+function(td_test name)
   cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS" ${ARGN})
-  string(REPLACE "/" "_" target ${module}_${name}_test)
-  list(TRANSFORM T_SOURCES PREPEND ${PROJECT_SOURCE_DIR}/src/${module}/)
+  string(REPLACE "/" "_" target ${TD_MODULE}_${name}_test)
   list(TRANSFORM T_DEPS PREPEND td_)
-  add_executable(${target}
-    ${PROJECT_SOURCE_DIR}/src/${module}/${name}_test.c ${T_SOURCES})
-  target_link_libraries(${target} PRIVATE td_${module} ${T_DEPS} cmocka)
+  add_executable(${target} ${name}_test.c ${T_SOURCES})
+  target_link_libraries(${target} PRIVATE td_${TD_MODULE} ${T_DEPS} cmocka)
   target_compile_definitions(${target} PRIVATE
     TD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
-  add_test(NAME ${module}/${name} COMMAND ${target})
-  set_tests_properties(${module}/${name} PROPERTIES
+  add_test(NAME ${TD_MODULE}/${name} COMMAND ${target})
+  set_tests_properties(${TD_MODULE}/${name} PROPERTIES
     LABELS "unit;${T_LABELS}" TIMEOUT 300)
 endfunction()
 
-# td_fuzz(name DEPS modules): fuzz/<name>.c as a libFuzzer target with the fuzz
-# preset, and otherwise as a test that replays fuzz/seeds/<name>/.
-function(td_fuzz name)
-  cmake_parse_arguments(F "" "" "DEPS" ${ARGN})
-  list(TRANSFORM F_DEPS PREPEND td_)
-  if(TD_FUZZ)
-    add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c)
-    # What is loaded later finds libFuzzer in the program.
-    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer -rdynamic)
-  else()
-    add_executable(fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/${name}.c
-      ${PROJECT_SOURCE_DIR}/fuzz/replay.c)
-    add_test(NAME fuzz/${name}
-      COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/seeds/${name})
-    set_tests_properties(fuzz/${name} PROPERTIES LABELS "unit;fuzz" TIMEOUT 300)
-  endif()
-  target_link_libraries(fuzz_${name} PRIVATE ${F_DEPS})
+# td_tests(names [as td_test]): several alike.
+function(td_tests)
+  cmake_parse_arguments(T "" "" "SOURCES;DEPS;LABELS" ${ARGN})
+  foreach(name ${T_UNPARSED_ARGUMENTS})
+    td_test(${name} SOURCES ${T_SOURCES} DEPS ${T_DEPS} LABELS ${T_LABELS})
+  endforeach()
+endfunction()
+
+# td_fuzz(names): each fuzz/<name>.c as a libFuzzer target with the fuzz preset,
+# and otherwise as a test that replays fuzz/seeds/<name>/.
+function(td_fuzz)
+  foreach(name ${ARGN})
+    set(source ${PROJECT_SOURCE_DIR}/fuzz/${name}.c)
+    if(TD_FUZZ)
+      add_executable(fuzz_${name} ${source})
+      # What is loaded later finds libFuzzer in the program.
+      target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer -rdynamic)
+    else()
+      add_executable(fuzz_${name} ${source} ${PROJECT_SOURCE_DIR}/fuzz/replay.c)
+      add_test(NAME fuzz/${name}
+        COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/fuzz/seeds/${name})
+      set_tests_properties(fuzz/${name} PROPERTIES LABELS "unit;fuzz"
+        TIMEOUT 300)
+    endif()
+    target_link_libraries(fuzz_${name} PRIVATE td_${TD_MODULE})
+  endforeach()
 endfunction()
 
 # msgpack-c goes by another name from version 6 on.

@@ -27,7 +27,7 @@ SOURCES = {".c", ".h", ".hpp", ".cu", ".cuh"}
 HEADING = re.compile(r"^\|\s*module\s*\|.*\|\s*may use\s*\|\s*$")
 INCLUDE = re.compile(r'^\s*#\s*include\s*["<]([^">]+)[">]')
 MODULE = re.compile(r"^td_module\((\w+)(.*?)\)", re.MULTILINE | re.DOTALL)
-DEPS = re.compile(r"\bDEPS\s+((?:(?!LIBS\b|SOURCES\b)\w+\s*)+)")
+DEPS = re.compile(r"\bDEPS\s+((?:\w+\s*)+)")
 
 
 class Broken(Exception):
