@@ -2,7 +2,7 @@
 // The queue over time, a panel for each setting.
 #include "bench/async.h"
 
-#include "base/chart.h"
+#include "base/chart/chart.h"
 #include "base/clock.h"
 
 #include <stdio.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/bare.h"
 
-#include "edge/observe.h"
-#include "server/answer.h"
+#include "edge/observe/observe.h"
+#include "server/core/answer.h"
 #include "wire/wire.h"
 
 #include <signal.h>

@@ -2,8 +2,8 @@
 #include "bench/bench.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 
 #include <math.h>
 #include <stdarg.h>

@@ -2,8 +2,8 @@
 #include "bench/crowd.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
 #include "wire/wire.h"
 
 #include <pthread.h>

@@ -5,8 +5,8 @@
 #include "engine/native/native.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 #include "bench/bench.h"
 
 #include <math.h>

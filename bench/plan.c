@@ -4,7 +4,7 @@
 #include "bench/bench.h"
 #include "bench/planning.h"
 #include "bench/workload.h"
-#include "plan/admit.h"
+#include "plan/admit/admit.h"
 
 #include "base/clock.h"
 

@@ -4,7 +4,7 @@
 // model, which is given apart.
 #include "bench/planning.h"
 
-#include "plan/evaluate.h"
+#include "plan/search/evaluate.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,10 +2,10 @@
 // Recording two cameras: whether one core keeps up, what the control tick
 // notices of it, and what it costs beside LeRobot's own writer.
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "bench/reel.h"
 #include "bench/rig.h"
-#include "edge/recording.h"
+#include "edge/record/recording.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,8 +2,8 @@
 #include "bench/rig.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
-#include "edge/record.h"
+#include "base/sync/thread.h"
+#include "edge/record/record.h"
 #include "edge/settings.h"
 #include "net/zenoh/zenoh.h"
 

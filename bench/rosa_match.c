@@ -4,7 +4,7 @@
 #include "bench/rosa.h"
 
 #include "base/rand.h"
-#include "plan/queue.h"
+#include "plan/capacity/queue.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // Charts like the paper's Figures 6 to 14, of what the sweep saw.
 #include "bench/rosa.h"
 
-#include "base/chart.h"
+#include "base/chart/chart.h"
 
 #include <stdio.h>
 

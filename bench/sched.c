@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "sched/heap.h"
+#include "sched/strategy/heap.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "bench/rig.h"
 #include "net/net.h"
-#include "server/core.h"
+#include "server/core/core.h"
 #include "wire/wire.h"
 
 #include <dirent.h>

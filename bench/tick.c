@@ -2,7 +2,7 @@
 // How late the control tick wakes up: beside a bare timer loop of the same
 // priority, and while something is wrong with the server or the robot.
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "bench/rig.h"
 
 #include <signal.h>

@@ -4,7 +4,7 @@
 
 #include "base/clock.h"
 #include "bench/bench.h"
-#include "server/answer.h"
+#include "server/core/answer.h"
 
 #include <dlfcn.h>
 #include <linux/hw_breakpoint.h>

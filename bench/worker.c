@@ -4,7 +4,7 @@
 #include "engine/worker/worker.h"
 
 #include "base/clock.h"
-#include "base/event.h"
+#include "base/sync/event.h"
 #include "bench/bench.h"
 
 #include <signal.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/info.h"
-#include "dataset/path.h"
+#include "dataset/meta/info.h"
+#include "dataset/meta/path.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A template and a key, with a new line between them.
-#include "dataset/path.h"
+#include "dataset/meta/path.h"
 
 #include <stdlib.h>
 #include <string.h>

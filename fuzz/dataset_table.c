@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/table.h"
+#include "dataset/table/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/expr.h"
+#include "sched/strategy/expr.h"
 
 #include <math.h>
 #include <stdlib.h>

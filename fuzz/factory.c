@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/factory.h"
+#include "config/factory/factory.h"
 
 #include <stdlib.h>
 

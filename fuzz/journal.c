@@ -2,9 +2,9 @@
 // The journal of an episode. Checksums would stop a fuzzer at the first byte,
 // so it gives the records, {u8 file, u16 size, bytes} each, and they are framed
 // here.
-#include "dataset/disk.h"
-#include "dataset/records.h"
-#include "dataset/reel.h"
+#include "dataset/disk/disk.h"
+#include "dataset/disk/records.h"
+#include "dataset/write/reel.h"
 
 #include <stdlib.h>
 #include <string.h>

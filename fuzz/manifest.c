@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/manifest.h"
+#include "config/manifest/manifest.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/profile.h"
+#include "config/factory/profile.h"
 
 #include <math.h>
 #include <stdlib.h>

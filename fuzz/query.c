@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/query.h"
+#include "base/http/query.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/robot.h"
+#include "config/robot/robot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -2,7 +2,7 @@
 #include "base/hist.h"
 
 #include "base/rand.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -2,9 +2,9 @@
 #include "base/log.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/board.h"
 
-#include "edge/recording.h"
+#include "edge/record/recording.h"
 
 #include <pthread.h>
 #include <stdio.h>

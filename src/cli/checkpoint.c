@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/checkpoint/checkpoint.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/cli.h"
 #include "engine/native/checkpoint/path.h"
 #include "engine/native/model.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
 
-#include "base/event.h"
-#include "config/page.h"
+#include "base/sync/event.h"
+#include "config/yaml/page.h"
 
 #include <signal.h>
 #include <stdatomic.h>

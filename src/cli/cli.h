@@ -10,7 +10,7 @@
 
 #include "base/err.h"
 #include "base/log.h"
-#include "config/table.h"
+#include "config/yaml/table.h"
 
 #include <stdbool.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 // socket in a folder that goes again. This process only looks: it subscribes to
 // their metrics like anybody could.
 #include "base/clock.h"
-#include "base/event.h"
+#include "base/sync/event.h"
 #include "cli/board.h"
 #include "cli/child.h"
 #include "cli/cli.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 #include "cli/cli.h"
-#include "cli/doctor/model.h"
-#include "config/manifest.h"
+#include "cli/doctor_model.h"
+#include "config/manifest/manifest.h"
 #include "media/video.h"
 #include "net/zenoh/zenoh.h"
 

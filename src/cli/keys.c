@@ -2,7 +2,7 @@
 // Shutdown: the thread looks for the end between two keys, ten times a second.
 #include "cli/keys.h"
 
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <poll.h>
 #include <stdatomic.h>

@@ -2,8 +2,8 @@
 #include "cli/order.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "edge/recorder.h"
+#include "base/sync/event.h"
+#include "edge/record/recorder.h"
 #include "net/zenoh/zenoh.h"
 #include "wire/key.h"
 

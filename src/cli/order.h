@@ -5,7 +5,7 @@
 // Tells a robot that runs elsewhere to begin or end the episode that it
 // records.
 
-#include "config/robot.h"
+#include "config/robot/robot.h"
 
 // Asks the robot of this file, and waits until it has done so. Blocks. NOTFOUND
 // if no such robot records; TIMEOUT after a minute; INVALID with what it says.

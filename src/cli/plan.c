@@ -2,10 +2,10 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
-#include "config/page.h"
-#include "config/schema.h"
-#include "plan/change.h"
-#include "plan/show.h"
+#include "config/yaml/page.h"
+#include "config/yaml/schema.h"
+#include "plan/admit/change.h"
+#include "plan/file/show.h"
 
 #include <errno.h>
 #include <math.h>

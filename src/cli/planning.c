@@ -2,7 +2,7 @@
 #include "cli/planning.h"
 
 #include "base/clock.h"
-#include "plan/own.h"
+#include "plan/file/own.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 // Plans that were tried out in simulation, for `tendon plan`.
 
-#include "plan/admit.h"
+#include "plan/admit/admit.h"
 #include "sim/factory.h"
 
 #define TD_CLI_PLANNING_RUNS 3

@@ -4,7 +4,7 @@
 
 // The policy that a command is to run in its own process.
 
-#include "config/manifest.h"
+#include "config/manifest/manifest.h"
 
 // A manifest's server by its id; NULL: its only one. Borrowed. NOTFOUND;
 // UNSUPPORTED for a function of another program, which is not here to be run.

@@ -3,7 +3,7 @@
 #include "cli/keys.h"
 #include "cli/order.h"
 #include "edge/assembly.h"
-#include "edge/plot.h"
+#include "edge/report/plot.h"
 #include "host/link.h"
 
 #include <stdio.h>

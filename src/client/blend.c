@@ -15,9 +15,9 @@
 #include "client/blend.h"
 
 #include "base/clock.h"
-#include "base/event.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 
 #include <math.h>
 #include <stdlib.h>

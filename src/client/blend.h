@@ -6,7 +6,7 @@
 // one that blocks, or that waits for an interpreter's lock, costs a chunk no
 // more than a limit.
 
-#include "edge/blend.h"
+#include "edge/core/blend.h"
 #include "tendon/edge.h"
 
 typedef td_err (*td_client_blend_fn)(void *user,

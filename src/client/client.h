@@ -4,7 +4,7 @@
 
 // What the files of the C API share, and what its tests look at.
 
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "client/blend.h"
 #include "edge/assembly.h"
 #include "tendon/edge.h"

@@ -12,14 +12,14 @@
 // Locks: `sending`, then `lock`. The first is held while the network is waited
 // for, the second never.
 
-#include "base/event.h"
 #include "base/hist.h"
-#include "base/queue.h"
 #include "base/rand.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
 #include "client/connection.h"
 #include "client/ledger.h"
-#include "edge/presence.h"
+#include "edge/session/presence.h"
 #include "media/jpeg.h"
 
 typedef enum td_client_model_state {

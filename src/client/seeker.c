@@ -6,7 +6,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/model.h"
-#include "edge/state.h"
+#include "edge/session/state.h"
 
 #include <string.h>
 

@@ -2,10 +2,10 @@
 #include "edge/assembly.h"
 
 #include "base/log.h"
-#include "base/thread.h"
-#include "edge/boot.h"
-#include "edge/prometheus.h"
-#include "edge/record.h"
+#include "base/sync/thread.h"
+#include "edge/record/record.h"
+#include "edge/report/prometheus.h"
+#include "edge/session/boot.h"
 #include "edge/settings.h"
 #include "net/zenoh/zenoh.h"
 

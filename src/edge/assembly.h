@@ -5,8 +5,8 @@
 // What a robot's file asks for, opened and joined: the robot, the network, the
 // edge and its numbers for Prometheus. `tendon robot` and the C API begin here.
 
-#include "base/http.h"
-#include "config/robot.h"
+#include "base/http/http.h"
+#include "config/robot/robot.h"
 #include "edge/edge.h"
 #include "robot/callback/callback.h"
 

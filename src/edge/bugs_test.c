@@ -6,9 +6,9 @@
 // A model lives in time of its own. The edge runs with its threads; the test's
 // thread works the server, and nothing hangs on how long anything takes. In
 // this program td_net_put() is wrapped, so that a link may be made to clog.
-#include "edge/core_fixture.h"
+#include "edge/core/core_fixture.h"
 #include "edge/edge_fixture.h"
-#include "edge/similar.h"
+#include "edge/observe/similar.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

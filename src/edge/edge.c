@@ -8,7 +8,7 @@
 
 #include "base/log.h"
 #include "edge/shell.h"
-#include "wire/text.h"
+#include "wire/msgpack/text.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -9,9 +9,9 @@
 // Everything here is for the test's thread, and asserts.
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
 #include "edge/edge.h"
 #include "net/inproc/inproc.h"
 

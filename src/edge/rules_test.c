@@ -4,9 +4,9 @@
 //
 // In this program td_robot_write() and td_clock_sleep_until() are wrapped, so
 // that a driver may be made to block and a tick to go quiet.
-#include "edge/core_fixture.h"
+#include "edge/core/core_fixture.h"
 #include "edge/edge_fixture.h"
-#include "edge/observe.h"
+#include "edge/observe/observe.h"
 
 #include <math.h>
 #include <pthread.h>

@@ -4,7 +4,7 @@
 
 // From a robot's file to what the edge and its robot are opened with.
 
-#include "config/robot.h"
+#include "config/robot/robot.h"
 #include "edge/edge.h"
 
 // Everything in the result borrows from `config`.

@@ -2,7 +2,7 @@
 #include "edge/settings_random.h"
 
 #include "base/rand.h"
-#include "config/value.h"
+#include "config/yaml/value.h"
 
 #include <math.h>
 #include <stdlib.h>

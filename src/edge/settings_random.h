@@ -7,7 +7,7 @@
 // are made wrong: beyond the range, of another type, missing, twice, misspelt.
 
 #include "base/clock.h"
-#include "config/table.h"
+#include "config/yaml/table.h"
 #include "edge/settings.h"
 
 #define RANDOM_FILE_WRONGS 2

@@ -5,14 +5,14 @@
 // What the files of the edge's shell share. Private to edge/.
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
-#include "base/slot.h"
-#include "base/thread.h"
-#include "edge/camera.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/slot.h"
+#include "base/sync/thread.h"
 #include "edge/edge.h"
-#include "edge/finder.h"
-#include "edge/observe.h"
+#include "edge/observe/camera.h"
+#include "edge/observe/observe.h"
+#include "edge/session/finder.h"
 
 #include <pthread.h>
 

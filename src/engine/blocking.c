@@ -2,7 +2,7 @@
 #include "engine/blocking.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>

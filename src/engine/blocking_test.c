@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/blocking.h"
 
-#include "base/event.h"
+#include "base/sync/event.h"
 
 #include <pthread.h>
 #include <setjmp.h>

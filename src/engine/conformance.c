@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/conformance.h"
 
-#include "base/event.h"
+#include "base/sync/event.h"
 #include "engine/results.h"
 #include "media/jpeg.h"
 

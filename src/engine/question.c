@@ -2,7 +2,7 @@
 #include "engine/question.h"
 
 #include "base/clock.h"
-#include "base/event.h"
+#include "base/sync/event.h"
 
 #include <stdlib.h>
 

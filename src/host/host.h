@@ -4,7 +4,7 @@
 
 // What the files of the C API share, and what its tests look at.
 
-#include "base/event.h"
+#include "base/sync/event.h"
 #include "host/house.h"
 
 #define TD_HOST_MAX_FUNCTIONS 64 // a manifest has no more servers

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "engine/warmup.h"
 #include "net/zenoh/zenoh.h"
-#include "server/second.h"
+#include "server/load/second.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -7,9 +7,9 @@
 
 #include "host/link.h"
 #include "host/stream.h"
-#include "server/admin.h"
-#include "server/porch.h"
-#include "server/settings.h"
+#include "server/load/porch.h"
+#include "server/load/settings.h"
+#include "server/report/admin.h"
 #include "tendon/serve.h"
 
 #include <pthread.h>

@@ -5,9 +5,9 @@
 #include "host/link.h"
 
 #include "base/clock.h"
-#include "base/event.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 
 #include <arpa/inet.h>
 #include <stdatomic.h>

@@ -4,9 +4,9 @@
 #include "host/stream.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
 #include "host/house.h"
 
 #include <stdlib.h>

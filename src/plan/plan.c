@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/plan.h"
 
-#include "plan/assemble.h"
-#include "plan/baseline.h"
-#include "plan/prefer.h"
-#include "plan/stay.h"
+#include "plan/place/assemble.h"
+#include "plan/place/stay.h"
+#include "plan/search/baseline.h"
+#include "plan/search/prefer.h"
 
 #include <string.h>
 

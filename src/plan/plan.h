@@ -11,9 +11,9 @@
 //
 // A plan borrows nothing: it has copies of every name that it uses.
 
-#include "config/factory.h"
-#include "config/profile.h"
-#include "config/scheduling.h"
+#include "config/factory/factory.h"
+#include "config/factory/profile.h"
+#include "config/manifest/scheduling.h"
 
 // Who plans, by the name on the command line.
 #define TD_PLAN_PLANNERS(X)                                                    \

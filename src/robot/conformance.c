@@ -2,7 +2,7 @@
 #include "robot/conformance.h"
 
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <math.h>
 #include <setjmp.h>

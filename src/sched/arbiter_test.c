@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/arbiter.h"
 
-#include "sched/heap.h"
+#include "sched/strategy/heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/queue.h"
 
-#include "sched/order.h"
+#include "sched/strategy/order.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

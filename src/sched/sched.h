@@ -16,7 +16,7 @@
 
 #include "sched/batch.h"
 #include "sched/queue.h"
-#include "sched/strategy.h"
+#include "sched/strategy/strategy.h"
 
 #define TD_SCHED_OUTCOMES(X)                                                   \
     X(WAITING, "waiting")                                                      \

@@ -4,8 +4,8 @@
 
 // Small words for tests of the scheduler.
 
-#include "sched/heap.h"
 #include "sched/sched.h"
+#include "sched/strategy/heap.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -10,10 +10,10 @@
 // with ROUND_ROBIN, behind an older one of its member; BACKOFF before a retry;
 // PICKED while a batch is formed. A lane is what may share a batch, in a tier.
 
-#include "sched/heap.h"
-#include "sched/order.h"
 #include "sched/sched.h"
-#include "sched/share.h"
+#include "sched/strategy/heap.h"
+#include "sched/strategy/order.h"
+#include "sched/strategy/share.h"
 
 typedef enum td_sched_place {
     TD_SCHED_FREE,

@@ -8,10 +8,10 @@
 // subscribe to that robot's observations, and it subscribes to no stranger's.
 
 #include "net/net.h"
-#include "server/core.h"
-#include "server/device.h"
-#include "server/events.h"
-#include "server/view.h"
+#include "server/core/core.h"
+#include "server/dispatch/device.h"
+#include "server/report/events.h"
+#include "server/report/view.h"
 
 typedef struct td_server td_server;
 

@@ -3,8 +3,8 @@
 // left when the server's session closes, the sanitizers look for the rest.
 #include "server/server_fixture.h"
 
-#include "base/thread.h"
-#include "wire/text.h"
+#include "base/sync/thread.h"
+#include "wire/msgpack/text.h"
 
 #include <stdatomic.h>
 

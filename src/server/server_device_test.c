@@ -3,7 +3,7 @@
 // and the passing of time.
 #include "server/server_fixture.h"
 
-#include "sched/share.h"
+#include "sched/strategy/share.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -8,8 +8,8 @@
 // Everything here is for the test's thread, and asserts.
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
 #include "engine/synthetic/synthetic.h"
 #include "net/inproc/inproc.h"
 #include "server/server.h"

@@ -13,15 +13,15 @@
 // and the peers' boots; nobody holds it while waiting for the network.
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/queue.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
 #include "engine/blocking.h"
 #include "engine/picture.h"
-#include "server/score.h"
+#include "server/dispatch/score.h"
+#include "server/dispatch/turns.h"
+#include "server/intake/tokens.h"
 #include "server/server.h"
-#include "server/tokens.h"
-#include "server/turns.h"
 #include "wire/outline.h"
 
 #include <pthread.h>

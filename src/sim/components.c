@@ -2,7 +2,7 @@
 // A robot's models beside its policy. When they are asked is the edge's own
 // code; each answers every observation after a time of its own, whoever else
 // asks it.
-#include "edge/components.h"
+#include "edge/pacing/components.h"
 #include "sim/world.h"
 
 #include <stdio.h>

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "edge/settings.h"
-#include "server/answer.h"
+#include "server/core/answer.h"
 
 #include <stdlib.h>
 #include <string.h>

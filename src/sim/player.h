@@ -3,16 +3,16 @@
 #define TD_SIM_PLAYER_H
 
 // A robot in virtual time that is shown a recorded session and plays what a
-// policy answers, with the deciding core of a real one (edge/core.h): when it
-// asks, how chunks join, its limits and its fail-safe are those of its file.
+// policy answers, with the deciding core of a real one (edge/core/core.h): when
+// it asks, how chunks join, its limits and its fail-safe are those of its file.
 // Every answer comes as late as every other. Of the session it sees frame 0
 // until it has something to play; from then on a policy step is a frame.
 //
 // Each control tick is: tick; where that asks, observe the frame and send, and
 // where that is sent, the answer. One thread.
 
-#include "config/robot.h"
-#include "edge/rows.h"
+#include "config/robot/robot.h"
+#include "edge/record/rows.h"
 #include "tendon/engine.h"
 
 typedef struct td_sim_player td_sim_player;

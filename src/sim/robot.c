@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edge/check.h"
+#include "edge/session/check.h"
 #include "sim/world.h"
 
 #include <stdio.h>

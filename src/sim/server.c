@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/answer.h"
+#include "server/core/answer.h"
 #include "sim/world.h"
 
 #include <stdio.h>

@@ -2,10 +2,10 @@
 // A real server and real edges, with all their threads, over one network in
 // this process: the sums agree on both sides, and they part in any order.
 #include "base/clock.h"
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "edge/settings.h"
 #include "net/inproc/inproc.h"
-#include "server/settings.h"
+#include "server/load/settings.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -8,11 +8,11 @@
 // minute of robots takes milliseconds, and the same seed gives the same trace
 // to the byte.
 
-#include "edge/components.h"
-#include "edge/core.h"
+#include "edge/core/core.h"
+#include "edge/pacing/components.h"
 #include "engine/synthetic/model.h"
 #include "net/inproc/inproc.h"
-#include "server/core.h"
+#include "server/core/core.h"
 
 #define TD_SIM_MAX_ROBOTS 256
 #define TD_SIM_MAX_COMPONENTS 4 // beside the policy

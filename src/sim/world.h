@@ -8,7 +8,7 @@
 // the parts look at their lists when the loop lets them act.
 
 #include "base/clock.h"
-#include "edge/observe.h"
+#include "edge/observe/observe.h"
 #include "robot/robot.h"
 #include "sim/sim.h"
 

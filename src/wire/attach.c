@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/table.h"
+#include "wire/msgpack/table.h"
 
 #define ATTACH(member) offsetof(td_wire_attach, member)
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/table.h"
+#include "wire/msgpack/table.h"
 
 #define PART(member) offsetof(td_wire_component, member)
 #define GRANT(member) offsetof(td_wire_grant, member)

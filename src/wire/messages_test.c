@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/literal.h"
+#include "wire/msgpack/literal.h"
 #include "wire/wire.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/table.h"
+#include "wire/msgpack/table.h"
 
 #define QUANTILES(member) offsetof(td_wire_quantiles, member)
 #define METRICS(member) offsetof(td_wire_metrics, member)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "wire/msgpack/scan.h"
+#include "wire/msgpack/table.h"
+#include "wire/msgpack/text.h"
 #include "wire/outline.h"
-#include "wire/scan.h"
-#include "wire/table.h"
-#include "wire/text.h"
 
 #define IMAGE(member) offsetof(td_wire_image, member)
 #define OBS(member) offsetof(td_wire_obs, member)

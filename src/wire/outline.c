@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "wire/outline.h"
 
-#include "wire/scan.h"
+#include "wire/msgpack/scan.h"
 
 #include <stdlib.h>
 #include <string.h>

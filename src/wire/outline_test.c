@@ -3,7 +3,7 @@
 // what is refused in one piece is refused in many, with the same words.
 #include "wire/outline.h"
 
-#include "wire/literal.h"
+#include "wire/msgpack/literal.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

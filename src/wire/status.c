@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "wire/table.h"
-#include "wire/text.h"
+#include "wire/msgpack/table.h"
+#include "wire/msgpack/text.h"
 
 // Channels are two arrays on the wire, names and kinds, whose lengths are
 // compared when both are read.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dataset_copy FROM TO: the tables of a dataset without pictures, read and
 // written again, one row group an episode; the folders of TO are there.
-#include "dataset/reader.h"
+#include "dataset/read/reader.h"
 
 #include <fcntl.h>
 #include <stdio.h>

@@ -11,10 +11,10 @@
 //       where `tendon dataset verify` would
 
 #include "base/rand.h"
-#include "dataset/reader.h"
-#include "dataset/verify.h"
-#include "dataset/work.h"
-#include "dataset/writer.h"
+#include "dataset/disk/work.h"
+#include "dataset/read/reader.h"
+#include "dataset/verify/verify.h"
+#include "dataset/write/writer.h"
 
 #include <inttypes.h>
 #include <stdio.h>

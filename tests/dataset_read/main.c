@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // dataset_read FOLDER OUT: every row of a dataset, a line of JSON each; the
 // pictures of row R go to OUT/KEY-R.rgb.
-#include "dataset/reader.h"
+#include "dataset/read/reader.h"
 
 #include <inttypes.h>
 #include <jansson.h>

@@ -5,7 +5,7 @@
 //               step HEIGHT WIDTH
 // Values come in as they are in memory; a line a statistic goes out.
 // tests/lerobot/test_dataset_stats.py holds them against LeRobot's own.
-#include "dataset/pictures.h"
+#include "dataset/stats/pictures.h"
 
 #include <inttypes.h>
 #include <stdio.h>

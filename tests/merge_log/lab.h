@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/rand.h"
-#include "edge/core.h"
+#include "edge/core/core.h"
 #include "net/inproc/inproc.h"
 
 #define LAB_SERVERS 2

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A robot around the real core: reads, sends a little later, hears, ticks.
-#include "edge/observe.h"
+#include "edge/observe/observe.h"
 #include "lab.h"
 
 #include <math.h>

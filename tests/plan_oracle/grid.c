@@ -2,7 +2,7 @@
 #include "oracle.h"
 
 #include "base/rand.h"
-#include "plan/search.h"
+#include "plan/search/search.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "oracle.h"
 
-#include "base/json.h"
+#include "base/json/json.h"
 #include "base/rand.h"
-#include "plan/pack.h"
+#include "plan/pack/pack.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 // A worker in C that answers with the state, a little more each row, and, when
 // the state's first value or its argument says so, does what no worker should.
 // With the argument "halves" it works in two, and gives more than actions.
-#include "engine/worker_orders.h"
+#include "engine/worker/worker_orders.h"
 #include "tendon/worker.h"
 
 #include <signal.h>

@@ -3,7 +3,7 @@
 // which fails as a GPU can when the file that TENDON_FAKE_GPU names says so:
 // "load", "run" (no memory for either) or "lost".
 #include "base/err.h"
-#include "engine/native/ops.h"
+#include "engine/native/ops/ops.h"
 
 #include <stdio.h>
 #include <stdlib.h>

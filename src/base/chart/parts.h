@@ -4,8 +4,8 @@
 
 // What a chart is made of. Private to base/chart.
 
-#include "base/chart.h"
 #include "base/chart/axis.h"
+#include "base/chart/chart.h"
 
 // A point is a span from x to x.
 typedef struct td_chart_span {

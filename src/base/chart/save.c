@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/chart.h"
+#include "base/chart/chart.h"
 
 #include <errno.h>
 #include <limits.h>

@@ -7,9 +7,9 @@
 // (sim/player.h).
 // Either way no time passes but what the policy takes.
 
-#include "config/robot.h"
-#include "dataset/compare.h"
-#include "dataset/reader.h"
+#include "config/robot/robot.h"
+#include "dataset/read/compare.h"
+#include "dataset/read/reader.h"
 #include "tendon/engine.h"
 
 typedef struct td_cli_drive_config {

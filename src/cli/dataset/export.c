@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/export.h"
-#include "base/json.h"
+#include "dataset/read/export.h"
+#include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
 

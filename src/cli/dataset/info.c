@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/info.h"
-#include "base/json.h"
+#include "dataset/meta/info.h"
+#include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
-#include "dataset/meta.h"
-#include "dataset/work.h"
+#include "dataset/disk/work.h"
+#include "dataset/meta/meta.h"
 
 #include <inttypes.h>
 

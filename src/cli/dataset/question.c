@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/dataset/question.h"
 
-#include "base/event.h"
+#include "base/sync/event.h"
 #include "media/resize.h"
 
 #include <stdio.h>

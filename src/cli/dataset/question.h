@@ -5,7 +5,7 @@
 // A frame of a dataset as a question to a policy: its state, pictures and task,
 // as a robot would send them. One at a time.
 
-#include "dataset/reader.h"
+#include "dataset/read/reader.h"
 #include "tendon/engine.h"
 
 typedef struct td_cli_question td_cli_question;

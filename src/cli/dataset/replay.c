@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "base/chart.h"
+#include "base/chart/chart.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/drive.h"
 #include "cli/dataset/parts.h"
 #include "cli/policy.h"
 #include "engine/warmup.h"
-#include "server/settings.h"
+#include "server/load/settings.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/verify.h"
-#include "base/json.h"
+#include "dataset/verify/verify.h"
+#include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
-#include "dataset/work.h"
+#include "dataset/disk/work.h"
 
 #include <inttypes.h>
 #include <unistd.h>

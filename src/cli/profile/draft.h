@@ -6,7 +6,7 @@
 // at once, and read back from there, so that whoever ends this loses nothing
 // and what is reckoned with is what others will read.
 
-#include "config/profile.h"
+#include "config/factory/profile.h"
 
 typedef struct td_cli_profile_draft {
     const char *out;

@@ -5,7 +5,7 @@
 // What a profile is of: which model, by which program, on which GPU.
 
 #include "cli/gpu.h"
-#include "config/server.h"
+#include "config/manifest/server.h"
 
 #define TD_CLI_PROFILE_HASH 80
 

@@ -5,8 +5,8 @@
 // The values of a column, collected from Arrow's arrays: lists are laid flat,
 // numbers widened, texts copied.
 
-#include "dataset/scratch.h"
-#include "dataset/table.h"
+#include "dataset/disk/scratch.h"
+#include "dataset/table/table.h"
 
 #include "tendon_rust.h"
 

@@ -4,7 +4,7 @@
 
 // An open file, as table.c reads it and write.c copies it.
 
-#include "dataset/table.h"
+#include "dataset/table/table.h"
 
 #include "tendon_rust.h"
 

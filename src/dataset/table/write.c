@@ -2,10 +2,10 @@
 // Columns to Arrow's C data interface, and from there into a file. Everything
 // that Arrow sees stands in a scratch that lives as long as the call: the crate
 // is done with it when the call returns, so that `release` has nothing to free.
-#include "dataset/scratch.h"
-#include "dataset/table.h"
+#include "dataset/disk/scratch.h"
 #include "dataset/table/code.h"
 #include "dataset/table/file.h"
+#include "dataset/table/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

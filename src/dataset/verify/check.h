@@ -4,8 +4,8 @@
 
 // One verification at work; for verify.c and its parts alone.
 
-#include "dataset/meta.h"
-#include "dataset/verify.h"
+#include "dataset/meta/meta.h"
+#include "dataset/verify/verify.h"
 
 #define TD_DATASET_VERIFY_MAX_FAULTS 1000
 

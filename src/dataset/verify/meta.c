@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/stats_file.h"
+#include "dataset/meta/stats_file.h"
 #include "dataset/verify/check.h"
 
 #include <inttypes.h>
@@ -69,7 +69,7 @@ static td_err check_episodes(td_dataset_check *check)
                                   check->dataset->total_frames, rows);
 }
 
-// Quantiles that are not there are NaN here (dataset/stats_file.h).
+// Quantiles that are not there are NaN here (dataset/meta/stats_file.h).
 static bool is_sound(const td_dataset_stats *stats)
 {
     size_t quantiles = (size_t)TD_DATASET_STAT_Q01 * stats->channels;

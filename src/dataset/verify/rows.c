@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/disk.h"
-#include "dataset/path.h"
-#include "dataset/table.h"
+#include "dataset/disk/disk.h"
+#include "dataset/meta/path.h"
+#include "dataset/table/table.h"
 #include "dataset/verify/check.h"
 
 #include <glob.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/disk.h"
-#include "dataset/path.h"
+#include "dataset/disk/disk.h"
+#include "dataset/meta/path.h"
 #include "dataset/verify/check.h"
 #include "media/video.h"
 

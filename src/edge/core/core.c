@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
-#include "edge/core/parts.h"
+#include "edge/core/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

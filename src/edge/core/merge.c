@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The merge side: what was sent, what an answer is worth, the next timeline.
-#include "edge/core/parts.h"
+#include "edge/core/internal.h"
 
 #include <math.h>
 #include <stdlib.h>

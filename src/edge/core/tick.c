@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The tick side: what to play, through the gate, and whether to ask.
-#include "edge/core/parts.h"
+#include "edge/core/internal.h"
 
 #include <string.h>
 

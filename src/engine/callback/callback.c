@@ -4,7 +4,7 @@
 #include "engine/blocking.h"
 #include "engine/callback/view.h"
 #include "engine/results.h"
-#include "wire/text.h"
+#include "wire/msgpack/text.h"
 
 #include <math.h>
 #include <stdlib.h>

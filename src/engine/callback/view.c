@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/callback/view.h"
 
+#include "wire/msgpack/text.h"
 #include "wire/outline.h"
-#include "wire/text.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -2,12 +2,12 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
-#include "engine/native/ensemble.h"
-#include "engine/native/library.h"
 #include "engine/native/model.h"
-#include "engine/native/request.h"
+#include "engine/native/ops/library.h"
+#include "engine/native/pipeline/ensemble.h"
+#include "engine/native/pipeline/request.h"
 #include "tendon/worker.h"
-#include "wire/text.h"
+#include "wire/msgpack/text.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 //
 // One thread at a time.
 
-#include "engine/native/ops.h"
-#include "engine/native/pipeline.h"
+#include "engine/native/ops/ops.h"
+#include "engine/native/pipeline/pipeline.h"
 
 typedef struct td_native_model td_native_model;
 

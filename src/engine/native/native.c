@@ -5,9 +5,9 @@
 #include "base/log.h"
 #include "engine/blocking.h"
 #include "engine/native/child.h"
-#include "engine/native/ensemble.h"
 #include "engine/native/model.h"
-#include "engine/native/request.h"
+#include "engine/native/pipeline/ensemble.h"
+#include "engine/native/pipeline/request.h"
 
 #include <math.h>
 #include <sched.h>

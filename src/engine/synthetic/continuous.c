@@ -2,8 +2,8 @@
 #include "engine/synthetic/continuous.h"
 
 #include "base/clock.h"
-#include "base/event.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 
 #include <pthread.h>
 #include <stdlib.h>

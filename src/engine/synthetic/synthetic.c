@@ -5,7 +5,7 @@
 #include "engine/picture.h"
 #include "engine/synthetic/continuous.h"
 #include "engine/synthetic/turns.h"
-#include "wire/text.h"
+#include "wire/msgpack/text.h"
 
 #include <stdlib.h>
 

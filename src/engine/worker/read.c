@@ -3,7 +3,7 @@
 
 #include "engine/results.h"
 #include "engine/worker/spec.h"
-#include "wire/tensor.h"
+#include "wire/msgpack/tensor.h"
 
 #include <math.h>
 #include <string.h>

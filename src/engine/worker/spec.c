@@ -2,7 +2,7 @@
 #include "engine/worker/spec.h"
 
 #include "engine/results.h"
-#include "wire/text.h"
+#include "wire/msgpack/text.h"
 
 #include <stdio.h>
 #include <string.h>

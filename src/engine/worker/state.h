@@ -11,7 +11,7 @@
 // and a hand-over less. `lock` is never held while waiting for anything, nor
 // over `done`.
 
-#include "base/thread.h"
+#include "base/sync/thread.h"
 #include "engine/worker/process.h"
 #include "engine/worker/segments.h"
 #include "engine/worker/spec.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/worker/ring.h"
-#include "wire/text.h"
+#include "wire/msgpack/text.h"
 
 #include <stdatomic.h>
 #include <string.h>

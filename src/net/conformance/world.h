@@ -6,7 +6,7 @@
 // callbacks write into from any thread, and ways to wait for it. Everything
 // here but the callbacks is for the test's own thread, and asserts.
 
-#include "net/conformance.h"
+#include "net/conformance/conformance.h"
 
 #include <pthread.h>
 #include <setjmp.h>

@@ -18,9 +18,9 @@
 // a callback runs. Functions here are called with it held unless they say
 // otherwise. Nothing is ordered by address, so that a run can be repeated.
 
-#include "base/event.h"
 #include "base/rand.h"
-#include "base/thread.h"
+#include "base/sync/event.h"
+#include "base/sync/thread.h"
 #include "net/inproc/heap.h"
 #include "net/inproc/inproc.h"
 #include "net/inproc/msg.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/zenoh/testing.h"
 
-#include "net/conformance.h"
+#include "net/conformance/conformance.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

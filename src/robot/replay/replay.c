@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "robot/replay/replay.h"
 
-#include "dataset/reader.h"
+#include "dataset/read/reader.h"
 #include "media/video.h"
 
 #include <math.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Whom the server takes, and for how long.
-#include "sched/heap.h"
-#include "server/core/parts.h"
-#include "wire/text.h"
+#include "sched/strategy/heap.h"
+#include "server/core/internal.h"
+#include "wire/msgpack/text.h"
 
 #include <assert.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/core/parts.h"
+#include "server/core/internal.h"
 
 #include <stdlib.h>
 

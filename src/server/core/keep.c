@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is kept for a robot that missed an answer: the last chunk, and the
 // prefix from which it was made. Neither outlives its boot or its episode.
-#include "server/core/parts.h"
+#include "server/core/internal.h"
 
 typedef td_server_core_client client;
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the model takes and gives: said to who asks, held against what comes.
-#include "server/core/parts.h"
-#include "wire/text.h"
+#include "server/core/internal.h"
+#include "wire/msgpack/text.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What becomes of what the clients send.
-#include "sched/heap.h"
-#include "server/core/parts.h"
+#include "sched/strategy/heap.h"
+#include "server/core/internal.h"
 
 #include <assert.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 // engine that only takes time.
 #include "sim/factory/world.h"
 
-#include "sched/heap.h"
+#include "sched/strategy/heap.h"
 
 static td_sched_batch_rule rule_of(const td_plan_server *plan, uint32_t most)
 {

@@ -4,8 +4,8 @@
 #include "engine/native/cpu/side.h"
 
 #include "base/err.h"
-#include "engine/native/hashed.h"
-#include "engine/native/ops_cases.h"
+#include "engine/native/ops/hashed.h"
+#include "engine/native/ops/ops_cases.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -3,7 +3,7 @@
 #include "engine/native/cpu/kernel.h"
 
 #include "base/err.h"
-#include "engine/native/hashed.h"
+#include "engine/native/ops/hashed.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -6,7 +6,7 @@
 // Free: stop is set and a last round begins; helpers see it and return; join.
 #include "engine/native/cpu/pool.h"
 
-#include "base/thread.h"
+#include "base/sync/thread.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -8,7 +8,7 @@
 
 #include "engine/native/cpu/kernel.h"
 #include "engine/native/cpu/pool.h"
-#include "engine/native/ops.h"
+#include "engine/native/ops/ops.h"
 
 #define TD_NATIVE_CPU_MAX_RUNS 64 // pieces of a window: 7 x 7 and less
 

@@ -8,7 +8,7 @@
 // program is a graph that was captured between begin() and end().
 
 #include "engine/native/cuda/kernels.h"
-#include "engine/native/ops.h"
+#include "engine/native/ops/ops.h"
 
 // Returns the error of `call`, if any, to the caller.
 #define TD_TRY(call)                                                           \

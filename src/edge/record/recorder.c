@@ -1,0 +1,253 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shutdown: the tick has ended before; the thread is told, obeys the orders
+// that are left, takes the rows behind them, saves the episode and ends; then
+// everything is freed.
+#include "edge/record/recorder.h"
+
+#include "base/log.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/ring.h"
+#include "base/sync/thread.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+// So long may the disk be away before rows are lost.
+#define RING_NS (30 * TD_NS_PER_S)
+
+#define ORDERS 16
+#define LEAST_NAP_NS (10 * TD_NS_PER_MS)
+
+typedef struct ordered {
+    td_edge_order what;
+    int64_t at_ns;
+    td_edge_order_done done;
+    void *user;
+} ordered;
+
+struct td_edge_recorder {
+    td_edge_recorder_config config;
+    td_edge_rows *rows; // tick's own
+    uint64_t lost;      // likewise, so far
+    td_ring *ring;      // tick to recorder, td_edge_row
+
+    td_edge_recording *recording; // recorder's thread's own, with what follows
+    td_edge_row *row;
+    bool has_row; // that is not yet recorded
+    char task[TD_DATASET_MAX_TASK];
+
+    td_queue *orders; // ordered
+    td_event wake;
+    _Atomic bool stopping;
+    td_thread *thread;
+
+    pthread_mutex_t lock; // guards `seen`
+    td_edge_recorded seen;
+};
+
+td_edge_order td_edge_order_find(const char *word, size_t size)
+{
+    static const char *const words[] = {
+#define TD_EDGE_ORDER_TEXT(name, text) text,
+        TD_EDGE_ORDERS(TD_EDGE_ORDER_TEXT)
+#undef TD_EDGE_ORDER_TEXT
+    };
+    int order = 0;
+    while (
+        order < TD_EDGE_ORDER_COUNT &&
+        (strlen(words[order]) != size || memcmp(words[order], word, size) != 0))
+        order++;
+    return (td_edge_order)order;
+}
+
+static int64_t now(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
+
+// Rows that were seen until `until_ns`.
+static void take_rows(td_edge_recorder *recorder, int64_t until_ns)
+{
+    for (;;) {
+        if (!recorder->has_row &&
+            td_ring_pop(recorder->ring, recorder->row) != TD_OK)
+            return;
+        recorder->has_row = recorder->row->seen_ns > until_ns;
+        if (recorder->has_row) return;
+        recorder->config.task(recorder->config.user, recorder->task);
+        td_edge_recording_row(recorder->recording, recorder->row,
+                              recorder->task);
+    }
+}
+
+static void show(td_edge_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->lock);
+    recorder->seen = td_edge_recording_look(recorder->recording);
+    pthread_mutex_unlock(&recorder->lock);
+}
+
+static bool is_under_way(const td_edge_recorder *recorder)
+{
+    return td_edge_recording_look(recorder->recording).state ==
+           TD_EDGE_RECORD_RECORDING;
+}
+
+static td_err obey(td_edge_recorder *recorder, td_edge_order what,
+                   td_errinfo *info)
+{
+    td_edge_recording *recording = recorder->recording;
+    bool keep = what == TD_EDGE_ORDER_END || what == TD_EDGE_ORDER_NEXT;
+    bool begins = what == TD_EDGE_ORDER_NEXT || what == TD_EDGE_ORDER_AGAIN;
+    if (what == TD_EDGE_ORDER_COUNT)
+        return td_fail(info, TD_ERR_INVALID,
+                       "must be begin, end, discard, next or again");
+    if (what == TD_EDGE_ORDER_BEGIN)
+        return td_edge_recording_begin(recording, info);
+    if (!begins || is_under_way(recorder))
+        TD_TRY(td_edge_recording_end(recording, keep, info));
+    return begins ? td_edge_recording_begin(recording, info) : TD_OK;
+}
+
+static void take_orders(td_edge_recorder *recorder)
+{
+    ordered order;
+    while (td_queue_pop(recorder->orders, &order) == TD_OK) {
+        td_errinfo why = {.text = ""};
+        take_rows(recorder, order.at_ns);
+        td_err err = obey(recorder, order.what, &why);
+        show(recorder);
+        order.done(order.user, err, &why);
+    }
+}
+
+// A row waits for a period, so that every picture that had arrived with it has
+// been handed over.
+static void run(void *user)
+{
+    td_edge_recorder *recorder = user;
+    int64_t period_ns = recorder->config.recording.period_ns;
+    int64_t nap_ns = period_ns > LEAST_NAP_NS ? period_ns : LEAST_NAP_NS;
+    while (!atomic_load(&recorder->stopping)) {
+        take_orders(recorder);
+        int64_t ripe_ns = now() - period_ns;
+        take_rows(recorder, ripe_ns);
+        if (!recorder->has_row)
+            td_edge_recording_pass(recorder->recording, ripe_ns);
+        show(recorder);
+        (void)td_event_wait_until(&recorder->wake, now() + nap_ns);
+    }
+    take_orders(recorder);
+    take_rows(recorder, INT64_MAX);
+    td_edge_recording_free(TD_TAKE(recorder->recording));
+}
+
+static td_err make(td_edge_recorder *recorder, td_errinfo *info)
+{
+    const td_edge_recording_config *config = &recorder->config.recording;
+    const td_thread_config thread = {.name = "td-record", .cpu = -1};
+    TD_TRY(td_edge_rows_new(config->states, config->channels,
+                            recorder->config.substeps, &recorder->rows));
+    size_t row_bytes = td_edge_rows_bytes(recorder->rows);
+    TD_TRY(td_ring_new((size_t)(RING_NS / config->period_ns) + 1, row_bytes,
+                       &recorder->ring));
+    TD_TRY(td_queue_new(ORDERS, sizeof(ordered), &recorder->orders));
+    recorder->row = calloc(1, row_bytes);
+    if (!recorder->row) return TD_ERR_NOMEM;
+    recorder->seen = td_edge_recording_look(recorder->recording);
+    TD_TRY(td_thread_start(&thread, run, recorder, &recorder->thread, info));
+    return recorder->config.begin
+               ? td_edge_recorder_obey(recorder, TD_EDGE_ORDER_BEGIN, info)
+               : TD_OK;
+}
+
+td_err td_edge_recorder_open(const td_edge_recorder_config *config,
+                             td_edge_recorder **ret_recorder, td_errinfo *info)
+{
+    td_edge_recording *recording = NULL;
+    TD_TRY(td_edge_recording_new(&config->recording, &recording));
+    td_edge_recorder *made = calloc(1, sizeof *made);
+    if (!made) {
+        td_edge_recording_free(recording);
+        return TD_ERR_NOMEM;
+    }
+    TD_AUTO(td_edge_recorder) *recorder = made;
+    recorder->config = *config;
+    recorder->recording = recording;
+    td_event_init(&recorder->wake);
+    pthread_mutex_init(&recorder->lock, NULL);
+    TD_TRY(make(recorder, info));
+    *ret_recorder = TD_TAKE(recorder);
+    return TD_OK;
+}
+
+void td_edge_recorder_close(td_edge_recorder *recorder)
+{
+    atomic_store(&recorder->stopping, true);
+    td_event_signal(&recorder->wake);
+    if (recorder->thread) td_thread_join(recorder->thread);
+    if (recorder->recording) td_edge_recording_free(recorder->recording);
+    if (recorder->rows) td_edge_rows_free(recorder->rows);
+    if (recorder->ring) td_ring_free(recorder->ring);
+    if (recorder->orders) td_queue_free(recorder->orders);
+    free(recorder->row);
+    pthread_mutex_destroy(&recorder->lock);
+    free(recorder);
+}
+
+void td_edge_recorder_tick(td_edge_recorder *recorder,
+                           const td_edge_rows_tick *tick)
+{
+    const td_edge_row *row = td_edge_rows_add(recorder->rows, tick);
+    if (!row || td_ring_push(recorder->ring, row) == TD_OK) return;
+    td_edge_rows_lose(recorder->rows, row);
+    uint64_t lost = ++recorder->lost;
+    if ((lost & (lost - 1)) == 0)
+        td_log(TD_LOG_WARN,
+               "recording: does not keep up at all, {} frames lost so far",
+               lost);
+}
+
+td_err td_edge_recorder_order(td_edge_recorder *recorder, td_edge_order order,
+                              td_edge_order_done done, void *user)
+{
+    const ordered given = {order, now(), done, user};
+    TD_TRY(td_queue_push(recorder->orders, &given));
+    td_event_signal(&recorder->wake);
+    return TD_OK;
+}
+
+typedef struct waiting {
+    td_event ended;
+    td_err err;
+    td_errinfo *info;
+} waiting;
+
+static void end_waiting(void *user, td_err err, const td_errinfo *why)
+{
+    waiting *wait = user;
+    wait->err = err;
+    if (err != TD_OK) (void)td_fail(wait->info, err, "%s", why->text);
+    td_event_signal(&wait->ended);
+}
+
+td_err td_edge_recorder_obey(td_edge_recorder *recorder, td_edge_order order,
+                             td_errinfo *info)
+{
+    waiting wait = {.info = info};
+    td_event_init(&wait.ended);
+    if (td_edge_recorder_order(recorder, order, end_waiting, &wait) != TD_OK)
+        return td_fail(info, TD_ERR_BUSY, "too many orders at a time");
+    (void)td_event_wait_until(&wait.ended, INT64_MAX);
+    return wait.err;
+}
+
+td_edge_recorded td_edge_recorder_look(td_edge_recorder *recorder)
+{
+    pthread_mutex_lock(&recorder->lock);
+    td_edge_recorded seen = recorder->seen;
+    pthread_mutex_unlock(&recorder->lock);
+    return seen;
+}

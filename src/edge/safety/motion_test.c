@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/safety/motion.h"
+
+#include "base/err.h"
+#include "base/rand.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+// How far it still goes with the brakes on, this step included.
+static double braking_way(double step, double accel)
+{
+    double way = 0;
+    while (step > 0) {
+        way += step;
+        step -= accel;
+    }
+    return way;
+}
+
+static void the_bound_is_known_for_whole_steps(void **state)
+{
+    (void)state;
+    static const struct {
+        double distance, step;
+    } cases[] = {{0, 0},     {0.5, 0.5}, {1, 1},      {2, 1.5},
+                 {3, 2},     {6, 3},     {5050, 100}, {INFINITY, INFINITY},
+                 {2.5, 1.75}};
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++)
+        assert_float_equal(td_edge_motion_brakeable(cases[i].distance, 1),
+                           cases[i].step, 0);
+    assert_float_equal(td_edge_motion_brakeable(7, INFINITY), 7, 0);
+}
+
+static void the_bound_stops_in_time_and_a_little_more_does_not(void **state)
+{
+    (void)state;
+    td_rand rand;
+    td_rand_init(&rand, 1);
+    for (int i = 0; i < 100000; i++) {
+        double distance = pow(10, 8 * td_rand_unit(&rand) - 4);
+        double accel = distance * pow(10, 6 * td_rand_unit(&rand) - 5);
+        double step = td_edge_motion_brakeable(distance, accel);
+        double way = braking_way(step, accel);
+        if (way > distance * (1 + 1e-12))
+            fail_msg("distance %.17g, braking way %.17g", distance, way);
+        if (braking_way(step * (1 + 1e-9), accel) <= distance)
+            fail_msg("distance %.17g: could be faster than %.17g", distance,
+                     step);
+    }
+}
+
+static td_edge_motion motion_of(double ahead, double moved, double last)
+{
+    return (td_edge_motion){.ahead = {ahead}, .moved = {moved}, .last = {last}};
+}
+
+static void each_case_of_seeking_plans_its_step(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double ahead, moved, last;
+        double next;
+        bool hit;
+    } cases[] = {
+        {"on the track of a fast target", 5, 5, 5, 5, false},
+        {"its lag is one change of step", 6, 5, 5, 6, false},
+        {"its lag is closed as can be braked", 11, 5, 7.5, 8, true},
+        {"a target that stands", 6, 0, 3.5, 3, true},
+        {"a target that comes closer", 6, -50, 3, 3, true},
+        {"a target that was behind", 3, 50, 3, 3, false},
+        {"a target that jumped away", 50, 50, 3, 4, true},
+        {"a target that jumped back", 0, -50, 0.5, 0, false},
+        {"a target that stopped", 0, 0, 3, 2, true},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_edge_motion motion =
+            motion_of(cases[i].ahead, cases[i].moved, cases[i].last);
+        td_edge_motion_plan(&motion, INFINITY, 1);
+        if (motion.next[0] != cases[i].next || motion.hit_accel != cases[i].hit)
+            fail_msg("%s: %g", cases[i].name, motion.next[0]);
+    }
+}
+
+static void a_step_is_shortened_and_keeps_its_direction(void **state)
+{
+    (void)state;
+    td_edge_motion motion = {.turn = true, .ahead = {3, 0, 4}};
+    td_edge_motion_plan(&motion, 1, INFINITY);
+    assert_float_equal(motion.next[0], 0.6, 1e-15);
+    assert_float_equal(motion.next[2], 0.8, 1e-15);
+    assert_true(motion.hit_step);
+    assert_false(motion.hit_accel);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_bound_is_known_for_whole_steps),
+        cmocka_unit_test(the_bound_stops_in_time_and_a_little_more_does_not),
+        cmocka_unit_test(each_case_of_seeking_plans_its_step),
+        cmocka_unit_test(a_step_is_shortened_and_keeps_its_direction),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,9 +1,0 @@
-// SPDX-License-Identifier: Apache-2.0
-#include "engine/native/act_cases.h"
-
-int main(void)
-{
-    const td_native_act_side side = {
-        .ops = &td_ops_cpu, .config = {.threads = 2}, .tolerance = 1e-4};
-    return td_native_act_cases(&side);
-}

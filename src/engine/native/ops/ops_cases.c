@@ -1,0 +1,491 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/native/ops/ops_cases.h"
+
+#include "base/err.h"
+#include "engine/native/ops/hashed.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define GOLDEN TD_SOURCE_DIR "/tests/golden/"
+#define NAME_BYTES 48
+#define MOST_INPUTS 16
+
+// One case at work. What it gave the side is kept until the side is closed.
+typedef struct world {
+    const td_ops *ops;
+    td_ops_side *side;
+    td_ops_dtype dtype;
+    const json_t *sizes;
+    char name[NAME_BYTES]; // "ops/12"
+    float *kept[MOST_INPUTS];
+    size_t kept_count;
+    td_ops_io in, out; // what comes from outside, and what leaves
+    td_ops_view out_view;
+    td_errinfo info;
+} world;
+
+static uint32_t size_of(const world *w, const char *name)
+{
+    return (uint32_t)json_integer_value(json_object_get(w->sizes, name));
+}
+
+static bool is(const world *w, const char *name, const char *value)
+{
+    const char *text = json_string_value(json_object_get(w->sizes, name));
+    return text && strcmp(text, value) == 0;
+}
+
+static bool holds(const world *w, const char *name)
+{
+    return json_is_true(json_object_get(w->sizes, name));
+}
+
+// Numbers of the case: "ops/12/x".
+static float *numbers(world *w, const char *part, uint32_t rank,
+                      uint64_t inputs, size_t count)
+{
+    char name[2 * NAME_BYTES];
+    (void)snprintf(name, sizeof name, "%s/%s", w->name, part);
+    float *values = malloc((count + 1) * sizeof *values);
+    if (!values || w->kept_count == MOST_INPUTS) abort();
+    if (rank)
+        td_native_hashed_weights(name, rank, inputs, count, values);
+    else
+        td_native_hashed_floats(name, count, values);
+    w->kept[w->kept_count++] = values;
+    return values;
+}
+
+static td_ops_source source(world *w, const char *part, uint32_t rank,
+                            uint64_t inputs, size_t count)
+{
+    return (td_ops_source){numbers(w, part, rank, inputs, count), TD_OPS_F32};
+}
+
+// A view with a gap after each row and member, so that strides are used.
+static td_err room(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
+                   td_ops_view *ret_view)
+{
+    void *data = NULL;
+    td_ops_view view = {.dtype = w->dtype,
+                        .batch = batch,
+                        .rows = rows,
+                        .cols = cols,
+                        .row_stride = cols + 8,
+                        .batch_stride = (size_t)(rows + 1) * (cols + 8)};
+    TD_TRY(w->ops->alloc(w->side,
+                         batch * view.batch_stride * td_ops_bytes(w->dtype),
+                         &data, &w->info));
+    view.data = data;
+    *ret_view = view;
+    return TD_OK;
+}
+
+static td_err dense(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
+                    td_ops_view *ret_view)
+{
+    void *data = NULL;
+    size_t count = (size_t)batch * rows * cols;
+    TD_TRY(w->ops->alloc(w->side, count * td_ops_bytes(w->dtype), &data,
+                         &w->info));
+    *ret_view = td_ops_dense(data, w->dtype, batch, rows, cols);
+    return TD_OK;
+}
+
+static td_err fill(world *w, const char *part, td_ops_view view)
+{
+    uint32_t members = view.batch_stride ? view.batch : 1;
+    float *values =
+        numbers(w, part, 0, 0, (size_t)members * view.rows * view.cols);
+    return w->ops->upload(w->side, &view, values, &w->info);
+}
+
+static td_err open_out(world *w, uint32_t batch, uint32_t rows, uint32_t cols)
+{
+    size_t count = (size_t)batch * rows * cols;
+    TD_TRY(w->ops->alloc_io(w->side, count * sizeof(float), &w->out, &w->info));
+    w->out_view = td_ops_dense(w->out.device, TD_OPS_F32, batch, rows, cols);
+    return TD_OK;
+}
+
+static td_err give(world *w)
+{
+    const td_ops_view *view = &w->out_view;
+    return w->ops->give(w->side, &w->out,
+                        view->batch * view->batch_stride * sizeof(float),
+                        &w->info);
+}
+
+// Out through a linear that changes nothing.
+static td_err give_as_it_is(world *w, td_ops_view from,
+                            td_ops_linear_weight *same)
+{
+    const td_ops_linear op = {.weight = same, .x = from, .out = w->out_view};
+    TD_TRY(w->ops->linear(w->side, &op, &w->info));
+    return give(w);
+}
+
+static td_err make_same(world *w, uint32_t cols, td_ops_linear_weight **ret)
+{
+    float *one = calloc((size_t)cols * cols, sizeof *one);
+    if (!one) abort();
+    for (uint32_t i = 0; i < cols; i++)
+        one[(size_t)i * cols + i] = 1;
+    w->kept[w->kept_count++] = one;
+    const td_ops_linear_source same = {
+        .weight = {one, TD_OPS_F32}, .in = cols, .out = cols};
+    return w->ops->linear_weight(w->side, &same, ret, &w->info);
+}
+
+static td_err make_norm(world *w, uint32_t cols, td_ops_norm **ret_norm)
+{
+    const td_ops_norm_source norm = {
+        .weight = source(w, "n.weight", 1, 1, cols),
+        .bias = source(w, "n", 1, 1, cols),
+        .cols = cols,
+        .epsilon = 1e-5f,
+    };
+    return w->ops->norm_weight(w->side, &norm, ret_norm, &w->info);
+}
+
+// x of a linear: of any width where it comes from outside.
+static td_err linear_input(world *w, td_ops_view *ret_x)
+{
+    uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
+    uint32_t cols = size_of(w, "inputs");
+    if (cols % 8 == 0) {
+        TD_TRY(room(w, batch, rows, cols, ret_x));
+        return fill(w, "x", *ret_x);
+    }
+    size_t count = (size_t)batch * rows * cols;
+    TD_TRY(w->ops->alloc_io(w->side, count * sizeof(float), &w->in, &w->info));
+    memcpy(w->in.host, numbers(w, "x", 0, 0, count), count * sizeof(float));
+    *ret_x = td_ops_dense(w->in.device, TD_OPS_F32, batch, rows, cols);
+    return TD_OK;
+}
+
+static td_ops_act act_of(const world *w)
+{
+    if (is(w, "act", "relu")) return TD_OPS_RELU;
+    return is(w, "act", "gelu") ? TD_OPS_GELU : TD_OPS_NO_ACT;
+}
+
+static td_err linear_operands(world *w, td_ops_linear *op)
+{
+    uint32_t in = size_of(w, "inputs"), out = size_of(w, "outputs");
+    uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
+    td_ops_linear_weight *weight = NULL;
+    td_ops_norm *norm = NULL;
+    const td_ops_linear_source from = {
+        .weight = source(w, "w", 2, in, (size_t)in * out),
+        .bias = source(w, "b", 1, 1, out),
+        .in = in,
+        .out = out,
+    };
+    TD_TRY(w->ops->linear_weight(w->side, &from, &weight, &w->info));
+    op->weight = weight;
+    op->act = act_of(w);
+    if (!is(w, "add", "none")) {
+        TD_TRY(room(w, batch, rows, out, &op->add));
+        if (is(w, "add", "table")) op->add = td_ops_shared(op->add, batch);
+        TD_TRY(fill(w, "add", op->add));
+    }
+    if (!holds(w, "norm")) return TD_OK;
+    TD_TRY(make_norm(w, out, &norm));
+    op->norm = norm;
+    return room(w, batch, rows, out, &op->normed);
+}
+
+static td_err record_linear(world *w)
+{
+    uint32_t out = size_of(w, "outputs");
+    uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
+    bool straight = out % 8 != 0; // out of the side
+    td_ops_linear op = {0};
+    td_ops_linear_weight *same = NULL;
+    TD_TRY(linear_operands(w, &op));
+    TD_TRY(linear_input(w, &op.x));
+    TD_TRY(make_same(w, out, &same));
+    TD_TRY(open_out(w, batch, rows, out));
+    if (straight)
+        op.out = w->out_view;
+    else if (!op.norm)
+        TD_TRY(room(w, batch, rows, out, &op.out));
+    TD_TRY(w->ops->begin(w->side, &w->info));
+    if (w->in.host)
+        TD_TRY(w->ops->fetch(w->side, &w->in,
+                             op.x.batch * op.x.batch_stride * sizeof(float),
+                             &w->info));
+    TD_TRY(w->ops->linear(w->side, &op, &w->info));
+    if (straight) return give(w);
+    return give_as_it_is(w, op.norm ? op.normed : op.out, same);
+}
+
+static td_err record_norm(world *w)
+{
+    uint32_t cols = size_of(w, "cols");
+    td_ops_norm *norm = NULL;
+    td_ops_linear_weight *same = NULL;
+    td_ops_view x, out;
+    TD_TRY(make_norm(w, cols, &norm));
+    TD_TRY(make_same(w, cols, &same));
+    TD_TRY(room(w, size_of(w, "batch"), size_of(w, "rows"), cols, &x));
+    TD_TRY(room(w, x.batch, x.rows, cols, &out));
+    TD_TRY(fill(w, "x", x));
+    TD_TRY(open_out(w, x.batch, x.rows, cols));
+    TD_TRY(w->ops->begin(w->side, &w->info));
+    TD_TRY(w->ops->norm(w->side, norm, &x, &out, &w->info));
+    return give_as_it_is(w, out, same);
+}
+
+static td_err record_attention(world *w)
+{
+    uint32_t batch = size_of(w, "batch"), heads = size_of(w, "heads");
+    uint32_t cols = heads * size_of(w, "size");
+    td_ops_linear_weight *same = NULL;
+    td_ops_attention op = {
+        .heads = heads,
+        .scale = 3.0f / sqrtf((float)size_of(w, "size")),
+    };
+    TD_TRY(make_same(w, cols, &same));
+    TD_TRY(room(w, batch, size_of(w, "queries"), cols, &op.q));
+    if (holds(w, "shared")) op.q = td_ops_shared(op.q, batch);
+    TD_TRY(room(w, batch, size_of(w, "keys"), cols, &op.k));
+    TD_TRY(room(w, batch, op.k.rows, cols, &op.v));
+    TD_TRY(room(w, batch, op.q.rows, cols, &op.out));
+    TD_TRY(fill(w, "q", op.q));
+    TD_TRY(fill(w, "k", op.k));
+    TD_TRY(fill(w, "v", op.v));
+    TD_TRY(open_out(w, batch, op.q.rows, cols));
+    TD_TRY(w->ops->begin(w->side, &w->info));
+    TD_TRY(w->ops->attention(w->side, &op, &w->info));
+    return give_as_it_is(w, op.out, same);
+}
+
+static td_err make_conv(world *w, const char *weight, const char *bias,
+                        const char *scale, td_ops_conv_source from,
+                        td_ops_conv_weight **ret_weight)
+{
+    size_t area = (size_t)from.kernel * from.kernel;
+    from.weight =
+        source(w, weight, 4, area * from.in, area * from.in * from.out);
+    from.bias = numbers(w, bias, 1, 1, from.out);
+    if (scale) from.scale = numbers(w, scale, 1, 1, from.out);
+    from.pad = from.kernel / 2 * from.dilation;
+    return w->ops->conv_weight(w->side, &from, ret_weight, &w->info);
+}
+
+static td_err add_joined(world *w, td_ops_conv *op)
+{
+    const json_t *joined = json_object_get(w->sizes, "joined");
+    uint32_t sizes[4];
+    if (!json_is_array(joined)) return TD_OK;
+    for (size_t i = 0; i < 4; i++)
+        sizes[i] = (uint32_t)json_integer_value(json_array_get(joined, i));
+    op->joined_height = sizes[0];
+    op->joined_width = sizes[1];
+    TD_TRY(make_conv(w, "jw", "jb", NULL,
+                     (td_ops_conv_source){.in = sizes[2],
+                                          .out = size_of(w, "outputs"),
+                                          .kernel = 1,
+                                          .stride = sizes[3],
+                                          .dilation = 1},
+                     &op->joined_weight));
+    TD_TRY(dense(w, op->x.batch, sizes[0] * sizes[1], sizes[2], &op->joined));
+    return fill(w, "joined", op->joined);
+}
+
+static td_err conv_input(world *w, td_ops_conv *op)
+{
+    uint32_t batch = size_of(w, "batch"), rows = op->height * op->width;
+    if (!op->pixels) {
+        TD_TRY(dense(w, batch, rows, size_of(w, "inputs"), &op->x));
+        return fill(w, "x", op->x);
+    }
+    char name[2 * NAME_BYTES];
+    size_t count = (size_t)batch * rows * 3;
+    (void)snprintf(name, sizeof name, "%s/x", w->name);
+    TD_TRY(w->ops->alloc_io(w->side, count, &w->in, &w->info));
+    td_native_hashed_pixels(name, count, w->in.host);
+    op->x = td_ops_dense(w->in.device, TD_OPS_U8, batch, rows, 3);
+    return TD_OK;
+}
+
+static td_ops_pixels colours(world *w)
+{
+    td_ops_pixels pixels;
+    const float *scale = numbers(w, "scale", 1, 1, 3);
+    const float *shift = numbers(w, "shift", 1, 1, 3);
+    for (int i = 0; i < 3; i++) {
+        pixels.scale[i] = scale[i] / 255;
+        pixels.shift[i] = shift[i];
+    }
+    return pixels;
+}
+
+static uint32_t conv_side(const world *w, uint32_t side)
+{
+    uint32_t kernel = size_of(w, "kernel"), dilation = size_of(w, "dilation");
+    side = td_ops_conv_size(side, kernel, size_of(w, "stride"),
+                            kernel / 2 * dilation, dilation);
+    return holds(w, "pool") ? td_ops_conv_size(side, 3, 2, 1, 1) : side;
+}
+
+static td_err record_conv(world *w)
+{
+    td_ops_pixels pixels;
+    td_ops_linear_weight *same = NULL;
+    td_ops_conv op = {
+        .height = size_of(w, "height"),
+        .width = size_of(w, "width"),
+        .act = act_of(w),
+        .pool = holds(w, "pool"),
+    };
+    uint32_t out = size_of(w, "outputs");
+    uint32_t rows = conv_side(w, op.height) * conv_side(w, op.width);
+    if (holds(w, "pixels")) {
+        pixels = colours(w);
+        op.pixels = &pixels;
+    }
+    TD_TRY(conv_input(w, &op));
+    TD_TRY(make_conv(w, "w", "b", "n.weight",
+                     (td_ops_conv_source){.in = size_of(w, "inputs"),
+                                          .out = out,
+                                          .kernel = size_of(w, "kernel"),
+                                          .stride = size_of(w, "stride"),
+                                          .dilation = size_of(w, "dilation")},
+                     &op.weight));
+    TD_TRY(make_same(w, out, &same));
+    TD_TRY(dense(w, op.x.batch, rows, out, &op.out));
+    if (holds(w, "add")) {
+        TD_TRY(dense(w, op.x.batch, rows, out, &op.add));
+        TD_TRY(fill(w, "add", op.add));
+    }
+    TD_TRY(add_joined(w, &op));
+    TD_TRY(open_out(w, op.x.batch, rows, out));
+    TD_TRY(w->ops->begin(w->side, &w->info));
+    if (op.pixels)
+        TD_TRY(w->ops->fetch(w->side, &w->in,
+                             (size_t)op.x.batch * op.x.rows * 3, &w->info));
+    TD_TRY(w->ops->conv(w->side, &op, &w->info));
+    return give_as_it_is(w, op.out, same);
+}
+
+static const struct {
+    const char *name;
+    td_err (*record)(world *w);
+} operations[] = {
+    {"linear", record_linear},
+    {"norm", record_norm},
+    {"attention", record_attention},
+    {"conv", record_conv},
+};
+
+static td_err compute(world *w)
+{
+    td_ops_program *program = NULL;
+    for (size_t i = 0; i < TD_COUNT_OF(operations); i++)
+        if (is(w, "op", operations[i].name)) TD_TRY(operations[i].record(w));
+    TD_TRY(w->ops->end(w->side, &program, &w->info));
+    return w->ops->run(w->side, program, &w->info);
+}
+
+// How far off the worst number is, in parts of the largest.
+static double compare(const world *w, const float *want, size_t count)
+{
+    const float *got = w->out.host;
+    double most = 0, off = 0;
+    for (size_t i = 0; i < count; i++) {
+        most = fmax(most, fabs((double)want[i]));
+        off = fmax(off, fabs((double)got[i] - (double)want[i]));
+        if (!isfinite(got[i])) return INFINITY;
+    }
+    return off / most;
+}
+
+typedef struct tally {
+    int failed, unsupported, cases;
+    double worst;
+} tally;
+
+static void run_case(const td_ops *ops, const td_ops_config *config,
+                     const json_t *sizes, size_t index, const float *want,
+                     double tolerance, tally *sum)
+{
+    world w = {.ops = ops, .sizes = sizes};
+    td_ops_info side;
+    (void)snprintf(w.name, sizeof w.name, "ops/%zu", index);
+    td_err err = ops->open(config, &w.side, &w.info);
+    double off = INFINITY;
+    if (err == TD_OK) {
+        ops->info(w.side, &side);
+        w.dtype = side.dtype;
+        err = compute(&w);
+        if (err == TD_OK) off = compare(&w, want, size_of(&w, "count"));
+        ops->close(w.side);
+    }
+    sum->cases++;
+    if (err == TD_ERR_UNSUPPORTED) {
+        sum->unsupported++;
+    } else if (err != TD_OK || !(off <= tolerance)) {
+        char *text = json_dumps(sizes, JSON_COMPACT);
+        (void)fprintf(stderr, "%s: case %zu: %s %s, off by %g: %s\n", ops->name,
+                      index, td_err_name(err), w.info.text, off, text);
+        free(text);
+        sum->failed++;
+    } else {
+        sum->worst = fmax(sum->worst, off);
+    }
+    for (size_t i = 0; i < w.kept_count; i++)
+        free(w.kept[i]);
+}
+
+static float *read_results(size_t *ret_count)
+{
+    struct stat seen;
+    FILE *file = fopen(GOLDEN "ops.f32", "rbe");
+    if (!file || fstat(fileno(file), &seen) != 0) abort();
+    size_t bytes = (size_t)seen.st_size;
+    float *results = malloc(bytes);
+    if (!results || fread(results, 1, bytes, file) != bytes) abort();
+    (void)fclose(file);
+    *ret_count = bytes / sizeof *results;
+    return results;
+}
+
+int td_ops_cases(const td_ops *ops, const td_ops_config *config,
+                 double tolerance)
+{
+    td_errinfo info = {.text = ""};
+    td_ops_side *side = NULL;
+    json_t *golden = json_load_file(GOLDEN "ops.json", 0, NULL);
+    if (!golden) abort();
+    if (ops->open(config, &side, &info) != TD_OK) {
+        (void)fprintf(stderr, "%s: %s\n", ops->name, info.text);
+        json_decref(golden);
+        return -1;
+    }
+    ops->close(side);
+    size_t count = 0, index, at = 0;
+    json_t *sizes;
+    tally sum = {0};
+    float *results = read_results(&count);
+    json_array_foreach(json_object_get(golden, "cases"), index, sizes)
+    {
+        size_t size =
+            (size_t)json_integer_value(json_object_get(sizes, "count"));
+        if (at + size > count) abort();
+        run_case(ops, config, sizes, index, results + at, tolerance, &sum);
+        at += size;
+    }
+    (void)printf("%s: %d cases, %d not supported, worst off by %.1e\n",
+                 ops->name, sum.cases, sum.unsupported, sum.worst);
+    free(results);
+    json_decref(golden);
+    return sum.failed;
+}

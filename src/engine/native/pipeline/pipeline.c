@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "engine/native/pipeline/pipeline.h"
+
+#include "engine/native/checkpoint/path.h"
+#include "engine/native/pipeline/prompt.h"
+#include "engine/native/pipeline/tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define TOKENIZER "tokenizer.json"
+
+struct td_native_pipeline {
+    const td_native_checkpoint *from;
+    td_native_tokenizer *tokenizer; // NULL: there is no text
+    td_native_colours colours[TD_WIRE_MAX_IMAGES];
+};
+
+// A byte is x = byte / 255 to LeRobot, and then normalised.
+static td_native_colours colours_of(const td_native_norm *norm)
+{
+    td_native_colours colours;
+    for (int i = 0; i < 3; i++) {
+        double scale = 1, bias = 0;
+        if (norm && norm->mode != TD_NATIVE_IDENTITY) {
+            bool centred = norm->mode == TD_NATIVE_MEAN_STD;
+            scale = (centred ? 1 : 2) / (double)norm->span[i];
+            bias = -(double)norm->low[i] * scale - (centred ? 0 : 1);
+        }
+        colours.scale[i] = (float)(scale / 255);
+        colours.bias[i] = (float)bias;
+    }
+    return colours;
+}
+
+static void find_colours(td_native_pipeline *pipeline)
+{
+    const td_native_step *step =
+        td_native_steps_find(&pipeline->from->before, TD_NATIVE_STEP_NORMALIZE);
+    for (uint32_t i = 0; i < pipeline->from->policy.camera_count; i++)
+        pipeline->colours[i] =
+            colours_of(step ? &step->norms->cameras[i] : NULL);
+}
+
+td_native_colours td_native_pipeline_colours(const td_native_pipeline *pipeline,
+                                             uint32_t camera)
+{
+    return pipeline->colours[camera];
+}
+
+static td_err no_tokenizer(const td_native_step *step, const char *path,
+                           td_errinfo *info)
+{
+    return td_fail(info, TD_ERR_NOTFOUND,
+                   "%s: is not there, and the policy takes text: put the "
+                   "tokenizer.json of %s there, or name it in the manifest as "
+                   "engine.tokenizer",
+                   path,
+                   step->tokenizer ? step->tokenizer : "its language model");
+}
+
+static td_err open_tokenizer(td_native_pipeline *pipeline, const char *given,
+                             td_errinfo *info)
+{
+    const td_native_step *step =
+        td_native_steps_find(&pipeline->from->before, TD_NATIVE_STEP_TOKENIZE);
+    if (!step && given)
+        return td_fail(info, TD_ERR_INVALID,
+                       "tokenizer: %s is given, and the policy of %s takes no "
+                       "text",
+                       given, pipeline->from->folder);
+    if (!step) return TD_OK;
+    char path[TD_NATIVE_MAX_PATH];
+    TD_TRY(td_native_path_join(pipeline->from->folder, TOKENIZER, path, info));
+    if (!given) given = path;
+    td_err err = td_native_tokenizer_open(given, step->most_tokens,
+                                          &pipeline->tokenizer, info);
+    return err == TD_ERR_NOTFOUND ? no_tokenizer(step, given, info) : err;
+}
+
+td_err td_native_pipeline_new(const td_native_checkpoint *from,
+                              const char *tokenizer,
+                              td_native_pipeline **ret_pipeline,
+                              td_errinfo *info)
+{
+    TD_AUTO(td_native_pipeline) *pipeline = calloc(1, sizeof *pipeline);
+    if (!pipeline) return TD_ERR_NOMEM;
+    pipeline->from = from;
+    find_colours(pipeline);
+    TD_TRY(open_tokenizer(pipeline, tokenizer, info));
+    *ret_pipeline = TD_TAKE(pipeline);
+    return TD_OK;
+}
+
+void td_native_pipeline_free(td_native_pipeline *pipeline)
+{
+    if (pipeline->tokenizer) td_native_tokenizer_close(pipeline->tokenizer);
+    free(pipeline);
+}
+
+static td_err take_step(const td_native_pipeline *pipeline,
+                        const td_native_step *step, td_native_prompt *prompt,
+                        td_native_taken *taken, td_errinfo *info)
+{
+    uint32_t state_dim = pipeline->from->policy.state_dim;
+    switch (step->kind) {
+    case TD_NATIVE_STEP_NORMALIZE:
+        td_native_norm_apply(&step->norms->state, 1, taken->state);
+        td_native_norm_apply(&step->norms->env, 1, taken->env);
+        return TD_OK;
+    case TD_NATIVE_STEP_RELATIVE:
+        memcpy(taken->base, taken->state, state_dim * sizeof *taken->base);
+        return TD_OK;
+    case TD_NATIVE_STEP_NEW_LINE:
+    case TD_NATIVE_STEP_PI0_NEW_LINE:
+        td_native_prompt_end_line(prompt);
+        return TD_OK;
+    case TD_NATIVE_STEP_STATE_TO_TEXT:
+        td_native_prompt_add_state(prompt, taken->state, state_dim);
+        return TD_OK;
+    case TD_NATIVE_STEP_TOKENIZE:
+        return td_native_tokenizer_encode(
+            pipeline->tokenizer, (td_slice){prompt->text, prompt->size},
+            taken->ids, &taken->id_count, info);
+    default:
+        return TD_OK; // where things lie, and what they are called
+    }
+}
+
+td_err td_native_pipeline_before(const td_native_pipeline *pipeline,
+                                 const td_native_given *given,
+                                 td_native_taken *ret_taken, td_errinfo *info)
+{
+    const td_native_policy *policy = &pipeline->from->policy;
+    const td_native_steps *steps = &pipeline->from->before;
+    td_native_prompt prompt;
+    TD_TRY(td_native_prompt_init(&prompt, given->task, info));
+    ret_taken->id_count = 0;
+    if (policy->state_dim > 0)
+        memcpy(ret_taken->state, given->state,
+               policy->state_dim * sizeof *given->state);
+    if (policy->env_dim > 0)
+        memcpy(ret_taken->env, given->env,
+               policy->env_dim * sizeof *given->env);
+    for (uint32_t i = 0; i < steps->count; i++)
+        TD_TRY(take_step(pipeline, &steps->each[i], &prompt, ret_taken, info));
+    return TD_OK;
+}
+
+static void add_base(const td_native_pipeline *pipeline,
+                     const td_native_taken *taken, uint32_t rows,
+                     float *actions)
+{
+    uint32_t dim = pipeline->from->policy.action_dim;
+    const bool *mask =
+        td_native_steps_find(&pipeline->from->before, TD_NATIVE_STEP_RELATIVE)
+            ->mask;
+    for (uint32_t row = 0; row < rows; row++)
+        for (uint32_t i = 0; i < dim; i++)
+            if (mask[i]) actions[row * dim + i] += taken->base[i];
+}
+
+void td_native_pipeline_after(const td_native_pipeline *pipeline,
+                              const td_native_taken *taken, uint32_t rows,
+                              float *actions)
+{
+    const td_native_steps *steps = &pipeline->from->after;
+    for (uint32_t i = 0; i < steps->count; i++) {
+        const td_native_step *step = &steps->each[i];
+        if (step->kind == TD_NATIVE_STEP_UNNORMALIZE)
+            td_native_norm_undo(&step->norms->action, rows, actions);
+        if (step->kind == TD_NATIVE_STEP_ABSOLUTE && step->enabled)
+            add_base(pipeline, taken, rows, actions);
+    }
+}

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_ENGINE_NATIVE_PIPELINE_REQUEST_H
+#define TD_ENGINE_NATIVE_PIPELINE_REQUEST_H
+
+// Between an observation of the wire and a native model: what the model is
+// called and takes, and one observation into its inputs.
+
+#include "engine/native/model.h"
+#include "engine/native/native.h"
+#include "engine/picture.h"
+
+// The tensor of an observation that a policy's environment state is.
+#define TD_NATIVE_ENVIRONMENT "environment_state"
+
+// Memory of the names in a spec. Owned: free().
+typedef struct td_native_names td_native_names;
+
+// Cameras, channels and sizes into the spec: channels are named by the
+// settings, else by the checkpoint, else they have numbers. MISMATCH when the
+// settings name another number of them than there are, LIMIT, NOMEM.
+TD_NODISCARD td_err td_native_names_fill(
+    const td_native_checkpoint *from, const td_engine_native_settings *settings,
+    td_engine_spec *spec, td_native_names **ret_names, td_errinfo *info);
+
+// Borrowed.
+typedef struct td_native_request {
+    const td_engine_spec *spec;
+    td_engine_picture_reader *pictures;
+    const td_native_pipeline *pipeline;
+    td_native_model *model;
+} td_native_request;
+
+// One observation into member `slot` of the model. MISMATCH for what does not
+// fit; as td_engine_picture_decode and td_native_pipeline_before.
+TD_NODISCARD td_err td_native_request_take(const td_native_request *request,
+                                           const td_wire_obs *obs,
+                                           uint32_t slot,
+                                           td_native_taken *ret_taken,
+                                           td_errinfo *info);
+
+#endif

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whom a server takes, and how they leave.
+#include "server/core/core_fixture.h"
+
+static void assert_denied(house *h, const char *client, uint64_t boot,
+                          const char *text)
+{
+    uint64_t refused = server_counts(h->core).refused_attach;
+    uint32_t number = 99;
+    td_server_dropped dropped;
+    td_errinfo info = {""};
+    assert_int_equal(house_attach(h, client, boot, &number, &dropped, &info),
+                     TD_ERR_DENIED);
+    assert_string_equal(info.text, text);
+    assert_int_equal(number, 99);
+    assert_int_equal(dropped.count, 0);
+    assert_int_equal(server_counts(h->core).refused_attach, refused + 1);
+}
+
+static void a_stranger_is_refused_by_name(void **state)
+{
+    house *h = *state;
+    assert_denied(h, "arm-7", 1,
+                  "client arm-7 is not in the manifest of server gpu-1: list "
+                  "it under clients, or set accept_unknown");
+    assert_denied(h, "arm-", 1,
+                  "client arm- is not in the manifest of server gpu-1: list "
+                  "it under clients, or set accept_unknown");
+    assert_int_equal(td_server_core_clients(h->core), 0);
+}
+
+static void a_stranger_is_taken_where_all_are_welcome(void **state)
+{
+    house *h = *state;
+    td_server_core_free(h->core);
+    h->settings.accept_unknown = true;
+    h->core = server_new(&h->settings, &h->spec, h->turns);
+    house_attached(h, "arm-7", 1);
+    assert_int_equal(td_server_core_clients(h->core), 1);
+    char name[TD_WIRE_MAX_NAME + 2] = {0};
+    memset(name, 'x', sizeof name - 1);
+    assert_denied(h, name, 1, "client_uuid is too long");
+    name[TD_WIRE_MAX_NAME] = 0;
+    house_attached(h, name, 1);
+    uint32_t number;
+    td_server_dropped dropped;
+    assert_int_equal(td_server_core_detach(h->core, name, 1, &number, &dropped),
+                     TD_OK);
+}
+
+static void a_full_server_refuses_until_somebody_leaves(void **state)
+{
+    house *h = *state;
+    uint32_t first = house_attached(h, "arm-0", 1);
+    house_attached(h, "arm-1", 1);
+    assert_denied(h, "arm-2", 1,
+                  "server gpu-1 has its 2 clients and takes no more");
+    uint32_t number;
+    td_server_dropped dropped;
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
+    assert_int_equal(number, first);
+    assert_int_equal(house_attached(h, "arm-2", 1), first);
+    assert_int_equal(server_counts(h->core).attached, 3);
+    assert_int_equal(server_counts(h->core).departed, 1);
+}
+
+static void a_server_that_is_not_ready_refuses(void **state)
+{
+    house *h = *state;
+    td_server_core_set_state(h->core, TD_WIRE_WARMING);
+    assert_denied(h, "arm-0", 1, "server gpu-1 is warming");
+    td_server_core_set_state(h->core, TD_WIRE_DRAINING);
+    assert_denied(h, "arm-0", 1, "server gpu-1 is draining");
+    td_server_core_set_state(h->core, TD_WIRE_DEGRADED);
+    house_attached(h, "arm-0", 1);
+}
+
+static void a_new_server_is_warming(void **state)
+{
+    house *h = *state;
+    TD_AUTO(td_server_core) *core = NULL;
+    const td_server_core_model model = model_of(&h->spec, h->turns);
+    assert_int_equal(td_server_core_new(&h->settings, &model, &core), TD_OK);
+    td_wire_status status;
+    td_server_core_status(core, &status);
+    assert_int_equal(status.state, TD_WIRE_WARMING);
+}
+
+static void a_server_without_room_is_not_made(void **state)
+{
+    house *h = *state;
+    td_server_settings none = h->settings;
+    none.capacity = 0;
+    td_server_core *core = NULL;
+    const td_server_core_model model = model_of(&h->spec, h->turns);
+    assert_int_equal(td_server_core_new(&none, &model, &core), TD_ERR_INVALID);
+    assert_null(core);
+}
+
+static void asking_again_with_the_same_boot_changes_nothing(void **state)
+{
+    house *h = *state;
+    uint32_t number = house_attached(h, "arm-0", 5);
+    house_taken(h, number, 5, 0, 3);
+    assert_int_equal(house_attached(h, "arm-0", 5), number);
+    assert_int_equal(td_server_core_clients(h->core), 1);
+    assert_int_equal(server_counts(h->core).attached, 1);
+    assert_int_equal(house_run_next(h), 3);
+}
+
+static void an_older_start_is_refused_by_name(void **state)
+{
+    house *h = *state;
+    uint32_t number = house_attached(h, "arm-0", 5);
+    house_taken(h, number, 5, 0, 1);
+    assert_denied(h, "arm-0", 4,
+                  "a newer start of client arm-0 (boot 5) is attached; this "
+                  "one has boot 4");
+    assert_int_equal(house_run_next(h), 1);
+}
+
+static void a_newer_start_takes_the_client_over(void **state)
+{
+    house *h = *state;
+    uint32_t number = house_attached(h, "arm-0", 5);
+    house_taken(h, number, 5, 7, 8);
+    house_taken(h, number, 5, 7, 9);
+    td_server_dropped dropped;
+    uint32_t again = 99;
+    assert_int_equal(house_attach(h, "arm-0", 6, &again, &dropped, NULL),
+                     TD_OK);
+    assert_int_equal(again, number);
+    assert_int_equal(dropped.count, 1);
+    assert_int_equal(dropped.requests[0].seq, 9);
+    assert_ptr_equal(dropped.requests[0].payload, &h->payloads[1]);
+    assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
+
+    assert_int_equal(house_run_next(h), 0);
+    house_taken(h, number, 6, 0, 1); // its seqs and episodes start anew
+    assert_int_equal(house_run_next(h), 1);
+    td_wire_action answer = {.ident = {.boot = 6}};
+    td_server_core_tell(h->core, number, &answer);
+    assert_int_equal(answer.superseded_count, 0);
+}
+
+static void only_the_attached_start_can_leave(void **state)
+{
+    house *h = *state;
+    uint32_t number = house_attached(h, "arm-0", 5);
+    house_taken(h, number, 5, 0, 1);
+    uint32_t left = 99;
+    td_server_dropped dropped;
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-0", 4, &left, &dropped),
+        TD_ERR_NOTFOUND);
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-1", 5, &left, &dropped),
+        TD_ERR_NOTFOUND);
+    assert_int_equal(left, 99);
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped), TD_OK);
+    assert_int_equal(left, number);
+    assert_int_equal(dropped.requests[0].seq, 1);
+    assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
+    assert_int_equal(td_server_core_clients(h->core), 0);
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
+        TD_ERR_NOTFOUND);
+}
+
+static void nobody_leaves_while_running(void **state)
+{
+    house *h = *state;
+    uint32_t number = house_attached(h, "arm-0", 5);
+    house_taken(h, number, 5, 0, 1);
+    assert_int_equal(house_run_next(h), 1);
+    house_taken(h, number, 5, 0, 2);
+    uint32_t left;
+    td_server_dropped dropped;
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
+        TD_ERR_BUSY);
+    assert_int_equal(house_count(h, TD_SERVER_WAITING), 1);
+    house_done(h, TD_SERVER_FAILED);
+    assert_int_equal(
+        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped), TD_OK);
+    assert_int_equal(dropped.requests[0].seq, 2);
+    assert_int_equal(house_count(h, TD_SERVER_FAILED), 1);
+}
+
+int main(void)
+{
+#define TEST(name)                                                             \
+    cmocka_unit_test_setup_teardown(name, house_setup, house_teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(a_stranger_is_refused_by_name),
+        TEST(a_stranger_is_taken_where_all_are_welcome),
+        TEST(a_full_server_refuses_until_somebody_leaves),
+        TEST(a_server_that_is_not_ready_refuses),
+        TEST(a_new_server_is_warming),
+        TEST(a_server_without_room_is_not_made),
+        TEST(asking_again_with_the_same_boot_changes_nothing),
+        TEST(an_older_start_is_refused_by_name),
+        TEST(a_newer_start_takes_the_client_over),
+        TEST(only_the_attached_start_can_leave),
+        TEST(nobody_leaves_while_running),
+    };
+    return cmocka_run_group_tests_name("server/core_attach", tests, NULL, NULL);
+}

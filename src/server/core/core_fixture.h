@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: Apache-2.0
+#ifndef TD_SERVER_CORE_CORE_FIXTURE_H
+#define TD_SERVER_CORE_CORE_FIXTURE_H
+
+// A server of a small model for tests: two joints and a gripper, two cameras.
+
+#include "server/core/core.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static inline void model_describe(td_engine_spec *spec)
+{
+    *spec = (td_engine_spec){
+        .model_id = "act",
+        .model_version = "v1",
+        .cameras = {{td_wire_text_of("top"), 480, 640},
+                    {td_wire_text_of("hand"), 96, 128}},
+        .camera_count = 2,
+        .states = {{td_wire_text_of("shoulder"), TD_WIRE_LINEAR},
+                   {td_wire_text_of("wrist"), TD_WIRE_ANGLE},
+                   {td_wire_text_of("gripper"), TD_WIRE_HOLD}},
+        .state_count = 3,
+        .actions = {{td_wire_text_of("shoulder"), TD_WIRE_LINEAR},
+                    {td_wire_text_of("gripper"), TD_WIRE_HOLD}},
+        .action_count = 2,
+        .chunk_rows = 50,
+        .step_period_us = 33333,
+        .max_batch = 8,
+    };
+}
+
+static const char *const listed_names[] = {"arm-0", "arm-1", "arm-2"};
+static const td_server_client listed_clients[] = {
+    {"arm-0", 50000000, 0, 1},
+    {"arm-1", 50000000, 0, 1},
+    {"arm-2", 50000000, 0, 1},
+};
+
+static inline td_server_settings server_settings(void)
+{
+    return (td_server_settings){
+        .server_id = "gpu-1",
+        .boot = 11,
+        .clients = listed_clients,
+        .client_count = TD_COUNT_OF(listed_clients),
+        .capacity = 2,
+    };
+}
+
+// Room for a model of up to 1,024 clients; batches start at once.
+static inline td_server_turns *turns_new(const td_engine_spec *spec)
+{
+    td_server_turns *turns = NULL;
+    td_server_device_settings settings = td_server_device_defaults;
+    td_server_model_settings how = td_server_model_defaults;
+    uint32_t model = 99;
+    settings.clients = 1024;
+    how.batch.wait = TD_SCHED_WAIT_NONE;
+    assert_int_equal(td_server_turns_new(&settings, &turns, NULL), TD_OK);
+    assert_int_equal(td_server_turns_add(turns, spec, &how, &model), TD_OK);
+    assert_int_equal(model, 0);
+    td_server_turns_open(turns, model, true);
+    return turns;
+}
+
+static inline td_server_core_model model_of(const td_engine_spec *spec,
+                                            td_server_turns *turns)
+{
+    return (td_server_core_model){
+        .spec = spec,
+        .turns = turns,
+        .cadence = TD_SCHED_CADENCE_DEFAULTS,
+        .precompute = true,
+        .inputs = TD_SERVER_ALIGN_DEFAULTS,
+    };
+}
+
+// READY. Borrows all three.
+static inline td_server_core *server_new(const td_server_settings *settings,
+                                         const td_engine_spec *spec,
+                                         td_server_turns *turns)
+{
+    td_server_core *core = NULL;
+    const td_server_core_model model = model_of(spec, turns);
+    assert_int_equal(td_server_core_new(settings, &model, &core), TD_OK);
+    td_server_core_set_state(core, TD_WIRE_READY);
+    return core;
+}
+
+// The counts, checked: every observation received has exactly one outcome.
+static inline td_server_counts server_counts(const td_server_core *core)
+{
+    td_server_counts counts;
+    td_server_core_counts(core, &counts);
+    uint64_t sum = 0;
+    for (int i = 0; i < TD_SERVER_OUTCOME_COUNT; i++)
+        sum += counts.outcomes[i];
+    assert_int_equal(sum, counts.received);
+    return counts;
+}
+
+#define HOUSE_PAYLOADS 8
+
+// What the core holds for the house; of seq % HOUSE_PAYLOADS.
+typedef struct payload {
+    uint32_t client;
+} payload;
+
+// A server for one test, with what its core borrows.
+typedef struct house {
+    td_engine_spec spec;
+    td_server_settings settings;
+    td_server_turns *turns;
+    td_server_core *core;
+    int64_t now_ns;
+    td_server_turn turn; // the newest
+    payload payloads[HOUSE_PAYLOADS];
+} house;
+
+static inline int house_setup(void **state)
+{
+    static house h;
+    h = (house){.settings = server_settings(), .now_ns = 1000};
+    model_describe(&h.spec);
+    h.turns = turns_new(&h.spec);
+    h.core = server_new(&h.settings, &h.spec, h.turns);
+    *state = &h;
+    return 0;
+}
+
+static inline int house_teardown(void **state)
+{
+    house *h = *state;
+    td_server_core_free(h->core);
+    td_server_turns_free(h->turns);
+    return 0;
+}
+
+static inline td_err house_attach(house *h, const char *client, uint64_t boot,
+                                  uint32_t *ret_client,
+                                  td_server_dropped *ret_dropped,
+                                  td_errinfo *info)
+{
+    const td_wire_attach asked = {
+        .client = td_wire_text_of(client),
+        .server = td_wire_text_of("gpu-1"),
+        .boot = boot,
+    };
+    return td_server_core_attach(h->core, h->now_ns, &asked, ret_client,
+                                 ret_dropped, info);
+}
+
+static inline uint32_t house_attached(house *h, const char *client,
+                                      uint64_t boot)
+{
+    uint32_t number = 99;
+    td_server_dropped dropped;
+    assert_int_equal(house_attach(h, client, boot, &number, &dropped, NULL),
+                     TD_OK);
+    return number;
+}
+
+static inline td_server_outcome house_observe(house *h, uint32_t client,
+                                              uint64_t boot, uint64_t episode,
+                                              uint64_t seq,
+                                              td_server_dropped *ret_dropped)
+{
+    const td_wire_obs obs = {
+        .ident = {.boot = boot, .episode = episode, .seq = seq}};
+    payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
+    held->client = client;
+    return td_server_core_observe(h->core, client, h->now_ns, &obs, held,
+                                  ret_dropped);
+}
+
+// Observes what must be taken; returns the seq that it displaced, 0: none.
+static inline uint64_t house_taken(house *h, uint32_t client, uint64_t boot,
+                                   uint64_t episode, uint64_t seq)
+{
+    td_server_dropped dropped;
+    assert_int_equal(house_observe(h, client, boot, episode, seq, &dropped),
+                     TD_SERVER_WAITING);
+    if (dropped.count == 0) return 0;
+    const td_sched_request *first = &dropped.requests[0];
+    assert_int_equal(dropped.count, 1);
+    assert_ptr_equal(first->payload, &h->payloads[first->seq % HOUSE_PAYLOADS]);
+    return first->seq;
+}
+
+// Starts the next batch; returns how many are in it.
+static inline uint32_t house_start(house *h)
+{
+    if (!td_server_turns_next(h->turns, h->now_ns, &h->turn)) return 0;
+    for (uint32_t i = 0; i < h->turn.count; i++) {
+        const payload *held = h->turn.picks[i].request.payload;
+        td_server_core_started(h->core, held->client, h->turn.picks[i].ticket);
+    }
+    return h->turn.count;
+}
+
+// Starts what must be a batch of one at most; returns its seq, 0: none.
+static inline uint64_t house_run_next(house *h)
+{
+    uint32_t count = house_start(h);
+    if (count == 0) return 0;
+    assert_int_equal(count, 1);
+    return h->turn.picks[0].request.seq;
+}
+
+// The batch has ended.
+static inline void house_done(house *h, td_server_outcome outcome)
+{
+    for (uint32_t i = 0; i < h->turn.count; i++) {
+        const payload *held = h->turn.picks[i].request.payload;
+        assert_int_equal(td_server_core_done(h->core, held->client, h->now_ns,
+                                             outcome, 1000),
+                         outcome);
+    }
+    td_server_turns_end(h->turns, h->now_ns, 0, h->turn.run, h->turn.count,
+                        1000);
+}
+
+static inline uint64_t house_count(const house *h, td_server_outcome outcome)
+{
+    return server_counts(h->core).outcomes[outcome];
+}
+
+#endif

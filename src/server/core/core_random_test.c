@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+// Whatever clients do, every observation ends under one name and every payload
+// comes back once.
+#include "base/rand.h"
+#include "server/core/core_fixture.h"
+
+#define OPERATIONS 20000
+#define CLIENTS 3 // listed; the server has room for two
+
+typedef struct world {
+    td_rand rand;
+    td_server_turns *turns;
+    td_server_core *core;
+    struct {
+        bool held; // by the core
+        uint32_t who;
+    } payloads[OPERATIONS];
+    td_server_turn turn; // the batch that runs
+    uint32_t unfinished; // of it
+    uint32_t next_payload;
+    uint64_t handed_in, handed_out;
+    uint64_t boot[CLIENTS];  // as the robots count them
+    int64_t number[CLIENTS]; // -1: not attached
+    bool running[CLIENTS];
+    uint64_t episode, seq;
+} world;
+
+static uint64_t below(world *w, uint64_t limit)
+{
+    return td_rand_u64(&w->rand) % limit;
+}
+
+// A payload came out of the core: it must have been in there. Returns whose.
+static uint32_t come_back(world *w, const td_sched_request *request)
+{
+    size_t index =
+        (size_t)((uintptr_t)request->payload - (uintptr_t)w->payloads) /
+        sizeof w->payloads[0];
+    assert_true(index < OPERATIONS);
+    assert_true(w->payloads[index].held);
+    w->payloads[index].held = false;
+    w->handed_out++;
+    return w->payloads[index].who;
+}
+
+static void all_come_back(world *w, const td_server_dropped *dropped)
+{
+    for (uint32_t i = 0; i < dropped->count; i++)
+        (void)come_back(w, &dropped->requests[i]);
+}
+
+static void attach_one(world *w, uint32_t who)
+{
+    w->boot[who] += below(w, 2);
+    const td_wire_attach attach = {
+        .client = td_wire_text_of(listed_names[who]),
+        .boot = w->boot[who] - below(w, 2),
+    };
+    uint32_t number;
+    td_server_dropped dropped;
+    if (td_server_core_attach(w->core, 0, &attach, &number, &dropped, NULL) ==
+        TD_OK)
+        w->number[who] = number;
+    all_come_back(w, &dropped);
+}
+
+static void detach_one(world *w, uint32_t who)
+{
+    uint32_t number;
+    td_server_dropped dropped = {0};
+    td_err err =
+        td_server_core_detach(w->core, listed_names[who],
+                              w->boot[who] - below(w, 2), &number, &dropped);
+    all_come_back(w, &dropped);
+    if (err != TD_OK) return;
+    assert_false(w->running[who]);
+    assert_int_equal(number, w->number[who]);
+    w->number[who] = -1;
+}
+
+static void observe_one(world *w, uint32_t who)
+{
+    if (below(w, 16) == 0) w->boot[who]++;
+    if (below(w, 16) == 0) w->episode++;
+    const td_wire_obs obs = {
+        .ident = {.boot = w->boot[who] - (below(w, 8) == 0),
+                  .episode = w->episode - (below(w, 8) == 0),
+                  .seq = ++w->seq - (below(w, 8) == 0 ? 8 : 0)},
+        .priority = (uint32_t)below(w, 3),
+        .has_budget = below(w, 2) == 0,
+        .budget_us = (int64_t)below(w, 100000),
+        .has_rtc = below(w, 8) == 0,
+    };
+    uint32_t index = w->next_payload++;
+    td_server_dropped dropped;
+    w->payloads[index].held = true;
+    w->payloads[index].who = who;
+    td_server_outcome outcome =
+        td_server_core_observe(w->core, (uint32_t)w->number[who], 0, &obs,
+                               &w->payloads[index], &dropped);
+    w->handed_in += outcome == TD_SERVER_WAITING;
+    if (outcome != TD_SERVER_WAITING) w->payloads[index].held = false;
+    all_come_back(w, &dropped);
+}
+
+static void reset_one(world *w, uint32_t who)
+{
+    const td_wire_reset reset = {.boot = w->boot[who], .episode = ++w->episode};
+    td_server_dropped dropped;
+    td_server_core_reset(w->core, (uint32_t)w->number[who], &reset, &dropped);
+    all_come_back(w, &dropped);
+}
+
+static void end_one(world *w, uint32_t who)
+{
+    static const td_server_outcome early[] = {
+        TD_SERVER_MALFORMED, TD_SERVER_REFUSED, TD_SERVER_STALE,
+        TD_SERVER_SUPERSEDED};
+    td_server_core_ended(w->core, (uint32_t)w->number[who],
+                         early[below(w, TD_COUNT_OF(early))], ++w->seq);
+}
+
+static void run_some(world *w)
+{
+    if (!td_server_turns_next(w->turns, 0, &w->turn)) return;
+    assert_int_equal(w->unfinished, 0); // one run at a time
+    w->unfinished = w->turn.count;
+    for (uint32_t i = 0; i < w->turn.count; i++) {
+        uint32_t who = come_back(w, &w->turn.picks[i].request);
+        assert_false(w->running[who]);
+        w->running[who] = true;
+        td_server_core_started(w->core, (uint32_t)w->number[who],
+                               w->turn.picks[i].ticket);
+    }
+}
+
+static void finish_one(world *w, uint32_t who)
+{
+    if (!w->running[who]) return;
+    td_wire_action told = {0};
+    uint32_t number = (uint32_t)w->number[who];
+    told.ident = td_server_core_present(w->core, number);
+    td_server_core_tell(w->core, number, &told);
+    assert_true(told.superseded_count <= TD_WIRE_MAX_SUPERSEDED);
+    td_server_outcome outcome =
+        below(w, 4) ? TD_SERVER_ANSWERED : TD_SERVER_FAILED;
+    assert_int_equal(td_server_core_done(w->core, number, 0, outcome, 1),
+                     outcome);
+    w->running[who] = false;
+    if (--w->unfinished == 0)
+        td_server_turns_end(w->turns, 0, 0, w->turn.run, w->turn.count, 1);
+}
+
+static void give_up_all(world *w)
+{
+    uint32_t number;
+    td_sched_request waiting;
+    while (td_server_core_give_up(w->core, &number, &waiting)) {
+        uint32_t who = come_back(w, &waiting);
+        assert_int_equal(w->number[who], number);
+    }
+}
+
+static void act(world *w)
+{
+    uint32_t who = (uint32_t)below(w, CLIENTS);
+    bool attached = w->number[who] >= 0;
+    uint64_t what = below(w, 16);
+    if (what == 0) attach_one(w, who);
+    if (what == 1 && below(w, 4) == 0) detach_one(w, who);
+    if (what == 2) run_some(w);
+    if (what == 2 && below(w, 16) == 0) give_up_all(w);
+    if (what >= 3 && what <= 5) finish_one(w, who);
+    if (!attached) return;
+    if (what == 6 && below(w, 4) == 0) reset_one(w, who);
+    if (what == 7) end_one(w, who);
+    if (what >= 8) observe_one(w, who);
+}
+
+static void assert_nothing_is_lost(const world *w)
+{
+    td_server_counts counts = server_counts(w->core); // checks the sum
+    assert_int_equal(w->handed_in - w->handed_out,
+                     counts.outcomes[TD_SERVER_WAITING]);
+    uint64_t running = 0;
+    uint32_t attached = 0;
+    for (uint32_t who = 0; who < CLIENTS; who++) {
+        running += w->running[who];
+        attached += w->number[who] >= 0;
+    }
+    assert_int_equal(counts.outcomes[TD_SERVER_RUNNING], running);
+    assert_int_equal(td_server_core_clients(w->core), attached);
+    assert_int_equal(counts.attached - counts.departed, attached);
+    td_sched_counts sched;
+    td_sched_count(td_server_turns_sched(w->turns), &sched);
+    assert_int_equal(sched.outcomes[TD_SCHED_WAITING],
+                     counts.outcomes[TD_SERVER_WAITING]);
+    assert_int_equal(sched.outcomes[TD_SCHED_RUNNING], running);
+    assert_int_equal(sched.outcomes[TD_SCHED_ANSWERED],
+                     counts.outcomes[TD_SERVER_ANSWERED]);
+}
+
+static void live(uint64_t seed, const td_engine_spec *spec)
+{
+    static world w;
+    const td_server_settings settings = server_settings();
+    td_server_turns *turns = turns_new(spec);
+    w = (world){
+        .turns = turns,
+        .core = server_new(&settings, spec, turns),
+        .boot = {10, 10, 10},
+        .number = {-1, -1, -1},
+        .episode = 1,
+        .seq = 10,
+    };
+    td_rand_init(&w.rand, seed);
+    for (int i = 0; i < OPERATIONS; i++) {
+        act(&w);
+        assert_nothing_is_lost(&w);
+    }
+    td_server_counts counts = server_counts(w.core);
+    for (int i = TD_SERVER_ANSWERED; i < TD_SERVER_OUTCOME_COUNT; i++)
+        if (counts.outcomes[i] == 0)
+            fail_msg("never %s", td_server_outcome_name(i));
+    assert_true(counts.refused_attach > 0 && counts.departed > 0);
+    td_server_core_free(w.core);
+    td_server_turns_free(w.turns);
+}
+
+static void every_observation_ends_once_whatever_comes(void **state)
+{
+    (void)state;
+    td_engine_spec spec;
+    model_describe(&spec);
+    for (uint64_t seed = 1; seed <= 5; seed++)
+        live(seed, &spec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_observation_ends_once_whatever_comes),
+    };
+    return cmocka_run_group_tests_name("server/core_random", tests, NULL, NULL);
+}

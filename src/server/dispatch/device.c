@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "server/dispatch/device.h"
+
+#include "server/shell.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+td_err td_server_device_open(const td_server_device_settings *settings,
+                             td_server_device **ret_device, td_errinfo *info)
+{
+    td_server_device *device = calloc(1, sizeof *device);
+    if (!device) return TD_ERR_NOMEM;
+    pthread_mutex_init(&device->lock, NULL);
+    device->cadence = settings->cadence;
+    device->planned_ns = INT64_MAX;
+    td_server_device_settings own = *settings;
+    device->score = &device->scores[0];
+    td_server_score_wrap(device->score, &own.policy);
+    td_err err = td_server_turns_new(&own, &device->turns, info);
+    if (err != TD_OK) {
+        td_server_device_close(device);
+        return err;
+    }
+    *ret_device = device;
+    return TD_OK;
+}
+
+void td_server_device_close(td_server_device *device)
+{
+    assert(!device->keeper);
+    if (device->turns) td_server_turns_free(device->turns);
+    pthread_mutex_destroy(&device->lock);
+    free(device);
+}
+
+// Nothing is woken for an engine that cannot be warmed.
+static td_sched_cadence_settings cadence_for(const td_server_device *device,
+                                             const td_engine *engine)
+{
+    td_sched_cadence_settings cadence = device->cadence;
+    if (!engine->ops->warm) cadence.wake_samples = UINT32_MAX;
+    return cadence;
+}
+
+// The policy before may still ask its own score while what waits is moved.
+static td_err use_policy_locked(td_server_device *device, int64_t now_ns,
+                                td_sched_policy policy)
+{
+    bool first = device->score == &device->scores[0];
+    td_server_score *next = &device->scores[first];
+    *next = *device->score;
+    td_server_score_wrap(next, &policy);
+    TD_TRY(td_sched_use(td_server_turns_sched(device->turns), now_ns, &policy));
+    device->score = next;
+    return TD_OK;
+}
+
+static td_err use_locked(td_server_device *device,
+                         const td_server_device_settings *settings)
+{
+    td_sched *sched = td_server_turns_sched(device->turns);
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    TD_TRY(use_policy_locked(device, now_ns, settings->policy));
+    TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
+    device->cadence = settings->cadence;
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++) {
+        const td_server *server = device->servers[i];
+        if (!server || !server->core) continue;
+        const td_sched_cadence_settings cadence =
+            cadence_for(device, server->engine);
+        TD_TRY(td_server_core_pace(server->core, &cadence));
+    }
+    return TD_OK;
+}
+
+td_err td_server_device_use(td_server_device *device,
+                            const td_server_device_settings *settings)
+{
+    pthread_mutex_lock(&device->lock);
+    td_err err = use_locked(device, settings);
+    // What waited may run now, or by another time.
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++)
+        if (device->servers[i]) td_event_signal(&device->servers[i]->wake);
+    pthread_mutex_unlock(&device->lock);
+    return err;
+}
+
+td_sched_cadence_settings td_server_device_cadence(td_server_device *device,
+                                                   const td_engine *engine)
+{
+    pthread_mutex_lock(&device->lock);
+    td_sched_cadence_settings cadence = cadence_for(device, engine);
+    pthread_mutex_unlock(&device->lock);
+    return cadence;
+}
+
+void td_server_device_counts(td_server_device *device,
+                             td_sched_counts *ret_counts)
+{
+    pthread_mutex_lock(&device->lock);
+    td_sched_count(td_server_turns_sched(device->turns), ret_counts);
+    pthread_mutex_unlock(&device->lock);
+}
+
+// What the engine expects, until it was measured.
+static void tell_estimates(td_server_device *device, const td_server *server)
+{
+    const td_engine *engine = server->engine;
+    td_sched *sched = td_server_turns_sched(device->turns);
+    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    if (!engine->ops->estimate) return;
+    for (uint32_t n = 1; n <= server->spec->max_batch; n++) {
+        int64_t took_ns;
+        if (engine->ops->estimate(engine, n, &took_ns) == TD_OK)
+            td_sched_measured(sched, now_ns, server->model, n, took_ns);
+    }
+}
+
+td_err td_server_device_add(td_server_device *device, td_server *server,
+                            const td_server_model_settings *how,
+                            td_errinfo *info)
+{
+    pthread_mutex_lock(&device->lock);
+    td_err err =
+        td_server_turns_add(device->turns, server->spec, how, &server->model);
+    if (err == TD_OK) {
+        device->servers[server->model] = server;
+        server->added = true;
+        td_server_turns_open(device->turns, server->model, true);
+        if (!device->keeper) device->keeper = server;
+        tell_estimates(device, server);
+    }
+    pthread_mutex_unlock(&device->lock);
+    if (err == TD_OK) return TD_OK;
+    return td_fail(info, err, "%s",
+                   err == TD_ERR_FULL ? "the device has all its models"
+                                      : "batch: makes no sense");
+}
+
+// Another server's loop keeps time from now on.
+static void pass_on(td_server_device *device)
+{
+    device->keeper = NULL;
+    device->planned_ns = INT64_MAX;
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS && !device->keeper; i++)
+        if (device->servers[i] && !device->servers[i]->stopping)
+            device->keeper = device->servers[i];
+    if (device->keeper) td_event_signal(&device->keeper->wake);
+}
+
+void td_server_device_stop(td_server_device *device, td_server *server)
+{
+    pthread_mutex_lock(&device->lock);
+    server->stopping = true;
+    td_server_turns_open(device->turns, server->model, false);
+    if (device->keeper == server) pass_on(device);
+    pthread_mutex_unlock(&device->lock);
+}
+
+void td_server_device_remove(td_server_device *device, td_server *server)
+{
+    pthread_mutex_lock(&device->lock);
+    td_server_turns_remove(device->turns, server->model);
+    device->servers[server->model] = NULL;
+    pthread_mutex_unlock(&device->lock);
+}
+
+int64_t td_server_device_plan_ns(td_server_device *device, td_server *server)
+{
+    int64_t plan_ns = INT64_MAX;
+    pthread_mutex_lock(&device->lock);
+    if (device->keeper == server)
+        plan_ns = device->planned_ns = td_server_turns_wake_ns(device->turns);
+    pthread_mutex_unlock(&device->lock);
+    return plan_ns;
+}
