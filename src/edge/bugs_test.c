@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Four bugs of the prototype that this edge replaces, each as one check that is
 // run twice: over a small model of what the prototype did, where it must fail,
-// and over the edge, where it must hold.
+// and over the edge, where it must hold. A model that waits is also run without
+// its bug, where the check must hold: so it fails because of the bug alone.
 //
 // A model lives in time of its own. The edge runs with its threads; the test's
 // thread works the server, and nothing hangs on how long anything takes. In
@@ -60,32 +61,39 @@ static bool goes_on_while_the_link_is_clogged(const sender_ops *ops, void *self)
     return true;
 }
 
+// A loop that commands, sends and sleeps, over a link that takes LINK_NS for
+// each observation.
+#define LINK_NS (200 * PERIOD_NS)
+
 typedef struct old_loop {
-    int64_t now_ns;
-    uint64_t ticks;
-    bool sending;
+    bool sends_beside; // without its bug: it goes on while the link is busy
+    int64_t now_ns, link_until_ns;
+    uint64_t ticks, sent;
 } old_loop;
 
-// One period of a loop that commands, sends and sleeps; the link is clogged.
+static bool old_loop_is_sending(void *self)
+{
+    const old_loop *loop = self;
+    return loop->now_ns < loop->link_until_ns;
+}
+
+// One period.
 static bool old_loop_live(void *self)
 {
     old_loop *loop = self;
-    if (!loop->sending) {
-        loop->ticks++;
-        loop->sending = true;
-    }
     loop->now_ns += PERIOD_NS;
+    bool sending = old_loop_is_sending(loop);
+    if (!sending || loop->sends_beside) loop->ticks++;
+    if (!sending) {
+        loop->link_until_ns = loop->now_ns + LINK_NS;
+        loop->sent++;
+    }
     return loop->now_ns < PATIENCE_NS;
 }
 
 static uint64_t old_loop_ticks(void *self)
 {
     return ((old_loop *)self)->ticks;
-}
-
-static bool old_loop_is_sending(void *self)
-{
-    return ((old_loop *)self)->sending;
 }
 
 static struct {
@@ -141,8 +149,11 @@ static void bug_1_sending_blocks_the_control_loop(void **state)
                                    old_loop_is_sending};
     static const sender_ops edge = {world_live, world_ticks, world_is_sending};
     world *w = *state;
-    old_loop loop = {0};
+    old_loop loop = {0}, mended = {.sends_beside = true};
     assert_false(goes_on_while_the_link_is_clogged(&old, &loop));
+    assert_true(loop.sent > 1); // it goes on, at the pace of the link
+    assert_int_equal(loop.ticks, loop.sent);
+    assert_true(goes_on_while_the_link_is_clogged(&old, &mended));
 
     (void)world_begin(w);
     link_clog();
@@ -319,18 +330,29 @@ static bool notices_a_server_that_hangs(const waiter_ops *ops, void *self)
     return true;
 }
 
+// It asks for actions once a second or when the last call has returned, and
+// begins again when a call failed.
 typedef struct old_client {
-    int64_t now_ns;
-    bool answered, unavailable; // what GetActions returns upon
+    int64_t deadline_ns; // of a call; the prototype gave none: INT64_MAX
+    bool server_is_gone; // and the connection with it; else it hangs
+    int64_t now_ns, asked_ns;
     bool retried;
 } old_client;
+
+static bool old_client_call_failed(const old_client *client)
+{
+    return client->server_is_gone ||
+           client->now_ns - client->asked_ns >= client->deadline_ns;
+}
 
 static bool old_client_live(void *self)
 {
     old_client *client = self;
-    if (client->unavailable) client->retried = true;
-    client->answered = client->unavailable = false;
     client->now_ns += TD_NS_PER_S;
+    if (old_client_call_failed(client)) {
+        client->retried = true;
+        client->asked_ns = client->now_ns;
+    }
     return client->now_ns < 1000 * PATIENCE_NS;
 }
 
@@ -351,8 +373,12 @@ static void bug_3_a_server_that_hangs_is_waited_for_for_ever(void **state)
     static const waiter_ops old = {old_client_live, old_client_has_noticed};
     static const waiter_ops edge = {world_live, world_has_noticed};
     world *w = *state;
-    old_client client = {0};
+    old_client client = {.deadline_ns = INT64_MAX};
+    old_client of_the_gone = {.deadline_ns = INT64_MAX, .server_is_gone = true};
+    old_client mended = {.deadline_ns = 10 * TD_NS_PER_S};
     assert_false(notices_a_server_that_hangs(&old, &client));
+    assert_true(notices_a_server_that_hangs(&old, &of_the_gone));
+    assert_true(notices_a_server_that_hangs(&old, &mended));
 
     w->config.watchdog_ns = 100 * TD_NS_PER_MS;
     puppet *p = world_begin(w);
