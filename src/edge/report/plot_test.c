@@ -34,6 +34,7 @@ static const char *const names[CHANNELS] = {"shoulder_pan", "shoulder_lift",
 // A robot at 30 Hz whose answers take some 300 ms, and twice far longer.
 struct story {
     td_edge_trace *trace;
+    bool quick; // never far longer
     td_rand rand;
     uint64_t cursor, end; // end: of the steps known
     uint64_t asked_seq;
@@ -91,7 +92,8 @@ static void play(struct story *story, td_edge_traced_tick *tick)
 static void ask(struct story *story, td_edge_traced_tick *tick, int64_t number)
 {
     if (tick->left > ASK_BELOW || story->due_tick >= 0) return;
-    bool slow = story->asked_seq == 12 || story->asked_seq == 13;
+    bool slow =
+        !story->quick && (story->asked_seq == 12 || story->asked_seq == 13);
     tick->asked = true;
     tick->asked_seq = ++story->asked_seq;
     story->asked_tick = number;
@@ -127,13 +129,20 @@ static td_edge_trace *new_trace(size_t max_ticks)
     return trace;
 }
 
-static td_edge_trace *traced_run(int64_t ticks, size_t max_ticks)
+static td_edge_trace *traced_story(struct story story, int64_t ticks,
+                                   size_t max_ticks)
 {
-    struct story story = {.trace = new_trace(max_ticks), .due_tick = -1};
+    story.trace = new_trace(max_ticks);
+    story.due_tick = -1;
     td_rand_init(&story.rand, 7);
     for (int64_t i = 0; i < ticks; i++)
         run_tick(&story, i);
     return story.trace;
+}
+
+static td_edge_trace *traced_run(int64_t ticks, size_t max_ticks)
+{
+    return traced_story((struct story){0}, ticks, max_ticks);
 }
 
 // A folder of the test's own, as cmocka's state.
@@ -189,13 +198,58 @@ static void run_becomes_five_charts(void **state)
     expect_charts(*state, "</svg>");
 }
 
+// The bands of a chart of one panel: its second path of that look, for the
+// first is the legend's sample. "" when there are none. Owned by the caller.
+static char *bands_of(const char *dir, const char *file)
+{
+    static const char look[] = "opacity=\".25\" d=\"";
+    char *text = load(dir, file);
+    const char *at = strstr(text, look);
+    assert_non_null(at);
+    at = strstr(at + 1, look);
+    at = at ? at + strlen(look) : "";
+    char *bands = strndup(at, strcspn(at, "\""));
+    free(text);
+    return bands;
+}
+
+// Every run of ticks without an action, as the chart draws it: from 76 to 936
+// pixels, the last tick at the right.
 static void queue_shows_when_the_robot_was_idle(void **state)
 {
-    TD_AUTO(td_edge_trace) *trace = traced_run(1200, 5000);
+    enum { TICKS = 1200, LEFT_PX = 76, WIDTH_PX = 860 };
+    TD_AUTO(td_edge_trace) *trace = traced_run(TICKS, 5000);
     assert_int_equal(td_edge_plot(trace, *state, NULL), TD_OK);
-    char *idle = load(*state, "queue.svg");
-    assert_non_null(strstr(idle, "opacity=\".25\""));
-    free(idle);
+    char *bands = bands_of(*state, "queue.svg");
+    const char *at = bands;
+    td_edge_traced traced = td_edge_trace_read(trace);
+    size_t idle = 0;
+    for (size_t i = 0; i < TICKS; i++) {
+        if (!traced.ticks[i].starved) continue;
+        size_t first = i;
+        while (traced.ticks[i].starved)
+            i++;
+        double left, top, right;
+        assert_int_equal(sscanf(at, "M%lf %lfH%lf", &left, &top, &right), 3);
+        double px = (double)WIDTH_PX / (TICKS - 1);
+        assert_float_equal(left, LEFT_PX + (double)first * px, 0.06);
+        assert_float_equal(right, LEFT_PX + (double)i * px, 0.06);
+        at = strchr(at, 'z') + 1;
+        idle++;
+    }
+    assert_int_equal(idle, 2); // as the story has it
+    assert_string_equal(at, "");
+    free(bands);
+}
+
+static void queue_shows_no_idle_time_where_there_was_none(void **state)
+{
+    TD_AUTO(td_edge_trace) *trace =
+        traced_story((struct story){.quick = true}, 1200, 5000);
+    assert_int_equal(td_edge_plot(trace, *state, NULL), TD_OK);
+    char *bands = bands_of(*state, "queue.svg");
+    assert_string_equal(bands, "");
+    free(bands);
 }
 
 static void trajectory_names_its_channels(void **state)
@@ -305,6 +359,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         IN_A_FOLDER(run_becomes_five_charts),
         IN_A_FOLDER(queue_shows_when_the_robot_was_idle),
+        IN_A_FOLDER(queue_shows_no_idle_time_where_there_was_none),
         IN_A_FOLDER(trajectory_names_its_channels),
         IN_A_FOLDER(empty_run_becomes_five_charts),
         IN_A_FOLDER(what_the_trace_lost_is_said),
