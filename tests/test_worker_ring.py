@@ -330,6 +330,31 @@ def test_drops_are_seen_once(serve):
     longs.release()
 
 
+def test_what_was_dropped_before_a_batch_is_gone_when_it_runs(serve):
+    """A server that, while its worker lets 41 go, drops 42 and gives a batch."""
+    server = serve()
+    ring = server.ring()
+    ring.say({})
+    seen = []
+
+    def drop(prefix):
+        struct.pack_into(
+            "<Q", server.memory, 8 * (layout.LONG_DROPS + len(seen)), prefix
+        )
+        struct.pack_into("<Q", server.memory, 8 * layout.LONG_DROPPED, len(seen) + 1)
+
+    def let_go(prefix):
+        seen.append(prefix)
+        if prefix == 41:
+            drop(42)
+            server.batch()
+            os.eventfd_write(server.bell, 1)
+
+    drop(41)
+    ring.next(let_go)
+    assert seen == [41, 42]
+
+
 @pytest.fixture
 def pool():
     """A file of shared memory, as a robot's transport makes them."""

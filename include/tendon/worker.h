@@ -37,6 +37,10 @@
 // server drops that number. Drops go beside the batches: the server writes
 // them into offer.drops and then counts them in offer.dropped; the worker lets
 // them go when it looks for a batch, and says in hello.dropped how far it is.
+// The order is promised: the worker looks for a batch first and at the drops
+// then, so that what was counted before a batch's generation was set is gone
+// when that batch runs. What is counted later may be gone as well; the server
+// drops no number that a batch in a slot names.
 //
 // A raw picture need not be copied where its message lies in a file of shared
 // memory. The server names such files in offer.segments and then counts the

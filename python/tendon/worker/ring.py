@@ -138,11 +138,11 @@ class Ring:
         goes first. `drop` gets the numbers of the prefixes that may go; `expect` is
         called when a batch is about to come."""
         while True:
-            self._let_go(drop)
             self._map_segments()
             slots = range(layout.SLOTS)
             waiting = [(self.asked[i * self.request_bytes // 8], i) for i in slots]
             waiting = [each for each in waiting if each[0] > self.last]
+            self._let_go(drop)  # then: all that was dropped before it was set
             self._look_ahead(expect, bool(waiting))
             if waiting:
                 break

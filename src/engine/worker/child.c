@@ -270,8 +270,8 @@ td_err td_worker_next(td_worker *worker, const td_worker_batch **ret_batch)
 {
     uint64_t found;
     for (;;) {
-        let_go(worker);
         found = find_next(worker, &worker->slot);
+        let_go(worker); // then: all that was dropped before the batch was set
         look_ahead(worker, found != 0);
         if (found) break;
         if (offer_phase(worker) == TD_WORKER_STOP || !wait_for_bell(worker))

@@ -365,6 +365,32 @@ static void drops_are_seen_once_before_the_next_batch(void **state)
     assert_int_equal(seen.numbers[2], 43);
 }
 
+// A server that, while its worker lets 41 go, drops 42 and then gives a batch.
+static void on_drop_go_on(void *user, uint64_t prefix)
+{
+    on_drop(user, prefix);
+    if (prefix != 41) return;
+    offer->drops[1] = 42;
+    offer->dropped = 2;
+    batch(0)->count = 1;
+    batch(0)->generation = 1;
+    assert_int_equal(eventfd_write(bell_fd, 1), 0);
+}
+
+static void what_was_dropped_before_a_batch_is_gone_when_it_runs(void **state)
+{
+    (void)state;
+    const td_worker_batch *got = NULL;
+    drops seen = {0};
+    attach();
+    td_worker_on_drop(worker, on_drop_go_on, &seen);
+    offer->drops[0] = 41;
+    offer->dropped = 1;
+    assert_int_equal(td_worker_next(worker, &got), TD_OK);
+    assert_int_equal(seen.count, 2);
+    assert_int_equal(seen.numbers[1], 42);
+}
+
 static void on_expect(void *user)
 {
     ++*(int *)user;
@@ -418,6 +444,7 @@ int main(void)
         TEST(values_go_one_after_another),
         TEST(a_value_for_which_there_is_no_room_is_refused),
         TEST(drops_are_seen_once_before_the_next_batch),
+        TEST(what_was_dropped_before_a_batch_is_gone_when_it_runs),
         TEST(more_drops_than_there_can_be_are_none),
         TEST(what_is_expected_is_said_once_and_not_too_late),
     };
