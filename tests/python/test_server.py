@@ -218,22 +218,56 @@ def test_what_is_wrong_with_a_setting_is_named(house, server):
         other.start()
 
 
+class Gate:
+    """A model that holds each call until the test lets it go."""
+
+    def __init__(self):
+        self.begun, self.free = [], threading.Semaphore(0)
+
+    def __call__(self, obs):
+        if obs["client"] != "warm-up":
+            self.begun.append(obs["client"])
+            self.free.acquire()
+        return echo(obs)
+
+
+def order_of(server, gate, models, urgencies):
+    """The first client runs while the others come to wait, in that order; then
+    those are let go: in which order do they run?"""
+    gate.begun.clear()
+
+    def depth():
+        return server.metrics.get_latest("queue_depth", {"model": "echo"})
+
+    for waiting, (client, urgency) in enumerate(urgencies.items()):
+        models[client].observe(state=STATE, urgency=urgency)
+        wait_until(lambda: len(gate.begun) == 1, "the first runs")
+        wait_until(lambda waiting=waiting: depth() == waiting, f"{client} waits")
+    gate.free.release(len(urgencies))
+    assert all(models[client].get_result(60_000).ok for client in urgencies)
+    return gate.begun[1:]
+
+
 def test_a_score_in_python_decides_and_costs_what_is_shown(server, connect):
     asked = []
 
-    @tendon.register_policy("station_b_first")
+    @tendon.register_policy("urgent_first")
     def score(request):
-        asked.append(request)
+        asked.append(request.urgency)
         return request.urgency
 
-    server.use_scheduler("model_deadline", policy="station_b_first")
-    serve(server, echo)
-    assert ask(connect(), urgency=0.75).ok
-    assert any(abs(request.urgency - 0.75) < 1e-6 for request in asked)
-    assert server.metrics.get_stats("score_ms").count > 0
-    server.use_scheduler("round_robin")
+    server.use_scheduler("model_deadline", policy="urgent_first")
+    gate = Gate()
+    serve(server, gate, max_inflight=1)
+    urgencies = {"first": 0.5, "calm": 0.25, "urgent": 0.75}
+    models = {client: connect(client) for client in urgencies}
+    assert order_of(server, gate, models, urgencies) == ["urgent", "calm"]
+    assert {0.25, 0.75} <= set(asked)
+    spent = server.metrics.get_stats("score_ms")
+    assert spent.count > 0 and spent.max > 0
+    server.use_scheduler("priority_tiered")
     asked.clear()
-    assert ask(connect("station-2")).ok
+    assert order_of(server, gate, models, urgencies) == ["calm", "urgent"]
     assert not asked
     with pytest.raises(ValueError, match="no policy 'first'"):
         server.use_scheduler("model_deadline", policy="first")
