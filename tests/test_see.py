@@ -13,12 +13,13 @@ import types
 import urllib.error
 import urllib.request
 
+import msgpack
 import numpy as np
 import pytest
 from outside_client import Client, tensor
 from prometheus_client.parser import text_string_to_metric_families
 from scene import IMAGES, JOINTS, ROUTE, manifest
-from tendon_process import wait_until
+from tendon_process import House, wait_until
 
 ROOT = pathlib.Path(__file__).parents[1]
 ROBOTS = ["robot-1", "robot-2", "robot-3"]
@@ -236,16 +237,132 @@ def test_who_comes_and_goes_is_an_event(world):
     assert [s.value for s in gone if s.labels["client"] == "passer-by"] == [1]
 
 
-def test_zenoh_carries_the_same_names(world):
-    world.watch.wait_more("gpu-1", "received")
-    metrics = world.watch.newest["gpu-1"]
-    assert metrics["state"] == "ready"
-    (model,) = stats(world.port)["models"]
-    assert metrics["counters"].keys() == (
-        {"received"} | model["outcomes"].keys() | model["counters"].keys()
+# What three answers, one observation that does not fit and one that is none make.
+COUNTED = {
+    "received": 5,
+    "answered": 3,
+    "refused": 1,
+    "malformed": 1,
+    "observation_errors": 2,
+    "batches": 3,
+    "attached": 1,
+}
+GAUGED = {"active_clients": 1, "capacity": 256}
+SPREAD = {
+    "inference_latency_ms": 3,
+    "scheduling_wait_ms": 3,
+    "e2e_latency_ms": 3,
+    "payload_size_bytes": 3,
+    "batch_size": 3,
+    "dispatch_depth": 3,
+}
+MEASURED = {"device_us", "uptime_s", "net_pool_misses"}  # not counted by hand
+
+
+@pytest.fixture(scope="module")
+def still(swept):
+    """What a server that was asked a few things and has come to rest says of
+    itself: in /v1/stats, in /metrics and over Zenoh."""
+    with House() as house:
+        yield numbers_at_rest(house)
+
+
+def numbers_at_rest(house):
+    server, port = start(house)
+    server.wait_line("serve: ready")
+    watch = house.watch()
+    client = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+    client.attach("gpu-1")
+    state = tensor(np.zeros(len(JOINTS), np.float32))
+    for _ in range(3):
+        client.send(state=state, images=IMAGES)
+        assert "error" not in client.receive()
+    same = {"seq_id": 1, "boot": client.boot, "client_uuid": "robot-0"}
+    client.send(state=tensor(np.zeros(1)), images=IMAGES)
+    assert client.receive()["error"]["code"] == "MISMATCH"
+    client.observations.put(b"nonsense")
+
+    def rest():
+        (model,) = stats(port)["models"]
+        pending = model["outcomes"]["waiting"] + model["outcomes"]["running"]
+        over_zenoh = watch.newest.get("gpu-1", {}).get("counters", {})
+        settled = model["received"] == over_zenoh.get("received") == 5 and not pending
+        return model if settled else None
+
+    model = wait_until(rest, "all five have come to their end")
+    wait_until(
+        lambda: watch.newest["gpu-1"]["counters"].get("answered") == 3, "so they say"
     )
-    assert metrics["gauges"].keys() == model["gauges"].keys()
-    assert metrics["quantiles"].keys() == model["windows"].keys()
+    return types.SimpleNamespace(
+        model=model,
+        families=families(port),
+        zenoh=watch.newest["gpu-1"],
+        payload_bytes=len(msgpack.packb(same | {"state": state, "images": IMAGES})),
+    )
+
+
+def expect(found, expected, where):
+    for name, value in found.items():
+        if name not in MEASURED:
+            assert value == expected.get(name, 0), f"{where}: {name}"
+    assert expected.keys() <= found.keys()
+
+
+def test_the_numbers_are_those_of_what_happened(still):
+    model = still.model
+    counted = {"received": model["received"]} | model["outcomes"] | model["counters"]
+    expect(counted, COUNTED, "counters")
+    expect(model["gauges"], GAUGED, "gauges")
+    (client,) = model["clients"]
+    for windows in (model["windows"], client["windows"]):
+        counts = {name: window["count"] for name, window in windows.items()}
+        expected = {name: SPREAD[name] for name in SPREAD.keys() & counts.keys()}
+        expect(counts, expected, "windows")
+    sizes = model["windows"]["payload_size_bytes"]
+    assert sizes["min"] == sizes["max"] == still.payload_bytes
+    times = model["windows"]["inference_latency_ms"]
+    assert times["min"] >= 2  # what the engine takes
+    assert model["counters"]["device_us"] == pytest.approx(3e3 * times["mean"], abs=3)
+    whole = model["windows"]["e2e_latency_ms"]
+    assert whole["min"] >= times["min"] and whole["mean"] >= times["mean"]
+
+
+def test_prometheus_has_the_same_numbers(still):
+    model = still.model
+    wanted = model["counters"] | model["gauges"]
+    for name, (prom, _) in rows_of_docs().items():
+        samples = still.families[prom.removesuffix("_total")].samples
+        if name in model["windows"]:
+            window = model["windows"][name]
+            unit = 1e-3 if name.endswith("_ms") else 1
+            ends = {"_count": window["count"], "_sum": window["mean"] * window["count"]}
+            for end, value in ends.items():
+                told = sum(s.value for s in samples if s.name == prom + end)
+                scale = unit if end == "_sum" else 1
+                assert told == pytest.approx(value * scale, rel=1e-4), name + end
+        elif name in wanted and name != "uptime_s":
+            scale = 1e-6 if name.endswith("_us") else 1
+            told = sum(sample.value for sample in samples)
+            assert told == pytest.approx(wanted[name] * scale, rel=1e-6), name
+    ended = still.families["tendon_server_observations_ended"].samples
+    outcomes = {s.labels["outcome"]: s.value for s in ended}
+    pending = {"waiting": 0, "running": 0}
+    assert pending | outcomes == model["outcomes"]
+    assert total(still.families["tendon_server_observations_received"]) == 5
+
+
+def test_zenoh_carries_the_same_numbers(still):
+    model, zenoh = still.model, still.zenoh
+    assert zenoh["state"] == "ready"
+    assert zenoh["counters"] == (
+        {"received": model["received"]} | model["outcomes"] | model["counters"]
+    )
+    assert zenoh["gauges"].keys() == model["gauges"].keys()
+    expect(zenoh["gauges"], GAUGED, "gauges")
+    assert zenoh["quantiles"].keys() == model["windows"].keys()
+    for name, window in model["windows"].items():
+        told = {each: zenoh["quantiles"][name][each] for each in window}
+        assert told == pytest.approx(window, rel=1e-4), name
 
 
 def test_only_this_machine_is_served(world):
