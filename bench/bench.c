@@ -237,7 +237,7 @@ void td_bench_stop(void *unused)
 
 td_err td_bench_sleep(int64_t ns)
 {
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + ns;
+    int64_t until_ns = td_clock_monotonic_ns() + ns;
     if (!atomic_load(&stopped))
         (void)td_event_wait_until(&stop_event, until_ns);
     return atomic_load(&stopped) ? TD_ERR_CANCELLED : TD_OK;

@@ -57,11 +57,6 @@ struct td_bench_crowd {
     td_bench_crowd_seen seen;
 };
 
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 // ".../c12/action" is of number 12.
 static uint32_t number_of(const char *key)
 {
@@ -94,7 +89,7 @@ static void count_answer_locked(td_bench_crowd *crowd, uint32_t number,
 static void on_action(void *user, const td_net_sample *sample)
 {
     td_bench_crowd *crowd = user;
-    int64_t now_ns = now();
+    int64_t now_ns = td_clock_monotonic_ns();
     uint32_t number = number_of(sample->key);
     if (number >= crowd->count || !sample->whole) return;
     pthread_mutex_lock(&crowd->lock);
@@ -159,9 +154,9 @@ static td_err ask_to_attach(td_bench_crowd *crowd, const client *c,
 // The server may still be starting, or letting go of who had this name before.
 static td_err attach(td_bench_crowd *crowd, const client *c, td_errinfo *info)
 {
-    int64_t until_ns = now() + ATTACH_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + ATTACH_NS;
     bool attached = false;
-    while (now() < until_ns) {
+    while (td_clock_monotonic_ns() < until_ns) {
         TD_TRY(ask_to_attach(crowd, c, &attached, info));
         if (attached) return TD_OK;
         TD_TRY(td_bench_sleep(LOOK_NS / 10));
@@ -285,7 +280,8 @@ void td_bench_crowd_set(td_bench_crowd *crowd, uint32_t number,
     c->plan = plan;
     pthread_mutex_unlock(&crowd->lock);
     // Not all at once.
-    c->due_ns = now() + plan.period_ns * number / crowd->count;
+    c->due_ns =
+        td_clock_monotonic_ns() + plan.period_ns * number / crowd->count;
 }
 
 static void on_release(void *user)
@@ -311,7 +307,7 @@ static td_err put(td_bench_crowd *crowd, client *c)
 
 static td_err ask(td_bench_crowd *crowd, client *c, td_errinfo *info)
 {
-    c->asked_ns = now();
+    c->asked_ns = td_clock_monotonic_ns();
     pthread_mutex_lock(&crowd->lock);
     crowd->obs.ident.seq = ++c->seq;
     c->sent_ns[c->seq % SENT] = c->asked_ns;
@@ -362,7 +358,7 @@ static void give_up(td_bench_crowd *crowd, int64_t now_ns)
 static td_err look_at_all(td_bench_crowd *crowd, int64_t *ret_next_ns,
                           td_errinfo *info)
 {
-    int64_t now_ns = now();
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t next_ns = now_ns + LOOK_NS;
     give_up(crowd, now_ns);
     for (uint32_t i = 0; i < crowd->count; i++) {
@@ -380,7 +376,7 @@ static td_err answer_heard(td_bench_crowd *crowd, int64_t *next_ns,
                            td_errinfo *info)
 {
     uint32_t number;
-    int64_t now_ns = now();
+    int64_t now_ns = td_clock_monotonic_ns();
     while (td_queue_pop(crowd->heard, &number) == TD_OK) {
         client *c = &crowd->clients[number];
         if (c->plan.in_flight == 0) continue;
@@ -406,16 +402,17 @@ static void take_seen(td_bench_crowd *crowd, int64_t ns,
 td_err td_bench_crowd_run(td_bench_crowd *crowd, int64_t ns,
                           td_bench_crowd_seen *ret_seen, td_errinfo *info)
 {
-    int64_t start_ns = now();
+    int64_t start_ns = td_clock_monotonic_ns();
     int64_t next_ns = start_ns;
     take_seen(crowd, 0, ret_seen);
-    while (now() < start_ns + ns) {
-        if (now() >= next_ns) TD_TRY(look_at_all(crowd, &next_ns, info));
+    while (td_clock_monotonic_ns() < start_ns + ns) {
+        if (td_clock_monotonic_ns() >= next_ns)
+            TD_TRY(look_at_all(crowd, &next_ns, info));
         int64_t until_ns = start_ns + ns < next_ns ? start_ns + ns : next_ns;
         (void)td_event_wait_until(&crowd->wake, until_ns);
         TD_TRY(answer_heard(crowd, &next_ns, info));
     }
-    take_seen(crowd, now() - start_ns, ret_seen);
+    take_seen(crowd, td_clock_monotonic_ns() - start_ns, ret_seen);
     return TD_OK;
 }
 
@@ -428,6 +425,6 @@ td_err td_bench_crowd_rest(td_bench_crowd *crowd)
     uint32_t number;
     while (td_queue_pop(crowd->heard, &number) == TD_OK)
         continue;
-    give_up(crowd, now());
+    give_up(crowd, td_clock_monotonic_ns());
     return TD_OK;
 }

@@ -120,8 +120,7 @@ static void watch_memory(void *user)
     watch *self = user;
     while (!self->stop) {
         self->most = fmax(self->most, anonymous_bytes());
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     }
 }
 
@@ -162,10 +161,10 @@ static td_err open_watched(world *w, td_errinfo *info)
     const td_thread_config config = {.name = "td-watch", .cpu = -1};
     double before = anonymous_bytes();
     TD_TRY(td_thread_start(&config, watch_memory, &memory, &thread, info));
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     td_err err = open_engine(w, info);
     if (err == TD_OK) err = ask(w);
-    int64_t end_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t end_ns = td_clock_monotonic_ns();
     memory.stop = true;
     td_thread_join(thread);
     w->start_s = (double)(end_ns - start_ns) / TD_NS_PER_S;
@@ -235,10 +234,9 @@ static td_err run_block(world *w, int rounds, double *ret_ms)
 {
     td_hist_init(&w->took_ns);
     for (int i = 0; i < rounds; i++) {
-        int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t start_ns = td_clock_monotonic_ns();
         TD_TRY(ask(w));
-        td_hist_record(&w->took_ns,
-                       td_clock_now_ns(&td_clock_monotonic) - start_ns);
+        td_hist_record(&w->took_ns, td_clock_monotonic_ns() - start_ns);
     }
     *ret_ms = td_bench_quantile_us(&w->took_ns, 0.5) / 1e3;
     return TD_OK;

@@ -147,11 +147,10 @@ static td_err run_batch(world *w, size_t i, td_errinfo *info)
     td_hist took_ns;
     td_hist_init(&took_ns);
     for (int k = -10; k < rounds; k++) {
-        int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t start_ns = td_clock_monotonic_ns();
         TD_TRY(td_native_model_run(w->model, sizes[i].batch, info));
         if (k >= 0)
-            td_hist_record(&took_ns,
-                           td_clock_now_ns(&td_clock_monotonic) - start_ns);
+            td_hist_record(&took_ns, td_clock_monotonic_ns() - start_ns);
     }
     w->p50_us[i] = td_bench_quantile_us(&took_ns, 0.5);
     print_size(w, i, td_bench_quantile_us(&took_ns, 0.99));
@@ -162,12 +161,11 @@ static td_err run(world *w, const td_ops *ops, td_errinfo *info)
 {
     td_ops_info side;
     TD_TRY(start_peer(w, info));
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     TD_TRY(open_model(w, ops, info));
     fill_frames(w);
     TD_TRY(td_native_model_run(w->model, 1, info));
-    double start_s =
-        (double)(td_clock_now_ns(&td_clock_monotonic) - start_ns) / TD_NS_PER_S;
+    double start_s = (double)(td_clock_monotonic_ns() - start_ns) / TD_NS_PER_S;
     td_native_model_info(w->model, &side);
     td_bench_say(w->options, "engine: on %s", side.device);
     print(w, MAX_BATCH, "start",

@@ -26,7 +26,7 @@ static void end_flooding(void *unused)
 
 static void sleep_a_little(void)
 {
-    td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + TD_NS_PER_MS);
+    td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
 }
 
 // Puts junk as fast as it can between SIGUSR1 and SIGUSR2.

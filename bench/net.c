@@ -122,7 +122,7 @@ static td_err look(const world *w, moment *ret_moment, td_errinfo *info)
 {
     td_edge *edge = td_bench_edge_get(w->edge);
     td_edge_times times = td_edge_times_get(edge);
-    ret_moment->now_ns = td_clock_now_ns(&td_clock_monotonic);
+    ret_moment->now_ns = td_clock_monotonic_ns();
     td_edge_report_get(edge, &ret_moment->report);
     td_hist_init(&ret_moment->age_ns);
     td_hist_merge(&ret_moment->age_ns, times.age_ns);

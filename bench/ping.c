@@ -64,7 +64,7 @@ int td_bench_echo(int argc, char **argv)
 static bool run_block(tdr_ping *ping, int64_t period_ns, size_t samples,
                       td_hist *ret_hist)
 {
-    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t due_ns = td_clock_monotonic_ns();
     td_hist_init(ret_hist);
     for (size_t i = 0; i < TD_BENCH_BARE_WARM + samples; i++) {
         int64_t took_ns;

@@ -74,7 +74,7 @@ static td_err make_factory(const td_bench_planning_case *at,
 
 double td_bench_planning_now_ms(void)
 {
-    return (double)td_clock_now_ns(&td_clock_monotonic) / (double)TD_NS_PER_MS;
+    return (double)td_clock_monotonic_ns() / (double)TD_NS_PER_MS;
 }
 
 static double used_ms(void)

@@ -130,10 +130,10 @@ static void print_share(const td_bench_options *options, const char *name,
 static td_err watch_share(int64_t block_ns, double *ret_share)
 {
     double began_s = spent_s();
-    int64_t began_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t began_ns = td_clock_monotonic_ns();
     TD_TRY(td_bench_sleep(block_ns));
     double passed_s =
-        (double)(td_clock_now_ns(&td_clock_monotonic) - began_ns) / TD_NS_PER_S;
+        (double)(td_clock_monotonic_ns() - began_ns) / TD_NS_PER_S;
     *ret_share = (spent_s() - began_s) / passed_s;
     return TD_OK;
 }
@@ -296,7 +296,7 @@ static td_err add_row(contest *c, uint64_t number, td_errinfo *info)
 static td_err record_ours(contest *c, double *ret_ms, td_errinfo *info)
 {
     double began_s = spent_s();
-    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t due_ns = td_clock_monotonic_ns();
     uint32_t episode;
     TD_TRY(c->sink.begin(c->sink.user, info));
     for (uint32_t i = 0; i < c->rows; i++) {

@@ -172,7 +172,7 @@ static short wants_to_read(const way *w)
 
 static void wait_for_work(const relay *r, struct pollfd *fds)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t until_ns = now_ns + LOOK_NS;
     size_t count = 0;
     fds[count++] = (struct pollfd){.fd = r->listener, .events = POLLIN};
@@ -191,7 +191,7 @@ static void wait_for_work(const relay *r, struct pollfd *fds)
 
 static void serve_links(relay *r, const struct pollfd *fds)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     for (size_t i = 0; i < r->count; i++)
         for (size_t k = 0; k < 2; k++) {
             way *w = &r->links[i]->ways[k];

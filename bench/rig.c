@@ -279,8 +279,8 @@ const td_edge_config *td_bench_edge_config(const td_bench_edge *edge)
 
 td_err td_bench_edge_wait(td_bench_edge *edge, td_errinfo *info)
 {
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + STREAM_WAIT_NS;
-    while (td_clock_now_ns(&td_clock_monotonic) < until_ns) {
+    int64_t until_ns = td_clock_monotonic_ns() + STREAM_WAIT_NS;
+    while (td_clock_monotonic_ns() < until_ns) {
         td_edge_report report;
         td_edge_report_get(edge->edge, &report);
         if (report.state == TD_EDGE_STREAMING) return TD_OK;

@@ -103,10 +103,10 @@ static td_err world_open(td_bench_link link, const size_case *size,
 static td_err wait_for_samples(const td_hist *hist, uint64_t count,
                                td_errinfo *info)
 {
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + BLOCK_WAIT_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + BLOCK_WAIT_NS;
     while (td_hist_count(hist) < count) {
         TD_TRY(td_bench_sleep(LOOK_NS));
-        if (td_clock_now_ns(&td_clock_monotonic) > until_ns)
+        if (td_clock_monotonic_ns() > until_ns)
             return td_fail(info, TD_ERR_TIMEOUT, "%llu answers in 30 s",
                            (unsigned long long)td_hist_count(hist));
     }

@@ -196,11 +196,6 @@ static td_err world_new(td_sched_strategy strategy, size_t decisions,
     return TD_OK;
 }
 
-static int64_t now_ns(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 // Of this thread's own: what else runs on the machine does not count.
 static int64_t cpu_ns(void)
 {
@@ -225,9 +220,9 @@ static td_err run_each(world *w, td_errinfo *info)
     TD_TRY(world_start(w, info));
     td_hist_init(&w->each_ns);
     for (size_t i = 0; i < w->decisions; i++) {
-        int64_t start_ns = now_ns();
+        int64_t start_ns = td_clock_monotonic_ns();
         decide(w, &w->arrivals[WAITING + WARM + i]);
-        td_hist_record(&w->each_ns, now_ns() - start_ns);
+        td_hist_record(&w->each_ns, td_clock_monotonic_ns() - start_ns);
     }
     if (td_sched_waiting(w->sched) == WAITING) return td_bench_sleep(0);
     return td_fail(info, TD_ERR_MISMATCH, "sched: %u wait, not %d",

@@ -220,14 +220,14 @@ static td_err kill_worker(world *w)
     uint64_t sent[MAX_ROBOTS];
     pid_t worker = worker_of(w->server.child.pid);
     if (worker <= 0 || kill(worker, SIGKILL) != 0) return TD_OK;
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     int64_t now_ns = start_ns;
     w->killed++;
     for (size_t i = 0; i < w->robot_count; i++)
         (void)ended_of(&w->robots[i], &sent[i]);
     while (!are_told(w, sent) && now_ns - start_ns < TOLD_GIVE_UP_NS) {
         TD_TRY(td_bench_sleep(TOLD_LOOK_NS));
-        now_ns = td_clock_now_ns(&td_clock_monotonic);
+        now_ns = td_clock_monotonic_ns();
     }
     td_hist_record(&w->told_ns, now_ns - start_ns);
     return TD_OK;

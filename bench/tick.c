@@ -129,10 +129,10 @@ static void run_bare(void *user)
 {
     bare *loop = user;
     td_thread_prefault_stack(STACK_BYTES);
-    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic) + loop->period_ns;
+    int64_t due_ns = td_clock_monotonic_ns() + loop->period_ns;
     while (!loop->stop) {
         td_clock_sleep_until(due_ns);
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         if (loop->warm) td_hist_record(loop->lateness_ns, now_ns - due_ns);
         due_ns += (1 + (now_ns - due_ns) / loop->period_ns) * loop->period_ns;
     }

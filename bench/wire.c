@@ -145,22 +145,17 @@ ROUND(action)
 ROUND(status)
 #undef ROUND
 
-static int64_t now_ns(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 static td_err run_rounds(tools *t, td_err (*round)(tools *, td_errinfo *),
                          size_t rounds, td_errinfo *info)
 {
     td_hist_init(&t->ours);
     td_hist_init(&t->theirs);
     for (size_t i = 0; i < WARM_ROUNDS + rounds; i++) {
-        int64_t start_ns = now_ns();
+        int64_t start_ns = td_clock_monotonic_ns();
         TD_TRY(round(t, info));
-        int64_t middle_ns = now_ns();
+        int64_t middle_ns = td_clock_monotonic_ns();
         memcpy(t->copy, t->bytes, td_wire_encoder_size(t->encoder));
-        int64_t end_ns = now_ns();
+        int64_t end_ns = td_clock_monotonic_ns();
         if (i < WARM_ROUNDS) continue;
         td_hist_record(&t->ours, middle_ns - start_ns);
         td_hist_record(&t->theirs, end_ns - middle_ns);

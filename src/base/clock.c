@@ -14,6 +14,13 @@ static int64_t monotonic_now_ns(const td_clock *clock)
 
 const td_clock td_clock_monotonic = {.now_ns = monotonic_now_ns};
 
+int64_t td_clock_wall_ms(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / TD_NS_PER_MS;
+}
+
 static int64_t virtual_now_ns(const td_clock *clock)
 {
     // The clock is the first member of the virtual one.

@@ -27,6 +27,16 @@ static inline int64_t td_clock_now_ns(const td_clock *clock)
 // CLOCK_MONOTONIC.
 extern const td_clock td_clock_monotonic;
 
+// What CLOCK_MONOTONIC reads. Any thread; never blocks.
+static inline int64_t td_clock_monotonic_ns(void)
+{
+    return td_clock_now_ns(&td_clock_monotonic);
+}
+
+// Milliseconds since 1970, by the machine's wall clock, which may be set back:
+// for a number that grows with each start, never for a duration.
+int64_t td_clock_wall_ms(void);
+
 typedef struct td_clock_virtual {
     td_clock clock;
     _Atomic int64_t at_ns;

@@ -85,7 +85,7 @@ uint64_t td_log_dropped(void)
 static void submit(struct record *record)
 {
     td_queue *queue = atomic_load(&door);
-    record->at_ns = td_clock_now_ns(&td_clock_monotonic);
+    record->at_ns = td_clock_monotonic_ns();
     record->lost = td_log_dropped();
     if (!queue || td_queue_push(queue, record) != TD_OK)
         atomic_fetch_add(&dropped, 1);
@@ -252,7 +252,7 @@ static void drain(void)
         tell_lost(record.lost, record.at_ns);
         if (!print(&record)) atomic_fetch_add(&dropped, 1);
     }
-    tell_lost(td_log_dropped(), td_clock_now_ns(&td_clock_monotonic));
+    tell_lost(td_log_dropped(), td_clock_monotonic_ns());
 }
 
 static void write_lines(void *user)
@@ -267,7 +267,7 @@ static void write_lines(void *user)
         bool is_last = atomic_load(&writer.stopping);
         drain();
         if (is_last) return;
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         td_event_wait_until(&writer.wake, now_ns + POLL_NS);
     }
 }
@@ -282,7 +282,7 @@ static td_err start(td_log_sink sink, void *user, int fd, td_log_level level)
     writer.user = user;
     writer.fd = fd;
     writer.has_colour = fd >= 0 && isatty(fd);
-    writer.start_ns = td_clock_now_ns(&td_clock_monotonic);
+    writer.start_ns = td_clock_monotonic_ns();
     atomic_store(&writer.stopping, false);
     const td_thread_config config = {.name = "td-log", .cpu = -1};
     TD_TRY(td_thread_start(&config, write_lines, NULL, &writer.thread, NULL));

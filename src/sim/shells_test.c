@@ -80,11 +80,6 @@ typedef struct house {
     arm arms[EDGES];
 } house;
 
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 static void check(td_err err, const td_errinfo *info)
 {
     if (err != TD_OK) fail_msg("%s: %s", td_err_name(err), info->text);
@@ -192,15 +187,16 @@ static void look(house *h)
 
 static void until_named(house *h, bool (*is_so)(const arm *a), const char *name)
 {
-    int64_t until_ns = now() + WAIT_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
     for (;;) {
         bool all = true;
         look(h);
         for (size_t i = 0; i < EDGES; i++)
             all = all && is_so(&h->arms[i]);
         if (all) return;
-        if (now() > until_ns) fail_msg("waited in vain: %s", name);
-        td_clock_sleep_until(now() + LOOK_NS);
+        if (td_clock_monotonic_ns() > until_ns)
+            fail_msg("waited in vain: %s", name);
+        td_clock_sleep_until(td_clock_monotonic_ns() + LOOK_NS);
     }
 }
 
@@ -264,13 +260,14 @@ static uint64_t edges_ended(const house *h, td_edge_outcome outcome)
 // An answer leaves before it is counted, so that the server settles last.
 static void until_server_is_settled(house *h)
 {
-    int64_t until_ns = now() + WAIT_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
     const uint64_t *outcomes = h->report.counts.outcomes;
     for (look(h);
          outcomes[TD_SERVER_WAITING] > 0 || outcomes[TD_SERVER_RUNNING] > 0;
          look(h)) {
-        if (now() > until_ns) fail_msg("the server does not settle");
-        td_clock_sleep_until(now() + LOOK_NS);
+        if (td_clock_monotonic_ns() > until_ns)
+            fail_msg("the server does not settle");
+        td_clock_sleep_until(td_clock_monotonic_ns() + LOOK_NS);
     }
 }
 

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/slice.h"
 #include "wire/msgpack/scan.h"
 #include "wire/msgpack/table.h"
 #include "wire/msgpack/text.h"
@@ -161,9 +162,7 @@ td_err td_wire_obs_decode(td_wire_decoder *decoder, const void *data,
 // Before anything is joined.
 static td_err check_size(const td_slice *pieces, size_t count, td_errinfo *info)
 {
-    size_t size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += pieces[i].size;
+    size_t size = td_slice_total(pieces, count);
     if (size <= TD_WIRE_MAX_BYTES) return TD_OK;
     return td_fail(info, TD_ERR_LIMIT, "obs: %zu bytes, limit %u", size,
                    TD_WIRE_MAX_BYTES);
@@ -188,6 +187,14 @@ td_err td_wire_obs_encode(td_wire_encoder *encoder, const td_wire_obs *obs,
                           td_errinfo *info)
 {
     return td_wire_encode(&message, encoder, obs, info);
+}
+
+const td_wire_image *td_wire_image_find(const td_wire_image *among,
+                                        uint32_t count, td_wire_text name)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (td_wire_text_same(among[i].name, name)) return &among[i];
+    return NULL;
 }
 
 td_err td_wire_obs_peek(const void *head, size_t size, uint64_t *ret_seq)

@@ -10,4 +10,8 @@
 TD_AUTO_FREE(td_wire_decoder, td_wire_decoder_free)
 TD_AUTO_FREE(td_wire_encoder, td_wire_encoder_free)
 
+// The first image of that name, or NULL. Borrowed.
+const td_wire_image *td_wire_image_find(const td_wire_image *among,
+                                        uint32_t count, td_wire_text name);
+
 #endif

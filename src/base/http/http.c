@@ -208,7 +208,7 @@ static void enter_client(td_http *http, int fd, void **ret_client)
     for (size_t i = 0; i < TD_HTTP_MAX_CLIENTS; i++) {
         struct client *client = &http->clients[i];
         if (client->connected) continue;
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         *client = (struct client){.fd = fd,
                                   .until_ns = now_ns + http->patience_ns,
                                   .connected = true};
@@ -279,7 +279,7 @@ static void serve(void *user)
     while (fds[1].revents == 0) {
         http->has_room_again = false;
         MHD_run(http->daemon);
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         hang_up_on_the_slow(http, now_ns);
         poll(fds, TD_COUNT_OF(fds), sleep_ms(http, now_ns));
     }

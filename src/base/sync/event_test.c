@@ -14,7 +14,7 @@ enum { ROUNDS = 20000, SIGNALS = 200000 };
 
 static int64_t soon_ns(void)
 {
-    return td_clock_now_ns(&td_clock_monotonic) + 2 * TD_NS_PER_MS;
+    return td_clock_monotonic_ns() + 2 * TD_NS_PER_MS;
 }
 
 static td_thread *start(void (*run)(void *user), void *user)
@@ -52,7 +52,7 @@ static void no_signal_ends_in_false_at_the_limit(void **state)
     td_event_init(&event);
     int64_t until_ns = soon_ns();
     assert_false(td_event_wait_until(&event, until_ns));
-    assert_true(td_clock_now_ns(&td_clock_monotonic) >= until_ns);
+    assert_true(td_clock_monotonic_ns() >= until_ns);
 }
 
 static void a_limit_in_the_past_returns(void **state)

@@ -167,16 +167,11 @@ typedef struct swapper {
     _Atomic int64_t due_ns; // 0: it is done; -1: there is no more
 } swapper;
 
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 static void swap_when_due(void *user)
 {
     swapper *self = user;
     for (int64_t due_ns; (due_ns = atomic_load(&self->due_ns)) >= 0;) {
-        if (due_ns == 0 || now() < due_ns) continue;
+        if (due_ns == 0 || td_clock_monotonic_ns() < due_ns) continue;
         (void)renameat2(AT_FDCWD, self->one->folder, AT_FDCWD,
                         self->other->folder, RENAME_EXCHANGE);
         atomic_store(&self->due_ns, 0);
@@ -201,10 +196,10 @@ static void a_folder_may_become_another_while_it_is_opened(void **state)
     td_err first = TD_OK;
     for (int i = 0; i < SWAPS && first == TD_OK; i++) {
         td_dataset_reader *reader = NULL;
-        int64_t began_ns = now();
+        int64_t began_ns = td_clock_monotonic_ns();
         atomic_store(&self.due_ns, began_ns + took_ns * i / SWAPS);
         first = td_dataset_reader_open(made.folder, &reader, NULL);
-        took_ns = now() - began_ns;
+        took_ns = td_clock_monotonic_ns() - began_ns;
         if (reader) td_dataset_reader_close(reader);
         while (atomic_load(&self.due_ns) != 0)
             ;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/write/take.h"
+
+#include "base/finite.h"
 #include "dataset/disk/journal.h"
 #include "dataset/stats/pictures.h"
 
@@ -131,19 +133,12 @@ static td_err add_image(track *of, const td_dataset_image *image,
                                          info);
 }
 
-static bool is_finite(const float *values, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (!isfinite(values[i])) return false;
-    return true;
-}
-
 // Remembers the row, or leaves the one before it where this one was lost.
 static bool take_row(td_dataset_take *take, const td_dataset_frame *frame)
 {
     const td_dataset_schema *schema = take->schema;
-    if (frame->lost || !is_finite(frame->state, schema->state_count) ||
-        !is_finite(frame->action, schema->action_count))
+    if (frame->lost || !td_finite_f32(frame->state, schema->state_count) ||
+        !td_finite_f32(frame->action, schema->action_count))
         return false;
     memcpy(take->state, frame->state, schema->state_count * sizeof(float));
     memcpy(take->action, frame->action, schema->action_count * sizeof(float));

@@ -11,10 +11,10 @@ bool td_net_conformance_poll(void *state, bool (*predicate)(void *user),
                              void *user)
 {
     (void)state;
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t give_up_ns = now_ns + GIVE_UP_NS;
     while (!predicate(user)) {
-        now_ns = td_clock_now_ns(&td_clock_monotonic);
+        now_ns = td_clock_monotonic_ns();
         if (now_ns > give_up_ns) return false;
         td_clock_sleep_until(now_ns + POLL_NS);
     }

@@ -109,8 +109,7 @@ void td_conf_on_sample(void *user, const td_net_sample *sample)
     pthread_mutex_unlock(&rec->lock);
 
     if (rec->slow_ns)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             rec->slow_ns);
+        td_clock_sleep_until(td_clock_monotonic_ns() + rec->slow_ns);
     td_err undeclared = decl ? td_net_undeclare(decl) : TD_OK;
 
     pthread_mutex_lock(&rec->lock);

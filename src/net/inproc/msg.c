@@ -1,19 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "net/inproc/msg.h"
 
+#include "base/slice.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 #define PIECE TD_INPROC_PIECE_BYTES
 #define GAP ((size_t)64) // between pieces
-
-static size_t total(const td_slice *parts, size_t count)
-{
-    size_t size = 0;
-    for (size_t i = 0; i < count; i++)
-        size += parts[i].size;
-    return size;
-}
 
 td_err td_inproc_msg_new_blank(const td_net_ops *ops, const char *key,
                                size_t size, td_inproc_msg **ret_msg)
@@ -39,7 +33,8 @@ td_err td_inproc_msg_new(const td_net_ops *ops, const char *key,
                          td_inproc_msg **ret_msg)
 {
     td_inproc_msg *msg = NULL;
-    TD_TRY(td_inproc_msg_new_blank(ops, key, total(parts, count), &msg));
+    TD_TRY(
+        td_inproc_msg_new_blank(ops, key, td_slice_total(parts, count), &msg));
     unsigned char *at = msg->bytes;
     for (size_t i = 0; i < count; i++) {
         if (parts[i].size) memcpy(at, parts[i].data, parts[i].size);

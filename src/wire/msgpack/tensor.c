@@ -2,6 +2,7 @@
 // The type of tensors.
 #include "wire/msgpack/tensor.h"
 
+#include "base/finite.h"
 #include "wire/msgpack/table.h"
 #include "wire/msgpack/text.h"
 
@@ -66,37 +67,17 @@ static td_err check_bytes(const td_wire_at *at, const td_wire_tensor *tensor)
                         td_wire_dtype_name(tensor->dtype), bytes, tensor->size);
 }
 
-// One loop a format: whether any value has all bits of the exponent set. No
-// branch in it, so that it is vectorised.
-#define DEFINE_ALL_FINITE(name, type, exponent)                                \
-    static bool all_finite_##name(const void *data, size_t size)               \
-    {                                                                          \
-        const char *p = data;                                                  \
-        unsigned bad = 0;                                                      \
-        for (size_t i = 0; i < size; i += sizeof(type)) {                      \
-            type bits;                                                         \
-            memcpy(&bits, p + i, sizeof bits);                                 \
-            bad |= (bits & (exponent)) == (exponent);                          \
-        }                                                                      \
-        return !bad;                                                           \
-    }
-DEFINE_ALL_FINITE(f64, uint64_t, UINT64_C(0x7ff0000000000000))
-DEFINE_ALL_FINITE(f32, uint32_t, UINT32_C(0x7f800000))
-DEFINE_ALL_FINITE(f16, uint16_t, 0x7c00)
-DEFINE_ALL_FINITE(bf16, uint16_t, 0x7f80)
-#undef DEFINE_ALL_FINITE
-
 static bool all_finite(const td_wire_tensor *tensor)
 {
     switch (tensor->dtype) {
     case TD_WIRE_F64:
-        return all_finite_f64(tensor->data, tensor->size);
+        return td_finite_f64(tensor->data, tensor->size / sizeof(double));
     case TD_WIRE_F32:
-        return all_finite_f32(tensor->data, tensor->size);
+        return td_finite_f32(tensor->data, tensor->size / sizeof(float));
     case TD_WIRE_F16:
-        return all_finite_f16(tensor->data, tensor->size);
+        return td_finite_f16(tensor->data, tensor->size / sizeof(uint16_t));
     case TD_WIRE_BF16:
-        return all_finite_bf16(tensor->data, tensor->size);
+        return td_finite_bf16(tensor->data, tensor->size / sizeof(uint16_t));
     default:
         return true;
     }
