@@ -52,7 +52,7 @@ typedef struct world {
     td_bench_server server;
     td_bench_child relay;
     td_net *net;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_bench_edge *edge;
     moment before, after;
     td_hist age_ns, round_trip_ns; // between the two
@@ -61,7 +61,7 @@ typedef struct world {
 static void close_run(world *w)
 {
     if (w->edge) td_bench_edge_close(TD_TAKE(w->edge));
-    if (w->robot) td_robot_close(TD_TAKE(w->robot));
+    if (w->robot) td_robot_hardware_close(TD_TAKE(w->robot));
     if (w->net) td_net_close(TD_TAKE(w->net));
     td_bench_child_end(&w->relay);
     td_bench_child_end(&w->server.child);

@@ -47,7 +47,7 @@ typedef struct world {
     td_bench_reel reel;
     td_bench_server server;
     td_net *net;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_bench_edge *edge;
     char folder[TD_BENCH_PATH_BYTES]; // of the dataset
 } world;
@@ -56,7 +56,7 @@ static void world_close(world *w)
 {
     if (w->edge) td_bench_edge_close(TD_TAKE(w->edge));
     if (w->net) td_net_close(w->net);
-    if (w->robot) td_robot_close(w->robot);
+    if (w->robot) td_robot_hardware_close(w->robot);
     td_bench_child_end(&w->server.child);
     td_bench_reel_done(&w->reel);
     free(w);

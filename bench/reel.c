@@ -64,17 +64,18 @@ td_err td_bench_reel_write(const td_bench_reel *reel, const char *path,
 }
 
 typedef struct reel_robot {
-    td_robot base;
+    td_robot_hardware base;
     const td_bench_reel *reel;
     _Atomic uint64_t number[TD_ROBOT_MAX_CAMERAS];
 } reel_robot;
 
-static void robot_close(td_robot *robot)
+static void robot_close(td_robot_hardware *robot)
 {
     free(robot);
 }
 
-static td_err robot_read(td_robot *robot, int64_t now_ns, float *ret_state)
+static td_err robot_read(td_robot_hardware *robot, int64_t now_ns,
+                         float *ret_state)
 {
     (void)robot, (void)now_ns;
     for (int i = 0; i < TD_BENCH_JOINTS; i++)
@@ -82,14 +83,15 @@ static td_err robot_read(td_robot *robot, int64_t now_ns, float *ret_state)
     return TD_OK;
 }
 
-static td_err robot_write(td_robot *robot, int64_t now_ns, const float *command)
+static td_err robot_write(td_robot_hardware *robot, int64_t now_ns,
+                          const float *command)
 {
     (void)robot, (void)now_ns, (void)command;
     return TD_OK;
 }
 
-static td_err robot_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                          td_robot_picture *picture)
+static td_err robot_frame(td_robot_hardware *robot, uint32_t camera,
+                          int64_t now_ns, td_robot_picture *picture)
 {
     reel_robot *self = (reel_robot *)robot;
     (void)now_ns;
@@ -99,7 +101,8 @@ static td_err robot_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
     return TD_OK;
 }
 
-td_err td_bench_reel_robot(const td_bench_reel *reel, td_robot **ret_robot)
+td_err td_bench_reel_robot(const td_bench_reel *reel,
+                           td_robot_hardware **ret_robot)
 {
     static const td_robot_ops ops = {
         .name = "reel",

@@ -6,7 +6,7 @@
 // recorded by both sides of a comparison.
 
 #include "bench/bench.h"
-#include "robot/robot.h"
+#include "robot/hardware.h"
 
 #define TD_BENCH_REEL_FRAMES 30
 
@@ -29,8 +29,8 @@ TD_NODISCARD td_err td_bench_reel_write(const td_bench_reel *reel,
                                         const char *path, td_errinfo *info);
 
 // A robot that stands still with cameras that see the reel. Borrows it. Owned
-// by the caller, td_robot_close().
+// by the caller, td_robot_hardware_close().
 TD_NODISCARD td_err td_bench_reel_robot(const td_bench_reel *reel,
-                                        td_robot **ret_robot);
+                                        td_robot_hardware **ret_robot);
 
 #endif

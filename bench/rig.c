@@ -207,13 +207,13 @@ static td_err parse_robot(const td_bench_setup *setup,
 }
 
 td_err td_bench_synthetic_open(const td_bench_setup *setup,
-                               td_robot **ret_robot, td_errinfo *info)
+                               td_robot_hardware **ret_robot, td_errinfo *info)
 {
     TD_AUTO(td_config_robot) *config = NULL;
     TD_TRY(parse_robot(setup, &config, info));
     td_robot_config robot;
     td_edge_settings_robot(config, &robot);
-    return td_robot_open("synthetic", &robot, ret_robot, info);
+    return td_robot_hardware_open("synthetic", &robot, ret_robot, info);
 }
 
 td_err td_bench_record_open(const td_bench_setup *setup,
@@ -242,7 +242,8 @@ static void run_session(void *user)
 }
 
 static td_err edge_start(const td_bench_setup *setup, td_net *net,
-                         td_robot *robot, td_bench_edge *edge, td_errinfo *info)
+                         td_robot_hardware *robot, td_bench_edge *edge,
+                         td_errinfo *info)
 {
     const td_thread_config thread = {.name = "td-session", .cpu = -1};
     TD_TRY(parse_robot(setup, &edge->file, info));
@@ -257,7 +258,7 @@ static td_err edge_start(const td_bench_setup *setup, td_net *net,
 }
 
 td_err td_bench_edge_open(const td_bench_setup *setup, td_net *net,
-                          td_robot *robot, td_bench_edge **ret_edge,
+                          td_robot_hardware *robot, td_bench_edge **ret_edge,
                           td_errinfo *info)
 {
     TD_AUTO(td_bench_edge) *edge = calloc(1, sizeof *edge);

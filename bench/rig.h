@@ -65,9 +65,9 @@ TD_NODISCARD td_err td_bench_still_picture(const td_bench_setup *setup,
                                            td_robot_picture *picture);
 
 // A robot that stands still; its frames are copied from memory. Owned by the
-// caller, td_robot_close().
+// caller, td_robot_hardware_close().
 TD_NODISCARD td_err td_bench_still_open(const td_bench_setup *setup,
-                                        td_robot **ret_robot);
+                                        td_robot_hardware **ret_robot);
 
 // From now on the calls to its first camera, or to its joints, do not return
 // before something else is said. An edge is closed after NOTHING was.
@@ -77,11 +77,11 @@ typedef enum td_bench_block {
     TD_BENCH_BLOCK_DRIVER,
 } td_bench_block;
 
-void td_bench_still_block(td_robot *robot, td_bench_block what);
+void td_bench_still_block(td_robot_hardware *robot, td_bench_block what);
 
 // The synthetic robot of the setup.
 TD_NODISCARD td_err td_bench_synthetic_open(const td_bench_setup *setup,
-                                            td_robot **ret_robot,
+                                            td_robot_hardware **ret_robot,
                                             td_errinfo *info);
 
 // What the robot of the setup records into. Owned by the caller, who closes it.
@@ -94,7 +94,7 @@ TD_NODISCARD td_err td_bench_record_open(const td_bench_setup *setup,
 typedef struct td_bench_edge td_bench_edge;
 
 TD_NODISCARD td_err td_bench_edge_open(const td_bench_setup *setup, td_net *net,
-                                       td_robot *robot,
+                                       td_robot_hardware *robot,
                                        td_bench_edge **ret_edge,
                                        td_errinfo *info);
 td_edge *td_bench_edge_get(const td_bench_edge *edge);

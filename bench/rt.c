@@ -58,7 +58,7 @@ typedef struct world {
     td_bench_server server;
     td_bench_bare bare, handed;
     size_t samples; // of a block
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_net *net;
     td_bench_pairs pairs[SPANS][QUANTILES], handed_pairs[QUANTILES];
     td_hist ours[SPANS];
@@ -68,7 +68,7 @@ typedef struct world {
 static void world_free(world *w)
 {
     if (w->net) td_net_close(w->net);
-    if (w->robot) td_robot_close(w->robot);
+    if (w->robot) td_robot_hardware_close(w->robot);
     td_bench_bare_end(&w->handed);
     td_bench_bare_end(&w->bare);
     td_bench_child_end(&w->server.child);

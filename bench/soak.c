@@ -49,7 +49,7 @@ typedef struct server_counts {
 
 typedef struct one_robot {
     td_net *net;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_bench_edge *edge;
 } one_robot;
 
@@ -76,7 +76,7 @@ static void world_free(world *w)
     for (size_t i = 0; i < w->robot_count; i++) {
         one_robot *one = &w->robots[i];
         if (one->edge) td_bench_edge_close(one->edge);
-        if (one->robot) td_robot_close(one->robot);
+        if (one->robot) td_robot_hardware_close(one->robot);
         if (one->net) td_net_close(one->net);
     }
     if (w->watch) (void)td_net_undeclare(w->watch);

@@ -9,7 +9,7 @@
 #define JPEG_QUALITY 85
 
 typedef struct still {
-    td_robot base;
+    td_robot_hardware base;
     pthread_mutex_t lock;
     pthread_cond_t unblocked;
     td_bench_block blocked; // guarded by the lock
@@ -30,7 +30,7 @@ static void wait_while(still *self, td_bench_block what)
     pthread_mutex_unlock(&self->lock);
 }
 
-static void still_close(td_robot *robot)
+static void still_close(td_robot_hardware *robot)
 {
     still *self = (still *)robot;
     pthread_cond_destroy(&self->unblocked);
@@ -38,7 +38,8 @@ static void still_close(td_robot *robot)
     free(self);
 }
 
-static td_err still_read(td_robot *robot, int64_t now_ns, float *ret_state)
+static td_err still_read(td_robot_hardware *robot, int64_t now_ns,
+                         float *ret_state)
 {
     (void)now_ns;
     wait_while((still *)robot, TD_BENCH_BLOCK_DRIVER);
@@ -47,15 +48,16 @@ static td_err still_read(td_robot *robot, int64_t now_ns, float *ret_state)
     return TD_OK;
 }
 
-static td_err still_write(td_robot *robot, int64_t now_ns, const float *command)
+static td_err still_write(td_robot_hardware *robot, int64_t now_ns,
+                          const float *command)
 {
     (void)now_ns, (void)command;
     wait_while((still *)robot, TD_BENCH_BLOCK_DRIVER);
     return TD_OK;
 }
 
-static td_err still_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                          td_robot_picture *picture)
+static td_err still_frame(td_robot_hardware *robot, uint32_t camera,
+                          int64_t now_ns, td_robot_picture *picture)
 {
     still *self = (still *)robot;
     (void)now_ns;
@@ -92,7 +94,8 @@ td_err td_bench_still_picture(const td_bench_setup *setup,
     return setup->raw || size == 0 ? TD_OK : compress(setup, picture);
 }
 
-td_err td_bench_still_open(const td_bench_setup *setup, td_robot **ret_robot)
+td_err td_bench_still_open(const td_bench_setup *setup,
+                           td_robot_hardware **ret_robot)
 {
     static const td_robot_ops ops = {
         .name = "still",
@@ -118,7 +121,7 @@ td_err td_bench_still_open(const td_bench_setup *setup, td_robot **ret_robot)
     return err;
 }
 
-void td_bench_still_block(td_robot *robot, td_bench_block what)
+void td_bench_still_block(td_robot_hardware *robot, td_bench_block what)
 {
     still *self = (still *)robot;
     pthread_mutex_lock(&self->lock);

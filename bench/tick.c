@@ -28,7 +28,7 @@ typedef struct world {
     _Atomic bool spinning;
     char meeting[TD_BENCH_ENDPOINT_BYTES]; // at the flood; empty: there is none
     td_net *net;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_bench_edge *edge;
     td_bench_pairs pairs[QUANTILES];
     td_bench_pairs bare_pairs[QUANTILES]; // beside a bare timer, both disturbed
@@ -67,7 +67,7 @@ static void close_robot(world *w)
 static void world_free(world *w)
 {
     close_robot(w);
-    if (w->robot) td_robot_close(w->robot);
+    if (w->robot) td_robot_hardware_close(w->robot);
     free(w);
 }
 TD_AUTO_FREE(world, world_free)

@@ -5,8 +5,8 @@ include(GNUInstallDirs)
 set(TD_MAP ${PROJECT_SOURCE_DIR}/cmake/libtendon.map)
 
 add_library(tendon_shared SHARED $<TARGET_OBJECTS:td_client>
-  $<TARGET_OBJECTS:td_host>)
-target_link_libraries(tendon_shared PRIVATE td_client td_host)
+  $<TARGET_OBJECTS:td_edge> $<TARGET_OBJECTS:td_server>)
+target_link_libraries(tendon_shared PRIVATE td_client td_server)
 target_include_directories(tendon_shared INTERFACE
   ${PROJECT_SOURCE_DIR}/include)
 target_link_options(tendon_shared PRIVATE -Wl,--version-script=${TD_MAP}
@@ -20,7 +20,7 @@ set_target_properties(tendon_shared PROPERTIES
 file(STRINGS ${TD_MAP} exported REGEX "^ +td_")
 list(TRANSFORM exported REPLACE "^ +([^;]+).*" "--keep-global-symbol=\\1")
 set(TD_STATIC ${PROJECT_BINARY_DIR}/libtendon.a)
-set(TD_PARTS td_client td_host td_edge td_robot td_server td_sched td_engine
+set(TD_PARTS td_client td_edge td_robot td_server td_sched td_engine
   td_dataset td_media td_config td_net td_wire td_base)
 list(TRANSFORM TD_PARTS REPLACE "(.+)" "$<TARGET_FILE:\\1>"
   OUTPUT_VARIABLE part_files)
@@ -32,7 +32,7 @@ add_custom_command(OUTPUT ${TD_STATIC}
   COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,-z,noexecstack
           ${TD_AS_CODE} -o libtendon.o
           -Wl,--whole-archive $<TARGET_FILE:td_client>
-          $<TARGET_FILE:td_host> -Wl,--no-whole-archive
+          $<TARGET_FILE:td_edge> $<TARGET_FILE:td_server> -Wl,--no-whole-archive
           -Wl,--start-group ${part_files} ${TD_RUST_LIB} -Wl,--end-group
   COMMAND ${CMAKE_OBJCOPY} --strip-debug --remove-section=.llvmbc
           --remove-section=.llvmcmd ${exported} libtendon.o
@@ -52,10 +52,11 @@ install(TARGETS tendon_video DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/python
   FILES_MATCHING PATTERN "*.py")
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)
-install(FILES include/tendon/edge.h include/tendon/connect.h
-  include/tendon/serve.h include/tendon/infer.h
-  include/tendon/err.h include/tendon/score.h include/tendon/tendon.hpp
-  include/tendon/edge.hpp include/tendon/connect.hpp include/tendon/err.hpp
+install(FILES include/tendon/robot.h include/tendon/connect.h
+  include/tendon/server.h include/tendon/infer.h
+  include/tendon/err.h include/tendon/library.h
+  include/tendon/score.h include/tendon/tendon.hpp
+  include/tendon/robot.hpp include/tendon/connect.hpp include/tendon/err.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tendon)
 install(FILES ${PROJECT_BINARY_DIR}/tendon.pc
   DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)

@@ -4,9 +4,9 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <tendon/edge.h>
+#include <tendon/robot.h>
 
-static td_client *client;
+static td_robot *client;
 
 static td_err read_joints(void *angles, float *ret_state, uint32_t count)
 {
@@ -41,20 +41,20 @@ static td_err frame(void *angles, uint32_t camera, uint8_t *ret_rgb,
 
 static void on_signal(int number) // a second Ctrl-C waits for nobody
 {
-    if (signal(number, SIG_DFL) != SIG_ERR) td_client_stop(client);
+    if (signal(number, SIG_DFL) != SIG_ERR) td_robot_stop(client);
 }
 
 int main(int argc, char **argv)
 {
     float angles[6] = {0}; // joints that turn as fast as they are pushed
-    td_client_driver driver = {.size = sizeof driver, .user = angles};
+    td_robot_driver driver = {.size = sizeof driver, .user = angles};
     driver.read = read_joints, driver.write = write_torques;
     driver.control = control, driver.frame = frame;
     td_errinfo info = {""};
-    td_err err = td_client_open(argv[argc - 1], &driver, &client, &info);
+    td_err err = td_robot_open(argv[argc - 1], &driver, &client, &info);
     if (err == TD_OK && signal(SIGINT, on_signal) != SIG_ERR)
-        err = td_client_run(client, &info);
+        err = td_robot_run(client, &info);
     if (err != TD_OK) fprintf(stderr, "my_robot: %s\n", info.text);
-    if (client) td_client_close(client);
+    if (client) td_robot_close(client);
     return err != TD_OK;
 }

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <tendon/edge.h>
+#include <tendon/robot.h>
 #include <time.h>
 
 #define PERIOD_NS (1000000000 / 300) // control_hz in the file
@@ -24,10 +24,10 @@ static td_err frame(void *user, uint32_t camera, uint8_t *ret_rgb,
     return TD_OK;
 }
 
-static void loop(td_client *client)
+static void loop(td_robot *client)
 {
     float state[256] = {0}, command[256];
-    td_client_result result = {.size = sizeof result};
+    td_robot_result result = {.size = sizeof result};
     struct timespec due;
     clock_gettime(CLOCK_MONOTONIC, &due);
     while (!stopped) {
@@ -35,21 +35,21 @@ static void loop(td_client *client)
         due.tv_sec += due.tv_nsec / 1000000000;
         due.tv_nsec %= 1000000000;
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
-        if (td_client_step(client, state, command, &result) != TD_OK) return;
-        if (result.doing == TD_CLIENT_IDLE) continue; // leave the robot be
-        memcpy(state, command, td_client_joints(client) * sizeof *state);
+        if (td_robot_step(client, state, command, &result) != TD_OK) return;
+        if (result.doing == TD_ROBOT_IDLE) continue; // leave the robot be
+        memcpy(state, command, td_robot_joints(client) * sizeof *state);
     }
 }
 
 int main(int argc, char **argv)
 {
-    td_client_driver driver = {.size = sizeof driver, .frame = frame};
-    td_client *client = NULL;
+    td_robot_driver driver = {.size = sizeof driver, .frame = frame};
+    td_robot *client = NULL;
     td_errinfo info = {""};
-    td_err err = td_client_open(argv[argc - 1], &driver, &client, &info);
-    if (err == TD_OK) err = td_client_start(client, &info);
+    td_err err = td_robot_open(argv[argc - 1], &driver, &client, &info);
+    if (err == TD_OK) err = td_robot_start(client, &info);
     if (err == TD_OK && signal(SIGINT, on_signal) != SIG_ERR) loop(client);
     if (err != TD_OK) fprintf(stderr, "pull_robot: %s\n", info.text);
-    if (client) td_client_close(client);
+    if (client) td_robot_close(client);
     return err != TD_OK;
 }

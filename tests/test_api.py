@@ -131,4 +131,4 @@ def test_command_line_says_whom_a_callback_robot_is_for(house):
     )
     done = run("robot", house.write("own.yaml", content))
     assert done.returncode == 1
-    assert "for programs that use the C API, tendon/edge.h" in done.stderr
+    assert "for programs that use the C API, tendon/robot.h" in done.stderr

@@ -90,7 +90,7 @@ def test_command_line_says_whom_a_callback_engine_is_for(house, check):
     done = run("serve", path, *check)
     assert done.returncode == 1
     assert "server gpu-1: engine.kind: callback runs a function of the" in done.stderr
-    assert "(tendon/serve.h), and there is none for model synthetic" in done.stderr
+    assert "(tendon/server.h), and there is none for model synthetic" in done.stderr
 
 
 def test_model_without_its_function_is_refused_by_name(house, sdk):

@@ -18,7 +18,8 @@ PUBLIC = {
     "score": "sched",
     "worker": "engine",
     "infer": "engine",
-    "serve": "host",
+    "library": "edge",
+    "robot": "edge",
     "connect": "client",
     "tendon": "client",
 }

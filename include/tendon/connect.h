@@ -4,7 +4,7 @@
 
 // Ask a model that runs on a server: the C API of a connection.
 //
-// For programs that are not a robot's control loop (that is tendon/edge.h): a
+// For programs that are not a robot's control loop (that is tendon/robot.h): a
 // planner, a logger, a test bench, the SDK of another language.
 //
 //   td_connection  one network session under one client's name
@@ -25,7 +25,7 @@
 // there is no server the newest observation waits for one.
 //
 // Threads: call any function on any thread, several at a time too, unless it
-// says otherwise. The log is td_client_log()'s (tendon/edge.h). docs/sdk.md has
+// says otherwise. The log is td_log_to()'s (tendon/robot.h). docs/sdk.md has
 // the same example in four languages.
 
 #include "tendon/err.h"

@@ -3,7 +3,7 @@
 #define TENDON_INFER_H
 
 // A model of your own as a function of your program: `engine: {kind: callback}`
-// of a manifest that is served with tendon/serve.h.
+// of a manifest that is served with tendon/server.h.
 //
 //   static td_err infer(void *user, td_infer_request *const *requests,
 //                       uint32_t count, td_errinfo *info)

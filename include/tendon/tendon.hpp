@@ -6,13 +6,13 @@
 // thrown as tendon::Error.
 //
 //   Connection, Model  asks a model on a server    (tendon/connect.hpp)
-//   Driver, Robot      your own robot on a policy  (tendon/edge.hpp)
+//   Driver, Robot      your own robot on a policy  (tendon/robot.hpp)
 //
 // Everything that the C headers promise of threads and lifetimes holds here.
 // Objects can be moved, not copied; one that was moved from may only be
 // destroyed or assigned to.
 
 #include "tendon/connect.hpp" // IWYU pragma: export
-#include "tendon/edge.hpp"    // IWYU pragma: export
+#include "tendon/robot.hpp"   // IWYU pragma: export
 
 #endif

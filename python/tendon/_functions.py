@@ -53,13 +53,15 @@ class Functions:
                 infer = Infer(call, batched, self.faults)
                 self._kept.append(infer)
                 name = model_id.encode()
-                _library.call("td_host_use_model", pointer, name, infer.function, None)
+                _library.call(
+                    "td_server_use_model", pointer, name, infer.function, None
+                )
             if self.metrics:
                 self._kept.append(_types.MetricFn(self._tell_metric))
-                _check(library.td_host_on_metric(pointer, self._kept[-1], None))
+                _check(library.td_server_on_metric(pointer, self._kept[-1], None))
             if self.events:
                 self._kept.append(_types.EventFn(self._tell_event))
-                _check(library.td_host_on_event(pointer, self._kept[-1], None))
+                _check(library.td_server_on_event(pointer, self._kept[-1], None))
 
     def schedule(
         self, handle: _library.Handle, text: str | None, score: Score | None
@@ -67,7 +69,7 @@ class Functions:
         function = _types.ScoreFn(self._scored(score)) if score else _types.ScoreFn()
         yaml = text.encode() if text else None
         with handle as pointer:
-            _library.call("td_host_use_scheduling", pointer, yaml, function, None)
+            _library.call("td_server_use_scheduling", pointer, yaml, function, None)
         self._score = function  # and the one before is not in use any more
 
     def _scored(self, score: Score) -> Callable[[int, Any], float]:

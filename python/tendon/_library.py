@@ -63,10 +63,10 @@ def load() -> ctypes.CDLL:
         function = getattr(library, name)
         function.restype = result
         function.argtypes = arguments
-    found = library.td_client_version_text().decode()
+    found = library.td_version_text().decode()
     if found.split(".")[:2] != VERSION.split(".")[:2]:
         raise ImportError(f"{path} is version {found}, this package {VERSION}")
-    library.td_client_log(_pass_on, None, 1)
+    library.td_log_to(_pass_on, None, 1)
     return library
 
 
@@ -91,7 +91,7 @@ def call(name: str, *arguments: Any) -> None:
 
 
 def report(name: str, pointer: int) -> dict[str, float]:
-    """What a function tells a td_client_number_fn or its like."""
+    """What a function tells a td_robot_number_fn or its like."""
     found: dict[str, float] = {}
 
     @_types.NumberFn

@@ -91,24 +91,24 @@ _OUT = c.POINTER(c.c_void_p)
 FUNCTIONS: dict[str, tuple[object, list[object]]] = {
     "td_err_name": (c.c_char_p, [c.c_int]),
     "td_err_text": (c.c_char_p, [c.c_int]),
-    "td_client_version": (c.c_uint32, []),
-    "td_client_version_text": (c.c_char_p, []),
-    "td_client_open_text": (c.c_int, [c.c_char_p, c.POINTER(Driver), _OUT, _INFO]),
-    "td_client_run": (c.c_int, [c.c_void_p, _INFO]),
-    "td_client_stop": (None, [c.c_void_p]),
-    "td_client_close": (None, [c.c_void_p]),
-    "td_client_step": (
+    "td_version": (c.c_uint32, []),
+    "td_version_text": (c.c_char_p, []),
+    "td_robot_open_text": (c.c_int, [c.c_char_p, c.POINTER(Driver), _OUT, _INFO]),
+    "td_robot_run": (c.c_int, [c.c_void_p, _INFO]),
+    "td_robot_stop": (None, [c.c_void_p]),
+    "td_robot_close": (None, [c.c_void_p]),
+    "td_robot_step": (
         c.c_int,
         [c.c_void_p, c.c_void_p, c.c_void_p, c.POINTER(StepResult)],
     ),
-    "td_client_joints": (c.c_uint32, [c.c_void_p]),
-    "td_client_reset": (c.c_int, [c.c_void_p, c.c_char_p, _INFO]),
-    "td_client_set_task": (c.c_int, [c.c_void_p, c.c_char_p, _INFO]),
-    "td_client_episode_begin": (c.c_int, [c.c_void_p, _INFO]),
-    "td_client_episode_end": (c.c_int, [c.c_void_p, c.c_bool, _INFO]),
-    "td_client_state": (c.c_char_p, [c.c_void_p]),
-    "td_client_report": (c.c_int, [c.c_void_p, NumberFn, c.c_void_p]),
-    "td_client_log": (c.c_int, [LogFn, c.c_void_p, c.c_int]),
+    "td_robot_joints": (c.c_uint32, [c.c_void_p]),
+    "td_robot_reset": (c.c_int, [c.c_void_p, c.c_char_p, _INFO]),
+    "td_robot_set_task": (c.c_int, [c.c_void_p, c.c_char_p, _INFO]),
+    "td_robot_episode_begin": (c.c_int, [c.c_void_p, _INFO]),
+    "td_robot_episode_end": (c.c_int, [c.c_void_p, c.c_bool, _INFO]),
+    "td_robot_state": (c.c_char_p, [c.c_void_p]),
+    "td_robot_report": (c.c_int, [c.c_void_p, NumberFn, c.c_void_p]),
+    "td_log_to": (c.c_int, [LogFn, c.c_void_p, c.c_int]),
 }
 
 
@@ -377,21 +377,21 @@ FUNCTIONS |= {
         [c.POINTER(InferRequest), c.POINTER(InferTensor), _INFO],
     ),
     "td_infer_set_text": (c.c_int, [c.POINTER(InferRequest), InferText, _INFO]),
-    "td_host_open_text": (c.c_int, [c.c_char_p, _OUT, _INFO]),
-    "td_host_use_model": (
+    "td_server_open_text": (c.c_int, [c.c_char_p, _OUT, _INFO]),
+    "td_server_use_model": (
         c.c_int,
         [c.c_void_p, c.c_char_p, InferFn, c.c_void_p, _INFO],
     ),
-    "td_host_use_scheduling": (
+    "td_server_use_scheduling": (
         c.c_int,
         [c.c_void_p, c.c_char_p, ScoreFn, c.c_void_p, _INFO],
     ),
-    "td_host_start": (c.c_int, [c.c_void_p, _INFO]),
-    "td_host_stop": (None, [c.c_void_p]),
-    "td_host_drain": (c.c_int, [c.c_void_p, c.c_int64, _INFO]),
-    "td_host_close": (None, [c.c_void_p]),
-    "td_host_state": (c.c_char_p, [c.c_void_p, c.c_char_p]),
-    "td_host_stats": (
+    "td_server_start": (c.c_int, [c.c_void_p, _INFO]),
+    "td_server_stop": (None, [c.c_void_p]),
+    "td_server_drain": (c.c_int, [c.c_void_p, c.c_int64, _INFO]),
+    "td_server_close": (None, [c.c_void_p]),
+    "td_server_state": (c.c_char_p, [c.c_void_p, c.c_char_p]),
+    "td_server_get_stats": (
         c.c_int,
         [
             c.c_void_p,
@@ -402,7 +402,7 @@ FUNCTIONS |= {
             _INFO,
         ],
     ),
-    "td_host_latest": (
+    "td_server_get_latest": (
         c.c_int,
         [
             c.c_void_p,
@@ -412,7 +412,7 @@ FUNCTIONS |= {
             _INFO,
         ],
     ),
-    "td_host_on_metric": (c.c_int, [c.c_void_p, MetricFn, c.c_void_p]),
-    "td_host_on_event": (c.c_int, [c.c_void_p, EventFn, c.c_void_p]),
-    "td_host_dropped": (c.c_uint64, [c.c_void_p]),
+    "td_server_on_metric": (c.c_int, [c.c_void_p, MetricFn, c.c_void_p]),
+    "td_server_on_event": (c.c_int, [c.c_void_p, EventFn, c.c_void_p]),
+    "td_server_dropped": (c.c_uint64, [c.c_void_p]),
 }

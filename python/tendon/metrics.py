@@ -41,7 +41,7 @@ class Metrics:
         spread = _types.HostSpread(size=ctypes.sizeof(_types.HostSpread))
         with self._host() as pointer:
             _library.call(
-                "td_host_stats",
+                "td_server_get_stats",
                 pointer,
                 name.encode(),
                 ctypes.byref(_labels(labels)),
@@ -59,7 +59,7 @@ class Metrics:
         try:
             with self._host() as pointer:
                 _library.call(
-                    "td_host_latest",
+                    "td_server_get_latest",
                     pointer,
                     name.encode(),
                     ctypes.byref(_labels(labels)),

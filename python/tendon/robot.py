@@ -181,11 +181,11 @@ class Robot:
 
     def reset(self, reason: str = "") -> None:
         """Begins a new episode: what was to come is forgotten."""
-        self._open_or_ended().say("td_client_reset", reason)
+        self._open_or_ended().say("td_robot_reset", reason)
 
     def set_task(self, task: str) -> None:
         """Tells the policy something else to do."""
-        self._open_or_ended().say("td_client_set_task", task)
+        self._open_or_ended().say("td_robot_set_task", task)
 
     def episode_begin(self) -> None:
         """Records what is played from now on as an episode of the dataset.
@@ -193,11 +193,11 @@ class Robot:
         Where the run is recorded: run(record="DIR"). The first begins by itself,
         unless `record` has `begin: command`; reset() ends one and begins the next.
         """
-        self._open_or_ended().tell("td_client_episode_begin")
+        self._open_or_ended().tell("td_robot_episode_begin")
 
     def episode_end(self, keep: bool = True) -> None:
         """Ends it, and returns when it is in the dataset, or thrown away."""
-        self._open_or_ended().tell("td_client_episode_end", keep)
+        self._open_or_ended().tell("td_robot_episode_end", keep)
 
     def report(self) -> dict[str, float]:
         """Every number by its name; after the end, as they then were."""
@@ -271,7 +271,7 @@ class _Session:
         pointer = ctypes.c_void_p()
         try:
             _library.call(
-                "td_client_open_text",
+                "td_robot_open_text",
                 settings.text().encode(),
                 ctypes.byref(self.driver.struct),
                 ctypes.byref(pointer),
@@ -301,7 +301,7 @@ class _Session:
     def _run(self) -> None:
         try:
             with self.handle as pointer:
-                _library.call("td_client_run", pointer)
+                _library.call("td_robot_run", pointer)
         except errors.Closed:
             pass  # before it began
         except errors.Error as error:
@@ -312,7 +312,7 @@ class _Session:
 
     def stop(self) -> None:
         with contextlib.suppress(errors.Closed), self.handle as pointer:
-            self.library.td_client_stop(pointer)
+            self.library.td_robot_stop(pointer)
 
     def close(self) -> None:
         """The wait is a thread's, so that a second Ctrl-C can end it."""
@@ -324,7 +324,7 @@ class _Session:
     def finish(self) -> None:
         with contextlib.suppress(errors.Error):
             self.last = self.report()
-        self.handle.close(self.library.td_client_close)
+        self.handle.close(self.library.td_robot_close)
         self.ended.set()
         _open.discard(self)
 
@@ -347,7 +347,7 @@ class _Session:
         result = _types.StepResult(size=ctypes.sizeof(_types.StepResult))
         with self._stepping, self._used() as pointer:
             self._state[:] = values
-            self.library.td_client_step(
+            self.library.td_robot_step(
                 pointer, self._state, self._command, ctypes.byref(result)
             )
             action = np.array(self._command, np.float32) if result.doing else None
@@ -369,13 +369,13 @@ class _Session:
     def state(self) -> str:
         try:
             with self.handle as pointer:
-                return self.library.td_client_state(pointer).decode()
+                return self.library.td_robot_state(pointer).decode()
         except errors.Closed:
             return "STOPPED"
 
     def report(self) -> dict[str, float]:
         try:
             with self._used() as pointer:
-                return _library.report("td_client_report", pointer)
+                return _library.report("td_robot_report", pointer)
         except errors.Closed:
             return dict(self.last)

@@ -221,7 +221,7 @@ class Server:
         self._stopped.set()
         if self._handle:
             with contextlib.suppress(errors.Closed), self._handle as pointer:
-                _library.load().td_host_stop(pointer)
+                _library.load().td_server_stop(pointer)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Until stop(); False if the time is over before."""
@@ -239,8 +239,8 @@ class Server:
         def work() -> None:
             if drain_s > 0:
                 with contextlib.suppress(errors.Error), handle as pointer:
-                    _library.call("td_host_drain", pointer, round(drain_s * 1000))
-            handle.close(_library.load().td_host_close)
+                    _library.call("td_server_drain", pointer, round(drain_s * 1000))
+            handle.close(_library.load().td_server_close)
 
         if sys.is_finalizing() or _ending:
             work()
@@ -259,7 +259,7 @@ class Server:
         name = model_id.encode() if model_id else None
         try:
             with self._host() as pointer:
-                return _library.load().td_host_state(pointer, name).decode()
+                return _library.load().td_server_state(pointer, name).decode()
         except errors.Closed:
             return "stopped"
 
@@ -272,7 +272,7 @@ class Server:
     def dropped(self) -> int:
         """Values that on_metric() and on_event() were too slow for."""
         with self._host() as pointer:
-            return _library.load().td_host_dropped(pointer)
+            return _library.load().td_server_dropped(pointer)
 
     def _host(self) -> _library.Handle:
         if inside:
@@ -313,7 +313,7 @@ class Server:
         text = self._text()
         pointer = ctypes.c_void_p()
         try:
-            _library.call("td_host_open_text", text.encode(), ctypes.byref(pointer))
+            _library.call("td_server_open_text", text.encode(), ctypes.byref(pointer))
         except errors.Error as error:
             raise self._settings.trace(error) from None
         assert pointer.value
@@ -324,14 +324,14 @@ class Server:
             if self._scheduling:
                 self._functions.schedule(handle, *self._scheduling)
         except BaseException:
-            handle.close(_library.load().td_host_close)
+            handle.close(_library.load().td_server_close)
             raise
         self._handle = handle
         _open.add(self)
 
     def _start(self) -> None:
         with self._host() as pointer:
-            _library.call("td_host_start", pointer)
+            _library.call("td_server_start", pointer)
 
 
 _open: set[Server] = set()

@@ -4,7 +4,7 @@
 #include "cli/order.h"
 #include "edge/assembly.h"
 #include "edge/report/plot.h"
-#include "host/link.h"
+#include "server/process/link.h"
 
 #include <stdio.h>
 #include <unistd.h>
@@ -144,13 +144,13 @@ static td_err run_robot(const td_config_robot *config, td_edge_trace *trace,
 {
     const td_edge_extras extras = {.trace = trace};
     td_edge_assembly assembly;
-    td_host_link *links = NULL;
+    td_server_link *links = NULL;
     TD_TRY(td_edge_assembly_open(&assembly, config, &extras, info));
     td_err err =
-        td_host_link_watch(assembly.net, &config->endpoint, 1, &links, info);
+        td_server_link_watch(assembly.net, &config->endpoint, 1, &links, info);
     if (err == TD_OK)
         err = run_edge(assembly.edge, config->record.dir[0], info);
-    if (links) td_host_link_end(links);
+    if (links) td_server_link_end(links);
     close_robot(&assembly);
     return err;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "host/link.h"
 #include "net/zenoh/zenoh.h"
+#include "server/process/link.h"
 
 #include <stdio.h>
 
@@ -23,18 +23,18 @@ static int run(const td_net_zenoh_config *config, const char *level)
 {
     td_errinfo info = {.text = ""};
     TD_AUTO(td_net) *net = NULL;
-    td_host_link *links = NULL;
+    td_server_link *links = NULL;
     if (!td_cli_start_log("router", level)) return 2;
     td_cli_keep_stop();
     td_err err = td_net_zenoh_open(config, &net, &info);
     if (err == TD_OK)
-        err = td_host_link_watch(net, config->connect, config->connect_count,
-                                 &links, &info);
+        err = td_server_link_watch(net, config->connect, config->connect_count,
+                                   &links, &info);
     if (err != TD_OK) return td_cli_fail("router", err, &info);
     td_log_text(TD_LOG_INFO, "router: %s listens at %s; Ctrl-C stops",
                 td_net_id(net), config->listen[0]);
     (void)td_cli_wait_signal();
-    td_host_link_end(links);
+    td_server_link_end(links);
     td_log_stop();
     return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "host/house.h"
+#include "server/process/process.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,27 +37,27 @@ static bool is_stopping(void *user)
     return td_cli_is_stopping();
 }
 
-static const td_host_extras extras = {.is_stopping = is_stopping};
+static const td_server_extras extras = {.is_stopping = is_stopping};
 
-static void serve(td_host_house *house, const char *path)
+static void serve(td_server_process *house, const char *path)
 {
     td_log_text(TD_LOG_INFO, "serve: ready; Ctrl-C stops");
     while (td_cli_wait_signal() == TD_CLI_RELOAD)
-        td_host_house_reload(house, path);
+        td_server_process_reload(house, path);
     td_log_text(TD_LOG_INFO, "serve: draining");
-    (void)td_host_house_drain(house, INT64_MAX);
+    (void)td_server_process_drain(house, INT64_MAX);
 }
 
 static int run(td_config_manifest *manifest, const td_cli_file *file)
 {
-    td_host_house *house = NULL;
+    td_server_process *house = NULL;
     td_errinfo info = {.text = ""};
     td_cli_keep_stop();
     td_cli_keep_reload();
-    td_err err = td_host_house_new(manifest, &extras, &house);
-    if (err == TD_OK) err = td_host_house_open(house, &info);
+    td_err err = td_server_process_new(manifest, &extras, &house);
+    if (err == TD_OK) err = td_server_process_open(house, &info);
     if (err == TD_OK) serve(house, file->path);
-    if (house) td_host_house_close(house);
+    if (house) td_server_process_close(house);
     if (err == TD_OK || err == TD_ERR_CANCELLED) {
         td_log_stop();
         return 0;
@@ -112,7 +112,7 @@ static int check(const td_config_manifest *manifest, const char *path)
     td_errinfo info = {.text = ""};
     td_sched_policy policy;
     TD_AUTO(td_server_plugin) *plugin = NULL;
-    td_err err = td_host_functions_check(manifest, &extras, &info);
+    td_err err = td_server_functions_check(manifest, &extras, &info);
     if (err == TD_OK)
         err = td_server_settings_policy(&manifest->scheduling, &policy, &plugin,
                                         &info);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "client/connection.h"
 
-#include "client/client.h"
-#include "client/given.h"
+#include "base/log.h"
 #include "client/model.h"
+#include "edge/api/options.h"
+#include "edge/api/robot.h"
 #include "net/zenoh/zenoh.h"
 
 #include <stdio.h>
@@ -13,7 +14,7 @@
 
 #define MAX_ENDPOINT 1024
 #define FIRST_SETTINGS_BYTES                                                   \
-    TD_CLIENT_UP_TO(td_connection_settings, no_shared_memory)
+    TD_EDGE_OPTIONS_UP_TO(td_connection_settings, no_shared_memory)
 
 uint64_t td_client_connection_boot(void)
 {
@@ -35,9 +36,9 @@ static td_err read_endpoint(const char *given,
                             char ret_endpoint[MAX_ENDPOINT + 1],
                             td_errinfo *info)
 {
-    const char *text = td_client_given_text(given, "TENDON_SERVER");
+    const char *text = td_edge_options_text(given, "TENDON_SERVER");
     if (!text || !*text)
-        return td_client_given_nowhere("server", "TENDON_SERVER", info);
+        return td_edge_options_nowhere("server", "TENDON_SERVER", info);
     if (strlen(text) > MAX_ENDPOINT)
         return td_fail(info, TD_ERR_INVALID, "server: is over %d bytes long",
                        MAX_ENDPOINT);
@@ -71,15 +72,15 @@ static td_err take_settings(td_connection *connection,
                             const td_connection_settings *settings,
                             td_errinfo *info)
 {
-    TD_TRY(td_client_given_chunk("cluster", settings->cluster, "TENDON_CLUSTER",
+    TD_TRY(td_edge_options_chunk("cluster", settings->cluster, "TENDON_CLUSTER",
                                  connection->cluster, info));
-    TD_TRY(td_client_given_chunk("experiment", settings->experiment,
+    TD_TRY(td_edge_options_chunk("experiment", settings->experiment,
                                  "TENDON_EXPERIMENT", connection->experiment,
                                  info));
-    TD_TRY(td_client_given_chunk("client_id", settings->client_id,
+    TD_TRY(td_edge_options_chunk("client_id", settings->client_id,
                                  "TENDON_CLIENT_ID", connection->client, info));
     const char *type =
-        td_client_given_text(settings->client_type, "TENDON_CLIENT_TYPE");
+        td_edge_options_text(settings->client_type, "TENDON_CLIENT_TYPE");
     if (!type || !*type) return TD_OK;
     connection->client_type = strdup(type);
     return connection->client_type ? TD_OK : TD_ERR_NOMEM;
@@ -89,7 +90,7 @@ static td_err open_parts(td_connection *connection, td_net *net,
                          const td_connection_settings *given, td_errinfo *info)
 {
     td_connection_settings settings;
-    TD_TRY(td_client_given_struct("settings", given, FIRST_SETTINGS_BYTES,
+    TD_TRY(td_edge_options_struct("settings", given, FIRST_SETTINGS_BYTES,
                                   sizeof settings, &settings, info));
     TD_TRY(take_settings(connection, &settings, info));
     connection->net = net;
@@ -105,7 +106,7 @@ td_err td_client_connection_open_on(td_net *net,
     if (!connection) return TD_ERR_NOMEM;
     atomic_init(&connection->refs, 1);
     pthread_mutex_init(&connection->lock, NULL);
-    td_client_log_hold();
+    td_log_hold();
     td_err err = open_parts(connection, net, settings, info);
     if (err != TD_OK) {
         td_connection_close(connection);
@@ -125,7 +126,7 @@ void td_connection_close(td_connection *connection)
 {
     if (atomic_fetch_sub(&connection->refs, 1) != 1) return;
     if (connection->net_is_ours) td_net_close(connection->net);
-    td_client_log_release();
+    td_log_release();
     pthread_mutex_destroy(&connection->lock);
     free(connection->client_type);
     free(connection);

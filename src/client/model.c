@@ -6,14 +6,15 @@
 #include "client/model.h"
 
 #include "base/clock.h"
-#include "client/given.h"
+#include "edge/api/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FIRST_SETTINGS_BYTES TD_CLIENT_UP_TO(td_model_settings, raw_if_shared)
+#define FIRST_SETTINGS_BYTES                                                   \
+    TD_EDGE_OPTIONS_UP_TO(td_model_settings, raw_if_shared)
 #define DEFAULT_LIMIT_MS 5000
 #define LONGEST_MS (INT64_C(1000) * 60 * 60 * 24 * 365)
 #define LARGE_ANSWERS 64
@@ -77,15 +78,15 @@ static td_err take_settings(td_model *model, const td_model_settings *given,
                             td_errinfo *info)
 {
     td_model_settings *settings = &model->settings;
-    TD_TRY(td_client_given_struct("settings", given, FIRST_SETTINGS_BYTES,
+    TD_TRY(td_edge_options_struct("settings", given, FIRST_SETTINGS_BYTES,
                                   sizeof *settings, settings, info));
     TD_TRY(check_settings(settings, info));
     if (settings->limit_ms == 0) settings->limit_ms = DEFAULT_LIMIT_MS;
-    TD_TRY(td_client_given_chunk("model_id", settings->model_id, "TENDON_MODEL",
+    TD_TRY(td_edge_options_chunk("model_id", settings->model_id, "TENDON_MODEL",
                                  model->id, info));
-    TD_TRY(td_client_given_chunk("version", settings->version, "TENDON_VERSION",
+    TD_TRY(td_edge_options_chunk("version", settings->version, "TENDON_VERSION",
                                  model->version, info));
-    TD_TRY(td_client_given_chunk("application", settings->application,
+    TD_TRY(td_edge_options_chunk("application", settings->application,
                                  "TENDON_APPLICATION", model->application,
                                  info));
     settings->model_id = settings->version = settings->application = NULL;

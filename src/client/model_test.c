@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Connections over a network in this process, to a real server of a synthetic
 // model, or of one that answers when the test lets it.
-#include "client/given.h"
 #include "client/model.h"
-#include "server/server_fixture.h"
-#include "tendon/edge.h"
+#include "edge/api/options.h"
+#include "server/model_fixture.h"
+#include "tendon/robot.h"
 
 #include <poll.h>
 #include <stdlib.h>
@@ -36,7 +36,7 @@ static struct {
     td_model *model;
 } mine;
 
-static void be_silent(void *user, td_client_level level, const char *line)
+static void be_silent(void *user, td_level level, const char *line)
 {
     (void)user;
     (void)level;
@@ -48,7 +48,7 @@ static int setup(void **state)
     world_setup(state);
     world *w = *state;
     memset(&mine, 0, sizeof mine);
-    assert_int_equal(td_client_log(be_silent, NULL, TD_CLIENT_ERROR), TD_OK);
+    assert_int_equal(td_log_to(be_silent, NULL, TD_LEVEL_ERROR), TD_OK);
     assert_int_equal(td_net_inproc_open(w->hub, "planner", &mine.net, NULL),
                      TD_OK);
     assert_int_equal(

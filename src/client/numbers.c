@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "client/model.h"
-#include "client/sought.h"
+#include "edge/api/number.h"
 
 const char *td_model_outcome_name(td_model_outcome outcome)
 {
@@ -56,7 +56,7 @@ void td_model_report(td_model *model, td_model_number_fn each, void *user)
 
 td_err td_model_number(td_model *model, const char *name, double *ret_value)
 {
-    td_client_sought sought = {.name = name};
-    td_model_report(model, td_client_sought_look, &sought);
-    return td_client_sought_get(&sought, ret_value);
+    td_edge_number sought = {.name = name};
+    td_model_report(model, td_edge_number_look, &sought);
+    return td_edge_number_get(&sought, ret_value);
 }

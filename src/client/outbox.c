@@ -5,13 +5,14 @@
 // shared memory, or by the put. What waits for a server is kept as bytes, and
 // made anew when there is one, since its ages have grown meanwhile.
 #include "base/clock.h"
-#include "client/given.h"
 #include "client/model.h"
+#include "edge/api/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define FIRST_OBSERVATION_BYTES TD_CLIENT_UP_TO(td_model_observation, limit_ms)
+#define FIRST_OBSERVATION_BYTES                                                \
+    TD_EDGE_OPTIONS_UP_TO(td_model_observation, limit_ms)
 #define LONGEST_MS (INT64_MAX / TD_NS_PER_MS)
 
 static int64_t now(void)
@@ -190,7 +191,7 @@ td_err td_model_observe(td_model *model,
                         uint64_t *ret_seq, td_errinfo *info)
 {
     td_model_observation given;
-    TD_TRY(td_client_given_struct("observation", observation,
+    TD_TRY(td_edge_options_struct("observation", observation,
                                   FIRST_OBSERVATION_BYTES, sizeof given, &given,
                                   info));
     pthread_mutex_lock(&model->sending);

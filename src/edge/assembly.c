@@ -24,7 +24,8 @@ static td_err open_robot(td_edge_assembly *assembly,
     if (!robot) return TD_ERR_NOMEM;
     td_edge_settings_robot(config, robot);
     robot->callbacks = extras->callbacks;
-    td_err err = td_robot_open(td_config_robot_kind_name(config->robot.kind),
+    td_err err =
+        td_robot_hardware_open(td_config_robot_kind_name(config->robot.kind),
                                robot, &assembly->robot, info);
     free(robot);
     return err;
@@ -214,7 +215,7 @@ void td_edge_assembly_close(td_edge_assembly *assembly)
     close_http(assembly);
     if (assembly->edge) td_edge_close(assembly->edge);
     if (assembly->net && assembly->net_is_ours) td_net_close(assembly->net);
-    if (assembly->robot) td_robot_close(assembly->robot);
+    if (assembly->robot) td_robot_hardware_close(assembly->robot);
     if (assembly->awake) (void)close(assembly->awake_fd);
     *assembly = (td_edge_assembly){0};
 }

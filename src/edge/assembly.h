@@ -30,7 +30,7 @@ typedef struct td_edge_assembly {
     const char *client;
     td_net *net; // the edge's; not closed when it came with the extras
     bool net_is_ours;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_edge *edge;
     td_http *http; // NULL: not asked for
     bool awake;    // the CPUs are kept so

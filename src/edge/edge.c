@@ -184,8 +184,9 @@ void td_edge_close(td_edge *edge)
     unmake(edge);
 }
 
-td_err td_edge_open(td_net *net, td_robot *robot, const td_edge_config *config,
-                    td_edge **ret_edge, td_errinfo *info)
+td_err td_edge_open(td_net *net, td_robot_hardware *robot,
+                    const td_edge_config *config, td_edge **ret_edge,
+                    td_errinfo *info)
 {
     td_edge *edge = calloc(1, sizeof *edge);
     if (!edge && config->record.close)

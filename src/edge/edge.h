@@ -30,7 +30,7 @@
 #include "media/jpeg.h"
 #include "media/resize.h"
 #include "net/net.h"
-#include "robot/robot.h"
+#include "robot/hardware.h"
 
 // A user's own fast controller, between timeline and robot: makes what is
 // written to the robot out of the gated command and the state just read, or
@@ -81,7 +81,7 @@ typedef struct td_edge td_edge;
 // Starts the threads; the robot holds still until there is a server. Borrows
 // the session and the robot until it is closed. Owned by the caller. The
 // recording's sink is closed on failure too.
-TD_NODISCARD td_err td_edge_open(td_net *net, td_robot *robot,
+TD_NODISCARD td_err td_edge_open(td_net *net, td_robot_hardware *robot,
                                  const td_edge_config *config,
                                  td_edge **ret_edge, td_errinfo *info);
 

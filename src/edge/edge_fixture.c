@@ -18,8 +18,8 @@ static int64_t now(void)
 
 // A synthetic robot that remembers each command that differs from the last.
 typedef struct spy {
-    td_robot base;
-    td_robot *inner;
+    td_robot_hardware base;
+    td_robot_hardware *inner;
     size_t count;
     float commands[MAX_COMMANDS][CHANNELS];
     atomic_int broken, blocked; // a camera; -1: none
@@ -28,10 +28,10 @@ typedef struct spy {
     atomic_bool compresses;     // its cameras give JPEG
 } spy;
 
-static void spy_close(td_robot *robot)
+static void spy_close(td_robot_hardware *robot)
 {
     spy *self = (spy *)robot;
-    td_robot_close(self->inner);
+    td_robot_hardware_close(self->inner);
     free(self);
 }
 
@@ -42,16 +42,18 @@ static void wait_in_vain(spy *self)
     atomic_fetch_sub(&self->waiting, 1);
 }
 
-static td_err spy_read(td_robot *robot, int64_t now_ns, float *ret_state)
+static td_err spy_read(td_robot_hardware *robot, int64_t now_ns,
+                       float *ret_state)
 {
     spy *self = (spy *)robot;
     if (atomic_load(&self->mute)) return TD_ERR_IO;
     while (atomic_load(&self->stuck))
         wait_in_vain(self);
-    return td_robot_read(self->inner, now_ns, ret_state);
+    return td_robot_hardware_read(self->inner, now_ns, ret_state);
 }
 
-static td_err spy_write(td_robot *robot, int64_t now_ns, const float *command)
+static td_err spy_write(td_robot_hardware *robot, int64_t now_ns,
+                        const float *command)
 {
     spy *self = (spy *)robot;
     size_t bytes = sizeof self->commands[0];
@@ -59,7 +61,7 @@ static td_err spy_write(td_robot *robot, int64_t now_ns, const float *command)
                 memcmp(self->commands[self->count - 1], command, bytes) == 0;
     if (!same && self->count < MAX_COMMANDS)
         memcpy(self->commands[self->count++], command, bytes);
-    return td_robot_write(self->inner, now_ns, command);
+    return td_robot_hardware_write(self->inner, now_ns, command);
 }
 
 // Behind its end stands a mark, which no decoder looks at and no encoder makes.
@@ -78,14 +80,14 @@ static td_err compress(td_robot_picture *picture, uint32_t height,
     return TD_OK;
 }
 
-static td_err spy_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                        td_robot_picture *picture)
+static td_err spy_frame(td_robot_hardware *robot, uint32_t camera,
+                        int64_t now_ns, td_robot_picture *picture)
 {
     spy *self = (spy *)robot;
     if (atomic_load(&self->broken) == (int)camera) return TD_ERR_IO;
     while (atomic_load(&self->blocked) == (int)camera)
         wait_in_vain(self);
-    TD_TRY(td_robot_frame(self->inner, camera, now_ns, picture));
+    TD_TRY(td_robot_hardware_frame(self->inner, camera, now_ns, picture));
     if (!atomic_load(&self->compresses)) return TD_OK;
     return compress(picture, camera == 0 ? 48 : 96, camera == 0 ? 64 : 128);
 }
@@ -98,7 +100,7 @@ static const td_robot_ops spy_ops = {
     .frame = spy_frame,
 };
 
-static td_robot *spy_new(void)
+static td_robot_hardware *spy_new(void)
 {
     static const td_robot_config config = {
         .joints = {{.name = "lift", .speed_limit = 1000},
@@ -114,8 +116,9 @@ static td_robot *spy_new(void)
     self->base.ops = &spy_ops;
     atomic_init(&self->broken, -1);
     atomic_init(&self->blocked, -1);
-    assert_int_equal(td_robot_open("synthetic", &config, &self->inner, NULL),
-                     TD_OK);
+    assert_int_equal(
+        td_robot_hardware_open("synthetic", &config, &self->inner, NULL),
+        TD_OK);
     return &self->base;
 }
 
@@ -236,7 +239,7 @@ int world_teardown(void **state)
     if (w->edge) world_close(w);
     for (size_t i = 0; i < MAX_PUPPETS; i++)
         if (w->puppets[i].net) puppet_close(&w->puppets[i]);
-    td_robot_close(w->robot);
+    td_robot_hardware_close(w->robot);
     td_net_unpublish(w->shout);
     td_net_close(w->stranger);
     if (w->net) td_net_close(w->net);

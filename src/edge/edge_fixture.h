@@ -65,7 +65,7 @@ struct world {
     td_net_hub *hub;
     td_net *net, *stranger;
     td_net_pub *shout; // a stranger's, on the robot's action key
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_edge *edge;
     td_edge_report report; // as of the last look of world_until()
     td_event wake;

@@ -2,8 +2,8 @@
 // Rules that are easy to get wrong and that no other test is about.
 // docs/rules.md has them all, and which test is whose.
 //
-// In this program td_robot_write() and td_clock_sleep_until() are wrapped, so
-// that a driver may be made to block and a tick to go quiet.
+// In this program td_robot_hardware_write() and td_clock_sleep_until() are
+// wrapped, so that a driver may be made to block and a tick to go quiet.
 #include "edge/core/core_fixture.h"
 #include "edge/edge_fixture.h"
 #include "edge/observe/observe.h"
@@ -121,7 +121,7 @@ typedef struct barrier {
 } barrier;
 
 static barrier before_write, before_tick, in_blend;
-static _Atomic(td_robot *) written_to; // the edge's own robot
+static _Atomic(td_robot_hardware *) written_to; // the edge's own robot
 static _Atomic uint64_t writes, changes;
 
 static void barrier_close(barrier *b)
@@ -219,15 +219,15 @@ static void no_server_leads_beyond_the_robots_own_limits(void **state)
     assert_within_limits(trace);
 }
 
-td_err __real_td_robot_write(td_robot *robot, int64_t now_ns,
-                             const float *command);
-td_err __wrap_td_robot_write(td_robot *robot, int64_t now_ns,
-                             const float *command);
+td_err __real_td_robot_hardware_write(td_robot_hardware *robot, int64_t now_ns,
+                                      const float *command);
+td_err __wrap_td_robot_hardware_write(td_robot_hardware *robot, int64_t now_ns,
+                                      const float *command);
 void __real_td_clock_sleep_until(int64_t due_ns);
 void __wrap_td_clock_sleep_until(int64_t due_ns);
 
-td_err __wrap_td_robot_write(td_robot *robot, int64_t now_ns,
-                             const float *command)
+td_err __wrap_td_robot_hardware_write(td_robot_hardware *robot, int64_t now_ns,
+                                      const float *command)
 {
     static float last[CHANNELS]; // driver's own
     if (robot == atomic_load(&written_to)) {
@@ -237,7 +237,7 @@ td_err __wrap_td_robot_write(td_robot *robot, int64_t now_ns,
         atomic_fetch_add(&writes, 1);
         barrier_pass(&before_write);
     }
-    return __real_td_robot_write(robot, now_ns, command);
+    return __real_td_robot_hardware_write(robot, now_ns, command);
 }
 
 void __wrap_td_clock_sleep_until(int64_t due_ns)

@@ -32,7 +32,7 @@ typedef struct run {
     const td_config_robot *file;
     td_edge_config config;
     td_edge_core *core;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_rand rand;
     int64_t now_ns;
     uint64_t pending[PENDING]; // seqs to be answered; 0: none
@@ -155,7 +155,8 @@ static void run_tick(run *r)
 {
     float reading[TD_WIRE_MAX_CHANNELS];
     bool down = td_rand_u64(&r->rand) % 100 == 0;
-    assert_int_equal(td_robot_read(r->robot, r->now_ns, reading), TD_OK);
+    assert_int_equal(td_robot_hardware_read(r->robot, r->now_ns, reading),
+                     TD_OK);
     const td_edge_seen seen = {
         .now_ns = r->now_ns,
         .connection = 1,
@@ -166,8 +167,8 @@ static void run_tick(run *r)
     td_edge_step step = td_edge_core_tick(r->core, &seen);
     check_command(r, step.command, reading, down);
     if (step.command)
-        assert_int_equal(td_robot_write(r->robot, r->now_ns, step.command),
-                         TD_OK);
+        assert_int_equal(
+            td_robot_hardware_write(r->robot, r->now_ns, step.command), TD_OK);
     if (step.ask) send(r, step.seq, r->now_ns);
     r->fresh += step.fresh;
     uint64_t *due = &r->pending[td_rand_u64(&r->rand) % PENDING];
@@ -197,9 +198,10 @@ static void run_open(run *r, const char *text)
     td_edge_settings_robot(r->file, &robot);
     robot.camera_count = 0; // they are only held here, and may be large
     if (td_edge_core_new(&r->config.core, &r->core, &info) != TD_OK ||
-        td_robot_open("synthetic", &robot, &r->robot, &info) != TD_OK)
+        td_robot_hardware_open("synthetic", &robot, &r->robot, &info) != TD_OK)
         fail_msg("%s\n%s", info.text, text);
-    assert_int_equal(td_robot_read(r->robot, r->now_ns, r->start), TD_OK);
+    assert_int_equal(td_robot_hardware_read(r->robot, r->now_ns, r->start),
+                     TD_OK);
     for (uint32_t i = 0; i < r->config.core.channels; i++) {
         r->low[i] = r->config.core.limits[i].min;
         r->high[i] = r->config.core.limits[i].max;
@@ -218,7 +220,7 @@ static uint64_t play(const td_config_robot *file, const char *text,
     for (int i = 0; i < TICKS; i++, r.now_ns += period_ns)
         run_tick(&r);
     assert_sums_agree(&r);
-    td_robot_close(r.robot);
+    td_robot_hardware_close(r.robot);
     td_edge_core_free(r.core);
     return r.fresh;
 }

@@ -42,7 +42,7 @@ typedef struct td_edge_session td_edge_session;
 
 struct td_edge {
     td_net *net;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_edge_config config;
     td_edge_core *core;
     int64_t opened_ns;

@@ -17,14 +17,15 @@
 
 static const char *robot_name;
 static const td_robot_config *robot_config;
-static td_robot *robot;
+static td_robot_hardware *robot;
 static float before[TD_ROBOT_MAX_JOINTS], after[TD_ROBOT_MAX_JOINTS];
 
 static int setup(void **state)
 {
     (void)state;
     td_errinfo info = {""};
-    td_err err = td_robot_open(robot_name, robot_config, &robot, &info);
+    td_err err =
+        td_robot_hardware_open(robot_name, robot_config, &robot, &info);
     if (err != TD_OK) print_error("%s: %s\n", td_err_name(err), info.text);
     return err == TD_OK ? 0 : -1;
 }
@@ -32,7 +33,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     (void)state;
-    td_robot_close(robot);
+    td_robot_hardware_close(robot);
     return 0;
 }
 
@@ -53,9 +54,9 @@ static void no_joints_are_refused_with_a_reason(void **state)
     (void)state;
     td_robot_config config = *robot_config;
     config.joint_count = 0;
-    td_robot *other = NULL;
+    td_robot_hardware *other = NULL;
     td_errinfo info = {""};
-    assert_int_equal(td_robot_open(robot_name, &config, &other, &info),
+    assert_int_equal(td_robot_hardware_open(robot_name, &config, &other, &info),
                      TD_ERR_INVALID);
     assert_null(other);
     assert_string_not_equal(info.text, "");
@@ -69,7 +70,7 @@ static void a_read_gives_every_joint_and_no_more(void **state)
     for (uint32_t i = 0; i < count; i++)
         values[i] = NAN;
     values[count] = 42;
-    assert_int_equal(td_robot_read(robot, 0, values), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 0, values), TD_OK);
     for (uint32_t i = 0; i < count; i++)
         assert_true(isfinite(values[i]));
     assert_true(values[count] == 42);
@@ -79,11 +80,12 @@ static void a_command_moves_the_joint_it_is_for(void **state)
 {
     (void)state;
     if (robot_config->dataset) skip();
-    assert_int_equal(td_robot_read(robot, 0, before), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 0, before), TD_OK);
     memcpy(after, before, sizeof after);
     after[0] += 0.1f;
-    assert_int_equal(td_robot_write(robot, 0, after), TD_OK);
-    assert_int_equal(td_robot_read(robot, 60 * TD_NS_PER_S, after), TD_OK);
+    assert_int_equal(td_robot_hardware_write(robot, 0, after), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 60 * TD_NS_PER_S, after),
+                     TD_OK);
     assert_true(fabsf(after[0] - before[0] - 0.1f) < 0.01f);
     for (uint32_t i = 1; i < robot_config->joint_count; i++)
         assert_true(fabsf(after[i] - before[i]) < 0.01f);
@@ -94,13 +96,15 @@ static void a_command_that_is_not_finite_moves_nothing(void **state)
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < TD_COUNT_OF(bad); i++) {
-        assert_int_equal(td_robot_read(robot, 0, before), TD_OK);
+        assert_int_equal(td_robot_hardware_read(robot, 0, before), TD_OK);
         memcpy(after, before, sizeof after);
         after[0] += 0.1f;
         after[robot_config->joint_count - 1] = bad[i];
-        assert_int_equal(td_robot_write(robot, 0, after), TD_ERR_INVALID);
+        assert_int_equal(td_robot_hardware_write(robot, 0, after),
+                         TD_ERR_INVALID);
         if (robot_config->dataset) continue; // moves by itself
-        assert_int_equal(td_robot_read(robot, TD_NS_PER_S, after), TD_OK);
+        assert_int_equal(td_robot_hardware_read(robot, TD_NS_PER_S, after),
+                         TD_OK);
         assert_true(fabsf(after[0] - before[0]) < 0.01f);
     }
 }
@@ -114,7 +118,8 @@ static void a_frame_fills_its_buffer_and_no_more(void **state)
         assert_non_null(rgb);
         memset(rgb, 7, size + GUARD);
         td_robot_picture picture = {.bytes = rgb, .room = size};
-        assert_int_equal(td_robot_frame(robot, camera, 0, &picture), TD_OK);
+        assert_int_equal(td_robot_hardware_frame(robot, camera, 0, &picture),
+                         TD_OK);
         assert_int_equal(picture.jpeg, 0);
         for (size_t i = 0; i < GUARD; i++)
             assert_int_equal(rgb[size + i], 7);
@@ -131,7 +136,7 @@ static void a_camera_that_is_not_there_is_refused(void **state)
     (void)state;
     td_robot_picture none = {.bytes = NULL};
     assert_int_equal(
-        td_robot_frame(robot, robot_config->camera_count, 0, &none),
+        td_robot_hardware_frame(robot, robot_config->camera_count, 0, &none),
         TD_ERR_INVALID);
 }
 
@@ -144,7 +149,8 @@ static void capture_frames(void *user)
 {
     capture *job = user;
     for (int i = 0; i < 50 && job->err == TD_OK; i++)
-        job->err = td_robot_frame(robot, 0, i * TD_NS_PER_MS, &job->picture);
+        job->err =
+            td_robot_hardware_frame(robot, 0, i * TD_NS_PER_MS, &job->picture);
 }
 
 static void frames_and_joints_are_used_at_the_same_time(void **state)
@@ -158,8 +164,9 @@ static void frames_and_joints_are_used_at_the_same_time(void **state)
         td_thread_start(&config, capture_frames, &job, &thread, NULL), TD_OK);
     td_err err = TD_OK;
     for (int i = 0; i < 50 && err == TD_OK; i++) {
-        err = td_robot_read(robot, i * TD_NS_PER_MS, before);
-        if (err == TD_OK) err = td_robot_write(robot, i * TD_NS_PER_MS, before);
+        err = td_robot_hardware_read(robot, i * TD_NS_PER_MS, before);
+        if (err == TD_OK)
+            err = td_robot_hardware_write(robot, i * TD_NS_PER_MS, before);
     }
     td_thread_join(thread);
     free(job.picture.bytes);

@@ -4,7 +4,7 @@
 
 // What every robot must do, whichever it is. Run it from the robot's own test.
 
-#include "robot/robot.h"
+#include "robot/hardware.h"
 
 // Runs the suite on the named robot; `config` has at least one joint that can
 // move by 0.1 within a minute, and one camera. One that replays a dataset need

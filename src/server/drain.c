@@ -3,7 +3,7 @@
 
 #include <assert.h>
 
-void td_server_drain(td_server *server)
+void td_server_model_drain(td_server_model *server)
 {
     td_server_device *device = server->device;
     pthread_mutex_lock(&device->lock);
@@ -20,7 +20,7 @@ void td_server_drain(td_server *server)
     td_server_telemetry_event(server, TD_SERVER_EVENT_STATE, NULL, "draining");
 }
 
-bool td_server_drained(td_server *server)
+bool td_server_model_drained(td_server_model *server)
 {
     pthread_mutex_lock(&server->device->lock);
     bool drained = server->busy == 0 && !server->told.first &&

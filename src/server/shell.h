@@ -21,7 +21,7 @@
 #include "server/dispatch/score.h"
 #include "server/dispatch/turns.h"
 #include "server/intake/tokens.h"
-#include "server/server.h"
+#include "server/model.h"
 #include "wire/outline.h"
 
 #include <pthread.h>
@@ -49,7 +49,7 @@ struct td_server_request {
 
 // A batch on its way through an engine.
 typedef struct td_server_run {
-    td_server *server;
+    td_server_model *server;
     uint32_t number;  // the turns'
     bool alone;       // a member of a batch that failed
     uint32_t members; // at its start; the batch has those that have not failed
@@ -84,7 +84,7 @@ typedef struct td_server_inbox {
 
 // A client's ends of the network.
 typedef struct td_server_peer {
-    td_server *server;
+    td_server_model *server;
     uint32_t number; // in the core; guarded by the device's lock
     char id[TD_WIRE_MAX_NAME + 1];
     uint64_t boot, route; // guarded by the device's lock
@@ -120,13 +120,14 @@ struct td_server_device {
     td_server_score scores[2]; // of the policy before, and of this one
     td_server_score *score;    // this one's
     td_server_turns *turns;
-    td_server *servers[TD_SCHED_MAX_MODELS]; // by their number in the turns
-    td_server_line alone;                    // members of batches that failed
-    td_server *keeper;                       // whose loop keeps time
-    int64_t planned_ns;                      // when it will look
+    td_server_model
+        *servers[TD_SCHED_MAX_MODELS]; // by their number in the turns
+    td_server_line alone;              // members of batches that failed
+    td_server_model *keeper;           // whose loop keeps time
+    int64_t planned_ns;                // when it will look
 };
 
-struct td_server {
+struct td_server_model {
     td_server_device *device;
     bool owns_device;
     bool added;     // to the device
@@ -180,18 +181,19 @@ struct td_server {
     int64_t planned_ns;  // when the loop will look at the clients' silence
     bool stopping;       // no further batch is formed
     bool awaited;        // the loop waits for a running request to end
-    bool changed;        // whom it takes: td_server_use()
+    bool changed;        // whom it takes: td_server_model_use()
     td_server_model_settings how; // the model is run
 };
 
 // peer.c: a client's declarations. Loop's thread only; blocks.
-TD_NODISCARD td_err td_server_peer_open(td_server *server, uint32_t number,
+TD_NODISCARD td_err td_server_peer_open(td_server_model *server,
+                                        uint32_t number,
                                         const td_wire_attach *attach,
                                         td_server_peer **ret_peer,
                                         td_errinfo *info);
 void td_server_peer_close(td_server_peer *peer);
 // One that nobody reads. Consumes it. Any thread.
-void td_server_peer_drop_reset(td_server *server, td_net_msg *msg);
+void td_server_peer_drop_reset(td_server_model *server, td_net_msg *msg);
 
 // arrive.c: from the network to the device.
 
@@ -200,9 +202,9 @@ void td_server_peer_drop_reset(td_server *server, td_net_msg *msg);
 bool td_server_arrive(td_server_peer *peer, td_net_msg *msg,
                       int64_t arrived_ns);
 // What the callbacks left. Loop's thread.
-void td_server_arrive_inbox(td_server *server, td_server_peer *peer);
+void td_server_arrive_inbox(td_server_model *server, td_server_peer *peer);
 // The same of a peer that has no place in the core any more: refused.
-void td_server_arrive_refused(td_server *server, td_server_peer *peer,
+void td_server_arrive_refused(td_server_model *server, td_server_peer *peer,
                               td_err code, const char *text);
 
 // run.c: from the device to the answer. Those that are `_locked` want the
@@ -230,70 +232,72 @@ void td_server_record_batch_locked(const td_server_run *run, int64_t now_ns);
 // health.c
 
 // The engine's health, which the core's state follows unless it drains.
-td_engine_health td_server_health_locked(td_server *server);
+td_engine_health td_server_health_locked(td_server_model *server);
 // CLOSED, with why, while the engine is not there or the server drains. Any
 // thread.
-TD_NODISCARD td_err td_server_health_check(const td_server *server,
+TD_NODISCARD td_err td_server_health_check(const td_server_model *server,
                                            td_errinfo *info);
 // Ends what waits, and what the engine keeps, if it is not there.
-void td_server_health_give_up_locked(td_server *server);
+void td_server_health_give_up_locked(td_server_model *server);
 // The state is an event.
-void td_server_health_say(td_server *server, td_wire_server_state state);
+void td_server_health_say(td_server_model *server, td_wire_server_state state);
 // What the engine's health makes of the server, and of what waits. Loop's
 // thread.
-void td_server_health_look(td_server *server);
+void td_server_health_look(td_server_model *server);
 
 // request.c
 
 // NULL: no memory. Any thread.
-td_server_request *td_server_request_new(td_server *server);
+td_server_request *td_server_request_new(td_server_model *server);
 // One that nothing looks into any more.
 void td_server_request_free(td_server_request *request);
 void td_server_request_line_up(td_server_line *line,
                                td_server_request *request);
 // No longer in use of a kept prefix.
-void td_server_request_release_locked(td_server *server,
+void td_server_request_release_locked(td_server_model *server,
                                       td_server_request *request);
-void td_server_request_recycle_locked(td_server *server,
+void td_server_request_recycle_locked(td_server_model *server,
                                       td_server_request *request);
-void td_server_request_recycle(td_server *server, td_server_request *request);
+void td_server_request_recycle(td_server_model *server,
+                               td_server_request *request);
 // What a client left behind.
-void td_server_request_drop_locked(td_server *server,
-                                   const td_server_dropped *dropped);
+void td_server_request_drop_locked(td_server_model *server,
+                                   const td_server_events_lost *dropped);
 // Answered: kept, without its message, in place of the client's last.
-void td_server_request_keep_locked(td_server *server,
+void td_server_request_keep_locked(td_server_model *server,
                                    td_server_request *request);
 // Has ended without an answer: the loop will tell its robot. `why` NULL: as the
 // engine said.
-void td_server_request_told_locked(td_server *server,
+void td_server_request_told_locked(td_server_model *server,
                                    td_server_request *request, td_err status,
                                    const char *why);
 // Tells the robots of what has ended without an answer. Loop's thread.
-void td_server_request_tell(td_server *server);
+void td_server_request_tell(td_server_model *server);
 // Whoever sees to it that the peer stays; with an encoder of its own.
 void td_server_request_put(td_server_peer *peer, td_wire_encoder *encoder,
                            const td_wire_action *action);
 
 // device.c
 TD_NODISCARD td_err td_server_device_add(td_server_device *device,
-                                         td_server *server,
+                                         td_server_model *server,
                                          const td_server_model_settings *how,
                                          td_errinfo *info);
 // What holds for the clients of a model on this engine.
 td_sched_cadence_settings td_server_device_cadence(td_server_device *device,
                                                    const td_engine *engine);
 // No further batch of the server's model is formed.
-void td_server_device_stop(td_server_device *device, td_server *server);
+void td_server_device_stop(td_server_device *device, td_server_model *server);
 // Nothing of it waits or runs any more.
-void td_server_device_remove(td_server_device *device, td_server *server);
+void td_server_device_remove(td_server_device *device, td_server_model *server);
 // When this server's loop has to look after the device; INT64_MAX.
-int64_t td_server_device_plan_ns(td_server_device *device, td_server *server);
+int64_t td_server_device_plan_ns(td_server_device *device,
+                                 td_server_model *server);
 
 // query.c: what is asked on the status key. Loop's thread only.
 
-void td_server_query_take(td_server *server, td_net_request *query);
+void td_server_query_take(td_server_model *server, td_net_request *query);
 // Asks the core; it may deny it.
-TD_NODISCARD td_err td_server_query_attach(td_server *server,
+TD_NODISCARD td_err td_server_query_attach(td_server_model *server,
                                            const td_wire_attach *attach,
                                            uint32_t *ret_number,
                                            td_errinfo *info);
@@ -301,37 +305,39 @@ TD_NODISCARD td_err td_server_query_attach(td_server *server,
 // reception.c: who is here. Loop's thread only.
 
 // A client's numbers start.
-void td_server_reception_show(td_server *server, uint32_t number,
+void td_server_reception_show(td_server_model *server, uint32_t number,
                               const char *id);
 // One that is dormant has its place back, under this number. False: nobody is.
-bool td_server_reception_wake(td_server *server, td_wire_text id,
+bool td_server_reception_wake(td_server_model *server, td_wire_text id,
                               uint32_t number);
 // That start of the client leaves.
-void td_server_reception_leave(td_server *server, td_wire_text id,
+void td_server_reception_leave(td_server_model *server, td_wire_text id,
                                uint64_t boot);
 
 // Watches the clients' tokens. Blocks.
-TD_NODISCARD td_err td_server_reception_watch(td_server *server,
+TD_NODISCARD td_err td_server_reception_watch(td_server_model *server,
                                               td_errinfo *info);
 // Who came, asked or went.
-void td_server_reception_events(td_server *server);
+void td_server_reception_events(td_server_model *server);
 // Who sends nothing any more, and who is about to. Returns when to look again.
-int64_t td_server_reception_silence(td_server *server, int64_t now_ns);
+int64_t td_server_reception_silence(td_server_model *server, int64_t now_ns);
 // What the clients left, and those that leave or may no longer stay.
-void td_server_reception_look(td_server *server);
-void td_server_reception_close(td_server *server);
+void td_server_reception_look(td_server_model *server);
+void td_server_reception_close(td_server_model *server);
 
 // telemetry.c
-void td_server_telemetry_count(td_server *server, td_server_counter_id counter);
+void td_server_telemetry_count(td_server_model *server,
+                               td_server_counter_id counter);
 // The same of what could not be read, with a line now and then. Any thread.
-void td_server_telemetry_bad(td_server *server, td_server_counter_id counter,
-                             const char *what, const char *why);
+void td_server_telemetry_bad(td_server_model *server,
+                             td_server_counter_id counter, const char *what,
+                             const char *why);
 // There was no room for something that came. Any thread.
-void td_server_telemetry_dropped(td_server *server);
+void td_server_telemetry_dropped(td_server_model *server);
 // printf style. Any thread; the loop tells whoever listens.
-void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
-                               const char *client, const char *fmt, ...)
-    TD_PRINTF(4, 5);
-void td_server_telemetry_put(td_server *server, int64_t now_ns);
+void td_server_telemetry_event(td_server_model *server,
+                               td_server_event_kind kind, const char *client,
+                               const char *fmt, ...) TD_PRINTF(4, 5);
+void td_server_telemetry_put(td_server_model *server, int64_t now_ns);
 
 #endif

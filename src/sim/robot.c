@@ -25,7 +25,7 @@ struct td_sim_robot {
     td_sim_letters answers, replies;
     td_edge_settings settings;
     td_edge_core *core;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_sim_components *components;
     session session;
     int64_t session_due_ns; // when to ask again
@@ -110,7 +110,7 @@ static td_err look(td_sim_robot *robot, int64_t now_ns,
         .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
     };
-    return td_robot_read(robot->robot, now_ns, ret_outgoing->state);
+    return td_robot_hardware_read(robot->robot, now_ns, ret_outgoing->state);
 }
 
 static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
@@ -150,7 +150,7 @@ static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
 {
     td_sim_world *world = robot->world;
     float reading[TD_WIRE_MAX_CHANNELS];
-    TD_TRY(td_robot_read(robot->robot, now_ns, reading));
+    TD_TRY(td_robot_hardware_read(robot->robot, now_ns, reading));
     const td_edge_seen seen = {
         .now_ns = now_ns,
         .connection = robot->session == STREAMING,
@@ -159,7 +159,7 @@ static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
     };
     td_edge_step step = td_edge_core_tick(robot->core, &seen);
     if (step.command) {
-        TD_TRY(td_robot_write(robot->robot, now_ns, step.command));
+        TD_TRY(td_robot_hardware_write(robot->robot, now_ns, step.command));
         td_sim_trace_line(&world->trace, now_ns, "%s plays %llu%s", robot->id,
                           (unsigned long long)td_edge_core_cursor(robot->core),
                           step.starved ? " starved" : "");
@@ -239,7 +239,8 @@ static td_err open_body(td_sim_robot *robot, td_errinfo *info)
         config->joints[i] = (td_robot_joint){
             .name = names[i], .speed_limit = 10.0, .initial = 0.01 * i};
     }
-    td_err err = td_robot_open("synthetic", config, &robot->robot, info);
+    td_err err =
+        td_robot_hardware_open("synthetic", config, &robot->robot, info);
     free(config);
     return err;
 }
@@ -289,7 +290,7 @@ void td_sim_robot_free(td_sim_robot *robot)
         td_net_msg_free(msg);
     if (robot->net) td_net_close(robot->net);
     if (robot->core) td_edge_core_free(robot->core);
-    if (robot->robot) td_robot_close(robot->robot);
+    if (robot->robot) td_robot_hardware_close(robot->robot);
     free(robot);
 }
 

@@ -72,7 +72,7 @@ static void request_free(request *held)
     free(held);
 }
 
-static void drop(const td_server_dropped *dropped)
+static void drop(const td_server_events_lost *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
         request_free(dropped->requests[i].payload);
@@ -100,7 +100,7 @@ static td_err attach(td_sim_server *server, td_slice payload,
     TD_TRY(td_wire_attach_decode(server->world->decoder, payload.data,
                                  payload.size, &message, info));
     uint32_t number;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_err err = td_server_core_attach(
         server->core, td_clock_now_ns(&server->world->clock.clock), &message,
         &number, &dropped, info);
@@ -144,7 +144,7 @@ static td_err answer_queries(td_sim_server *server, td_errinfo *info)
 
 static void keep(td_sim_server *server, request *held)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_core_keep(server->core, held->client, &held->obs.ident, held,
                         &dropped);
     drop(&dropped);
@@ -174,7 +174,7 @@ static td_err put_nothing_kept(td_sim_server *server, const request *held,
 static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
                          td_server_outcome *ret_outcome, td_errinfo *info)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     const td_server_timing at_once = {0};
     td_server_again again = td_server_core_again(
         server->core, held->client, now_ns, &held->obs, held, &dropped);
@@ -192,7 +192,7 @@ static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
 static td_err observe(td_sim_server *server, int64_t now_ns, request *held,
                       td_server_outcome *ret_outcome)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     *ret_outcome = td_server_core_observe(server->core, held->client, now_ns,
                                           &held->obs, held, &dropped);
     drop(&dropped);
@@ -423,7 +423,7 @@ static void let_go(td_sim_server *server)
             .boot = td_server_core_present(server->core, i).boot,
             .episode = UINT64_MAX,
         };
-        td_server_dropped dropped;
+        td_server_events_lost dropped;
         td_server_core_reset(server->core, i, &last, &dropped);
         drop(&dropped);
     }

@@ -61,7 +61,7 @@ typedef struct arm {
     td_config_robot *file;
     td_edge_config config;
     td_net *net;
-    td_robot *robot;
+    td_robot_hardware *robot;
     td_edge *edge;
     td_thread *thread; // runs td_edge_run()
     td_err result;
@@ -74,9 +74,9 @@ typedef struct house {
     td_net *net;
     td_engine *engine;
     td_server_client *clients;
-    td_server *server;
+    td_server_model *server;
     uint64_t boot;
-    td_server_report report; // as of the last look
+    td_server_model_report report; // as of the last look
     arm arms[EDGES];
 } house;
 
@@ -87,7 +87,7 @@ static void check(td_err err, const td_errinfo *info)
 
 static void open_server(house *h)
 {
-    td_server_config config;
+    td_server_model_config config;
     td_errinfo info = {.text = ""};
     const td_config_server *entry = &h->manifest->server[0];
     check(td_net_inproc_open(h->hub, "server", &h->net, &info), &info);
@@ -95,12 +95,13 @@ static void open_server(house *h)
     check(td_server_settings_from(h->manifest, entry, ++h->boot, &config,
                                   &h->clients),
           &info);
-    check(td_server_open(h->net, h->engine, &config, &h->server, &info), &info);
+    check(td_server_model_open(h->net, h->engine, &config, &h->server, &info),
+          &info);
 }
 
 static void close_server(house *h)
 {
-    td_server_close(TD_TAKE(h->server));
+    td_server_model_close(TD_TAKE(h->server));
     td_engine_close(TD_TAKE(h->engine));
     td_net_close(TD_TAKE(h->net));
     free(TD_TAKE(h->clients));
@@ -126,7 +127,7 @@ static void open_arm(house *h, size_t index)
     td_edge_settings_from(a->file, 1, &a->config);
     td_edge_settings_robot(a->file, &robot);
     check(td_net_inproc_open(h->hub, a->config.client, &a->net, &info), &info);
-    check(td_robot_open("synthetic", &robot, &a->robot, &info), &info);
+    check(td_robot_hardware_open("synthetic", &robot, &a->robot, &info), &info);
     check(td_edge_open(a->net, a->robot, &a->config, &a->edge, &info), &info);
     check(td_thread_start(&thread, run, a, &a->thread, &info), &info);
 }
@@ -142,7 +143,7 @@ static void close_arm(arm *a)
 {
     if (a->thread) stop_arm(a);
     td_edge_close(TD_TAKE(a->edge));
-    td_robot_close(a->robot);
+    td_robot_hardware_close(a->robot);
     td_net_close(a->net);
     td_config_robot_free(a->file);
 }
@@ -177,7 +178,7 @@ static int house_teardown(void **state)
 
 static void look(house *h)
 {
-    if (h->server) td_server_report_get(h->server, &h->report);
+    if (h->server) td_server_model_report_get(h->server, &h->report);
     for (size_t i = 0; i < EDGES; i++)
         if (h->arms[i].edge)
             td_edge_report_get(h->arms[i].edge, &h->arms[i].report);

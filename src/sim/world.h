@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "edge/observe/observe.h"
-#include "robot/robot.h"
+#include "robot/hardware.h"
 #include "sim/sim.h"
 
 #define TD_SIM_TRACE_SEED 0xcbf29ce484222325U

@@ -94,7 +94,7 @@ class Arm : public tendon::Driver
     {
         return true;
     }
-    void blend(const td_client_overlap &overlap, float *ret_rows) override
+    void blend(const td_robot_overlap &overlap, float *ret_rows) override
     {
         std::copy_n(overlap.new_rows, overlap.rows * overlap.count, ret_rows);
         blends++;

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <tendon/edge.h>
+#include <tendon/robot.h>
 #include <unistd.h>
 
 static const char *wrong;
@@ -30,14 +30,14 @@ static td_err write_joints(void *user, const float *command, uint32_t count)
 
 int main(int argc, char **argv)
 {
-    td_client_driver driver = {
+    td_robot_driver driver = {
         .size = sizeof driver, .read = read_joints, .write = write_joints};
-    td_client *client = NULL;
+    td_robot *client = NULL;
     td_errinfo info = {""};
     if (argc != 3) return 2;
     wrong = argv[2];
-    td_err err = td_client_open(argv[1], &driver, &client, &info);
-    if (err == TD_OK) err = td_client_run(client, &info);
+    td_err err = td_robot_open(argv[1], &driver, &client, &info);
+    if (err == TD_OK) err = td_robot_run(client, &info);
     fprintf(stderr, "%s\n", info.text);
     return err != TD_OK;
 }

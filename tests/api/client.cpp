@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdio>
 #include <string>
-#include <tendon/edge.h>
+#include <tendon/robot.h>
 #include <thread>
 #include <vector>
 
@@ -12,36 +12,36 @@ namespace
 {
 
 struct Robot {
-    td_client *client = nullptr;
+    td_robot *client = nullptr;
     std::vector<float> state, command;
 
     explicit Robot(const char *file)
     {
-        td_client_driver driver{};
+        td_robot_driver driver{};
         td_errinfo info{};
         driver.size = sizeof driver;
-        if (td_client_open(file, &driver, &client, &info) != TD_OK)
+        if (td_robot_open(file, &driver, &client, &info) != TD_OK)
             throw std::string(info.text);
-        state.resize(td_client_joints(client));
+        state.resize(td_robot_joints(client));
         command.resize(state.size());
     }
 
     ~Robot()
     {
-        td_client_close(client);
+        td_robot_close(client);
     }
 
     void play(int fresh)
     {
-        td_client_result result{};
+        td_robot_result result{};
         result.size = sizeof result;
         while (fresh > 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
-            if (td_client_step(client, state.data(), command.data(), &result))
+            if (td_robot_step(client, state.data(), command.data(), &result))
                 throw std::string("step");
-            if (result.doing == TD_CLIENT_IDLE) continue;
+            if (result.doing == TD_ROBOT_IDLE) continue;
             state = command;
-            fresh -= result.doing == TD_CLIENT_FRESH;
+            fresh -= result.doing == TD_ROBOT_FRESH;
         }
     }
 };
@@ -54,20 +54,20 @@ void print(void *, const char *name, double value)
 void run(const char *file)
 {
     Robot robot(file);
-    if (td_client_start(robot.client, nullptr)) throw std::string("start");
+    if (td_robot_start(robot.client, nullptr)) throw std::string("start");
     robot.play(50);
-    if (td_client_set_task(robot.client, "bow", nullptr) ||
-        td_client_reset(robot.client, "the cup fell", nullptr))
+    if (td_robot_set_task(robot.client, "bow", nullptr) ||
+        td_robot_reset(robot.client, "the cup fell", nullptr))
         throw std::string("reset");
     robot.play(50);
-    std::printf("version %s\n", td_client_version_text());
-    if (td_client_report(robot.client, print, nullptr))
+    std::printf("version %s\n", td_version_text());
+    if (td_robot_report(robot.client, print, nullptr))
         throw std::string("report");
-    td_client_stop(robot.client);
-    if (td_client_wait(robot.client, nullptr)) throw std::string("wait");
+    td_robot_stop(robot.client);
+    if (td_robot_wait(robot.client, nullptr)) throw std::string("wait");
 }
 
-void be_silent(void *, td_client_level, const char *)
+void be_silent(void *, td_level, const char *)
 {
 }
 
@@ -75,7 +75,7 @@ void be_silent(void *, td_client_level, const char *)
 
 int main(int argc, char **argv)
 {
-    if (td_client_log(be_silent, nullptr, TD_CLIENT_WARN)) return 2;
+    if (td_log_to(be_silent, nullptr, TD_LEVEL_WARN)) return 2;
     try {
         run(argv[argc - 1]);
     } catch (const std::string &what) {

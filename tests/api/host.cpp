@@ -10,10 +10,10 @@
 #include <mutex>
 #include <string>
 
-#include "tendon/edge.h"
-#include "tendon/serve.h"
+#include "tendon/robot.h"
+#include "tendon/server.h"
 
-static td_host *host;
+static td_server *host;
 static std::atomic<unsigned> asked;
 static std::mutex lock;
 static std::map<std::string, unsigned> told;
@@ -59,13 +59,14 @@ static double score(void *, const td_score_request *request)
     return ++asked % 2 ? request->urgency : NAN;
 }
 
-static void on_metric(void *, const char *name, double, const td_host_labels *)
+static void on_metric(void *, const char *name, double,
+                      const td_server_labels *)
 {
     std::lock_guard<std::mutex> held(lock);
     told[name]++;
 }
 
-static void on_event(void *, const td_host_event *event)
+static void on_event(void *, const td_server_event *event)
 {
     std::lock_guard<std::mutex> held(lock);
     told[std::string("event/") + event->kind]++;
@@ -73,7 +74,7 @@ static void on_event(void *, const td_host_event *event)
 
 static void on_signal(int)
 {
-    td_host_stop(host);
+    td_server_stop(host);
 }
 
 static td_err change(unsigned turn, td_errinfo *info)
@@ -82,40 +83,40 @@ static td_err change(unsigned turn, td_errinfo *info)
         "strategy: round_robin", "strategy: tiered_deadline",
         "strategy: deadline_aware\nscore: urgency - age_ms", nullptr};
     const char *way = ways[turn % 4];
-    return td_host_use_scheduling(host, way, way ? nullptr : score, nullptr,
-                                  info);
+    return td_server_use_scheduling(host, way, way ? nullptr : score, nullptr,
+                                    info);
 }
 
 static td_err report(td_errinfo *info)
 {
-    td_host_labels labels = {};
+    td_server_labels labels = {};
     labels.size = sizeof labels;
     labels.client = "robot-1";
-    td_host_spread spread = {};
+    td_server_spread spread = {};
     spread.size = sizeof spread;
     double answered = 0;
-    td_err err =
-        td_host_stats(host, "inference_latency_ms", &labels, 60, &spread, info);
+    td_err err = td_server_get_stats(host, "inference_latency_ms", &labels, 60,
+                                     &spread, info);
     if (err == TD_OK)
-        err = td_host_latest(host, "answered", nullptr, &answered, info);
+        err = td_server_get_latest(host, "answered", nullptr, &answered, info);
     std::printf("count %llu\nanswered %g\ndropped %llu\n",
                 static_cast<unsigned long long>(spread.count), answered,
-                static_cast<unsigned long long>(td_host_dropped(host)));
+                static_cast<unsigned long long>(td_server_dropped(host)));
     return err;
 }
 
 static td_err run(const char *path, td_errinfo *info)
 {
-    td_err err = td_host_open(path, &host, info);
+    td_err err = td_server_open(path, &host, info);
     if (err == TD_OK)
-        err = td_host_use_model(host, "synthetic", infer, nullptr, info);
-    if (err == TD_OK) err = td_host_on_metric(host, on_metric, nullptr);
-    if (err == TD_OK) err = td_host_on_event(host, on_event, nullptr);
-    if (err == TD_OK) err = td_host_start(host, info);
+        err = td_server_use_model(host, "synthetic", infer, nullptr, info);
+    if (err == TD_OK) err = td_server_on_metric(host, on_metric, nullptr);
+    if (err == TD_OK) err = td_server_on_event(host, on_event, nullptr);
+    if (err == TD_OK) err = td_server_start(host, info);
     std::signal(SIGINT, on_signal);
-    for (unsigned turn = 0; err == TD_OK && !td_host_wait(host, 20); turn++)
+    for (unsigned turn = 0; err == TD_OK && !td_server_wait(host, 20); turn++)
         err = change(turn, info);
-    if (err == TD_OK) err = td_host_drain(host, 10000, info);
+    if (err == TD_OK) err = td_server_drain(host, 10000, info);
     return err == TD_OK ? report(info) : err;
 }
 
@@ -124,7 +125,7 @@ int main(int, char **argv)
     td_errinfo info = {""};
     td_err err = run(argv[1], &info);
     if (err != TD_OK) std::printf("%s: %s\n", td_err_name(err), info.text);
-    if (host) td_host_close(host);
+    if (host) td_server_close(host);
     for (const auto &each : told)
         std::printf("told/%s %u\n", each.first.c_str(), each.second);
     return err != TD_OK;

@@ -12,9 +12,9 @@ from tendon_process import ROOT
 
 STRUCTS = {
     "td_errinfo": _types.ErrInfo,
-    "td_client_overlap": _types.Overlap,
-    "td_client_driver": _types.Driver,
-    "td_client_result": _types.StepResult,
+    "td_robot_overlap": _types.Overlap,
+    "td_robot_driver": _types.Driver,
+    "td_robot_result": _types.StepResult,
     "td_connection_settings": _types.ConnectionSettings,
     "td_model_settings": _types.ModelSettings,
     "td_model_tensor": _types.Tensor,
@@ -28,9 +28,9 @@ STRUCTS = {
     "td_infer_pair": _types.InferPair,
     "td_infer_request": _types.InferRequest,
     "td_score_request": _types.ScoreRequest,
-    "td_host_labels": _types.HostLabels,
-    "td_host_spread": _types.HostSpread,
-    "td_host_event": _types.HostEvent,
+    "td_server_labels": _types.HostLabels,
+    "td_server_spread": _types.HostSpread,
+    "td_server_event": _types.HostEvent,
 }
 VALUES = {
     "TD_OK": _types.OK,
@@ -51,7 +51,7 @@ VALUES = {
     "TD_INFER_BOOL": DTYPES.index("|b1"),
     "TD_MODEL_EXPIRED": result.OUTCOMES.index("expired"),
     "TD_MODEL_VERDICT": result.KINDS.index("verdict"),
-    "TD_CLIENT_FAILSAFE": robot.DOING.index("failsafe"),
+    "TD_ROBOT_FAILSAFE": robot.DOING.index("failsafe"),
 }
 
 

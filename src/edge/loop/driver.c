@@ -107,8 +107,8 @@ void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading)
 static bool read_state(td_edge *edge, td_edge_outgoing *reading)
 {
     begin_reading(edge, td_clock_now_ns(&td_clock_monotonic), reading);
-    td_err err =
-        td_robot_read(edge->robot, reading->captured_ns, reading->state);
+    td_err err = td_robot_hardware_read(edge->robot, reading->captured_ns,
+                                        reading->state);
     if (err == TD_OK) err = check_reading(edge, reading->state);
     return note(edge, "read", err);
 }
@@ -127,7 +127,8 @@ static void show_tick(td_edge *edge, const td_edge_outgoing *reading)
 static bool write_values(td_edge *edge, const float *values)
 {
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    return note(edge, "write", td_robot_write(edge->robot, now_ns, values));
+    return note(edge, "write",
+                td_robot_hardware_write(edge->robot, now_ns, values));
 }
 
 static const float *newest_command(const td_edge *edge)

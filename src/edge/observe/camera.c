@@ -20,7 +20,7 @@
 #define LIVE 3 // frames: being taken, newest, looked at
 
 struct td_edge_camera {
-    td_robot *robot;
+    td_robot_hardware *robot;
     uint32_t index;
     td_wire_text name; // for the log
     int64_t period_ns;
@@ -91,7 +91,8 @@ static void take(td_edge_camera *camera)
     borrow_place(camera, frame);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     td_robot_picture picture = {.bytes = frame->bytes, .room = camera->room};
-    td_err err = td_robot_frame(camera->robot, camera->index, now_ns, &picture);
+    td_err err =
+        td_robot_hardware_frame(camera->robot, camera->index, now_ns, &picture);
     if (err != TD_OK) {
         td_edge_pool_drop(frame);
         note_failure(camera, err);
@@ -134,7 +135,7 @@ static td_err camera_init(td_edge_camera *camera, td_errinfo *info)
     return td_thread_start(&config, run, camera, &camera->thread, info);
 }
 
-td_err td_edge_camera_open(td_robot *robot, uint32_t index,
+td_err td_edge_camera_open(td_robot_hardware *robot, uint32_t index,
                            const td_wire_camera *wire, int64_t period_ns,
                            uint32_t kept, td_edge_camera **ret_camera,
                            td_errinfo *info)

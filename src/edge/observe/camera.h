@@ -8,7 +8,7 @@
 // order, the same in memory as those that are sent.
 
 #include "edge/observe/pool.h"
-#include "robot/robot.h"
+#include "robot/hardware.h"
 #include "tendon/wire.h"
 
 #include <stdbool.h>
@@ -28,7 +28,8 @@ typedef struct td_edge_taken {
 // records; 0: nobody does. Borrows the robot and the camera's name until it is
 // closed. Owned by the caller. INVALID (no pixels, or a period that is not
 // above 0), NOMEM, LIMIT.
-TD_NODISCARD td_err td_edge_camera_open(td_robot *robot, uint32_t index,
+TD_NODISCARD td_err td_edge_camera_open(td_robot_hardware *robot,
+                                        uint32_t index,
                                         const td_wire_camera *wire,
                                         int64_t period_ns, uint32_t kept,
                                         td_edge_camera **ret_camera,

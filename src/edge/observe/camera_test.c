@@ -19,15 +19,15 @@ static const td_wire_camera wire = {{"top", 3}, 2, 4};
 
 // A robot with cameras that count: a frame shows nothing but its number.
 typedef struct counting {
-    td_robot base;
+    td_robot_hardware base;
     _Atomic uint32_t number[2];
     atomic_bool fails, blocks;
     _Atomic uint32_t inside; // calls under way
     _Atomic uint32_t most;   // frames that it gives; 0: no end
 } counting;
 
-static td_err counting_frame(td_robot *robot, uint32_t camera, int64_t now_ns,
-                             td_robot_picture *picture)
+static td_err counting_frame(td_robot_hardware *robot, uint32_t camera,
+                             int64_t now_ns, td_robot_picture *picture)
 {
     counting *self = (counting *)robot;
     (void)now_ns;

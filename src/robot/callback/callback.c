@@ -12,14 +12,14 @@ typedef struct eye {
 } eye;
 
 typedef struct callback {
-    td_robot robot;
+    td_robot_hardware robot;
     td_robot_callbacks calls;
     uint32_t joint_count;
     eye cameras[TD_ROBOT_MAX_CAMERAS];
     uint32_t camera_count;
 } callback;
 
-static void close_callback(td_robot *robot)
+static void close_callback(td_robot_hardware *robot)
 {
     free((callback *)robot);
 }
@@ -42,7 +42,7 @@ static td_err check(const td_robot_config *config, td_errinfo *info)
     if (!config->callbacks)
         return td_fail(info, TD_ERR_INVALID,
                        "a robot of kind callback is for programs that use the "
-                       "C API, tendon/edge.h");
+                       "C API, tendon/robot.h");
     if (config->joint_count < 1 || config->joint_count > TD_ROBOT_MAX_JOINTS)
         return td_fail(info, TD_ERR_INVALID, "must have 1 to %d joints, got %u",
                        TD_ROBOT_MAX_JOINTS, config->joint_count);
@@ -53,8 +53,8 @@ static td_err check(const td_robot_config *config, td_errinfo *info)
     return check_eyes(config, info);
 }
 
-static td_err open_callback(const td_robot_config *config, td_robot **ret_robot,
-                            td_errinfo *info)
+static td_err open_callback(const td_robot_config *config,
+                            td_robot_hardware **ret_robot, td_errinfo *info)
 {
     TD_TRY(check(config, info));
     callback *self = calloc(1, sizeof *self);
@@ -76,7 +76,8 @@ static td_err known(td_err err)
     return (unsigned)err < TD_ERR_COUNT ? err : TD_ERR_IO;
 }
 
-static td_err read_callback(td_robot *robot, int64_t now_ns, float *ret_state)
+static td_err read_callback(td_robot_hardware *robot, int64_t now_ns,
+                            float *ret_state)
 {
     const callback *self = (const callback *)robot;
     float state[TD_ROBOT_MAX_JOINTS];
@@ -89,7 +90,7 @@ static td_err read_callback(td_robot *robot, int64_t now_ns, float *ret_state)
     return TD_OK;
 }
 
-static td_err write_callback(td_robot *robot, int64_t now_ns,
+static td_err write_callback(td_robot_hardware *robot, int64_t now_ns,
                              const float *command)
 {
     const callback *self = (const callback *)robot;
@@ -122,8 +123,8 @@ static td_err picture_callback(const callback *self, uint32_t index,
     return picture->jpeg > 0 ? check_jpeg(camera, picture) : TD_OK;
 }
 
-static td_err frame_callback(td_robot *robot, uint32_t camera, int64_t now_ns,
-                             td_robot_picture *picture)
+static td_err frame_callback(td_robot_hardware *robot, uint32_t camera,
+                             int64_t now_ns, td_robot_picture *picture)
 {
     const callback *self = (const callback *)robot;
     (void)now_ns;

@@ -2,14 +2,14 @@
 #ifndef TD_ROBOT_CALLBACK_CALLBACK_H
 #define TD_ROBOT_CALLBACK_CALLBACK_H
 
-// Somebody's own hardware behind functions: what include/tendon/edge.h gives
+// Somebody's own hardware behind functions: what include/tendon/robot.h gives
 // its users, as a robot.
 //
 // They are not trusted. A reading begins as values that are not finite, so that
 // one which was left out shows; a code that is no td_err counts as IO; a JPEG
 // is held to its camera's size.
 
-#include "robot/robot.h"
+#include "robot/hardware.h"
 
 // Each is told how much room there is. A NULL one is not there: UNSUPPORTED.
 typedef struct td_robot_callbacks {

@@ -84,11 +84,12 @@ static const td_robot_config config = {
     .callbacks = &callbacks,
 };
 
-static td_robot *opened(void)
+static td_robot_hardware *opened(void)
 {
-    td_robot *robot = NULL;
+    td_robot_hardware *robot = NULL;
     body = (hardware){.fills = JOINTS};
-    assert_int_equal(td_robot_open("callback", &config, &robot, NULL), TD_OK);
+    assert_int_equal(td_robot_hardware_open("callback", &config, &robot, NULL),
+                     TD_OK);
     return robot;
 }
 
@@ -110,11 +111,12 @@ static void what_cannot_be_opened_is_refused_with_a_reason(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_robot_config other = config;
         td_errinfo info = {.text = ""};
-        td_robot *robot = NULL;
+        td_robot_hardware *robot = NULL;
         other.callbacks = cases[i].callbacks;
         print_message("%s\n", cases[i].name);
-        assert_int_equal(td_robot_open("callback", &other, &robot, &info),
-                         TD_ERR_INVALID);
+        assert_int_equal(
+            td_robot_hardware_open("callback", &other, &robot, &info),
+            TD_ERR_INVALID);
         assert_non_null(strstr(info.text, cases[i].says));
         assert_null(robot);
     }
@@ -132,15 +134,18 @@ static void its_error_is_passed_on(void **state)
         {"below ours", (td_err)-1, TD_ERR_IO},
     };
     static uint8_t rgb[96 * 128 * 3];
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         float values[JOINTS] = {0};
         td_robot_picture picture = {.bytes = rgb, .room = sizeof rgb};
         print_message("%s\n", cases[i].name);
         body.err = cases[i].given;
-        assert_int_equal(td_robot_read(robot, 0, values), cases[i].got);
-        assert_int_equal(td_robot_write(robot, 0, values), cases[i].got);
-        assert_int_equal(td_robot_frame(robot, 0, 0, &picture), cases[i].got);
+        assert_int_equal(td_robot_hardware_read(robot, 0, values),
+                         cases[i].got);
+        assert_int_equal(td_robot_hardware_write(robot, 0, values),
+                         cases[i].got);
+        assert_int_equal(td_robot_hardware_frame(robot, 0, 0, &picture),
+                         cases[i].got);
     }
 }
 
@@ -148,9 +153,9 @@ static void a_joint_that_was_left_out_does_not_look_like_a_reading(void **state)
 {
     (void)state;
     float values[JOINTS] = {1, 2, 3};
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     body.fills = JOINTS - 1;
-    assert_int_equal(td_robot_read(robot, 0, values), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 0, values), TD_OK);
     assert_true(values[0] == 0 && isnan(values[JOINTS - 1]));
 }
 
@@ -158,8 +163,9 @@ static void what_is_not_finite_never_reaches_the_hardware(void **state)
 {
     (void)state;
     const float command[JOINTS] = {0, NAN, 0};
-    TD_AUTO(td_robot) *robot = opened();
-    assert_int_equal(td_robot_write(robot, 0, command), TD_ERR_INVALID);
+    TD_AUTO(td_robot_hardware) *robot = opened();
+    assert_int_equal(td_robot_hardware_write(robot, 0, command),
+                     TD_ERR_INVALID);
     assert_int_equal(body.written, 0);
 }
 
@@ -171,15 +177,18 @@ static void without_functions_for_joints_there_are_only_frames(void **state)
     td_robot_config other = config;
     float values[JOINTS] = {0};
     td_robot_picture picture = {.bytes = rgb, .room = sizeof rgb};
-    td_robot *robot = NULL;
+    td_robot_hardware *robot = NULL;
     other.callbacks = &only;
     body = (hardware){0};
-    assert_int_equal(td_robot_open("callback", &other, &robot, NULL), TD_OK);
-    assert_int_equal(td_robot_read(robot, 0, values), TD_ERR_UNSUPPORTED);
-    assert_int_equal(td_robot_write(robot, 0, values), TD_ERR_UNSUPPORTED);
-    assert_int_equal(td_robot_frame(robot, 1, 0, &picture), TD_OK);
+    assert_int_equal(td_robot_hardware_open("callback", &other, &robot, NULL),
+                     TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 0, values),
+                     TD_ERR_UNSUPPORTED);
+    assert_int_equal(td_robot_hardware_write(robot, 0, values),
+                     TD_ERR_UNSUPPORTED);
+    assert_int_equal(td_robot_hardware_frame(robot, 1, 0, &picture), TD_OK);
     assert_int_equal(rgb[sizeof rgb - 1], 101);
-    td_robot_close(robot);
+    td_robot_hardware_close(robot);
 }
 
 static void a_jpeg_is_held_to_its_camera(void **state)
@@ -202,15 +211,17 @@ static void a_jpeg_is_held_to_its_camera(void **state)
     };
     td_robot_config other = config;
     other.callbacks = &only;
-    TD_AUTO(td_robot) *robot = NULL;
-    assert_int_equal(td_robot_open("callback", &other, &robot, NULL), TD_OK);
+    TD_AUTO(td_robot_hardware) *robot = NULL;
+    assert_int_equal(td_robot_hardware_open("callback", &other, &robot, NULL),
+                     TD_OK);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_robot_picture picture = {.bytes = bytes, .room = sizeof bytes};
         print_message("%s\n", cases[i].name);
         eye.size = cases[i].size;
         eye.claims = cases[i].claims;
         eye.spoils = cases[i].spoils;
-        assert_int_equal(td_robot_frame(robot, 1, 0, &picture), cases[i].err);
+        assert_int_equal(td_robot_hardware_frame(robot, 1, 0, &picture),
+                         cases[i].err);
         if (cases[i].err == TD_OK) assert_true(picture.jpeg > 0);
     }
 }

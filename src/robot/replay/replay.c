@@ -23,7 +23,7 @@ typedef struct camera {
 } camera;
 
 typedef struct replay {
-    td_robot robot;
+    td_robot_hardware robot;
     _Atomic int64_t start_ns; // of row 0, NOT_STARTED before the first look
     double rows_per_ns;
     uint64_t first, count;   // rows
@@ -33,7 +33,7 @@ typedef struct replay {
     uint32_t camera_count;
 } replay;
 
-static void close_replay(td_robot *robot)
+static void close_replay(td_robot_hardware *robot)
 {
     replay *self = (replay *)robot;
     for (uint32_t i = 0; i < self->camera_count; i++)
@@ -145,8 +145,8 @@ static td_err check_config(const td_robot_config *config, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err open_replay(const td_robot_config *config, td_robot **ret_robot,
-                          td_errinfo *info)
+static td_err open_replay(const td_robot_config *config,
+                          td_robot_hardware **ret_robot, td_errinfo *info)
 {
     TD_TRY(check_config(config, info));
     TD_AUTO(replay) *self = calloc(1, sizeof *self);
@@ -174,7 +174,8 @@ static uint64_t row_at(replay *self, int64_t now_ns)
     return self->first + (uint64_t)rows;
 }
 
-static td_err read_replay(td_robot *robot, int64_t now_ns, float *ret_state)
+static td_err read_replay(td_robot_hardware *robot, int64_t now_ns,
+                          float *ret_state)
 {
     replay *self = (replay *)robot;
     td_dataset_reading reading;
@@ -186,7 +187,7 @@ static td_err read_replay(td_robot *robot, int64_t now_ns, float *ret_state)
     return err == TD_OK ? TD_OK : TD_ERR_IO;
 }
 
-static td_err write_replay(td_robot *robot, int64_t now_ns,
+static td_err write_replay(td_robot_hardware *robot, int64_t now_ns,
                            const float *command)
 {
     (void)now_ns;
@@ -196,8 +197,8 @@ static td_err write_replay(td_robot *robot, int64_t now_ns,
     return TD_OK;
 }
 
-static td_err frame_replay(td_robot *robot, uint32_t index, int64_t now_ns,
-                           td_robot_picture *picture)
+static td_err frame_replay(td_robot_hardware *robot, uint32_t index,
+                           int64_t now_ns, td_robot_picture *picture)
 {
     replay *self = (replay *)robot;
     if (index >= self->camera_count) return TD_ERR_INVALID;

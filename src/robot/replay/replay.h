@@ -12,7 +12,7 @@
 // Joints and cameras are those of the dataset, in its order and sizes:
 // `observation.state` and `observation.images.NAME`.
 
-#include "robot/robot.h"
+#include "robot/hardware.h"
 
 extern const td_robot_ops td_robot_replay;
 

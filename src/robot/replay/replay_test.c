@@ -105,23 +105,24 @@ static int teardown(void **state)
     return nftw(parent, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
-static td_robot *opened(void)
+static td_robot_hardware *opened(void)
 {
-    td_robot *robot = NULL;
+    td_robot_hardware *robot = NULL;
     td_errinfo info = {""};
-    td_err err = td_robot_open("replay", &config, &robot, &info);
+    td_err err = td_robot_hardware_open("replay", &config, &robot, &info);
     if (err != TD_OK) fail_msg("%s: %s", td_err_name(err), info.text);
     return robot;
 }
 
-static void check_row(td_robot *robot, int64_t now_ns, uint64_t row)
+static void check_row(td_robot_hardware *robot, int64_t now_ns, uint64_t row)
 {
     static uint8_t pixels[HEIGHT * WIDTH * 3];
     td_robot_picture picture = {.bytes = pixels, .room = sizeof pixels};
     float got[2];
-    assert_int_equal(td_robot_read(robot, now_ns, got), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, now_ns, got), TD_OK);
     assert_true(got[0] == (float)row && got[1] == -(float)row);
-    assert_int_equal(td_robot_frame(robot, 0, now_ns, &picture), TD_OK);
+    assert_int_equal(td_robot_hardware_frame(robot, 0, now_ns, &picture),
+                     TD_OK);
     assert_in_range(pixels[sizeof pixels / 2], grey_of(row) - 4,
                     grey_of(row) + 4);
 }
@@ -130,7 +131,7 @@ static void rows_come_at_the_rate_they_were_recorded(void **state)
 {
     (void)state;
     const int64_t start_ns = 7 * TD_NS_PER_S;
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     for (uint64_t row = 0; row < 2 * (uint64_t)FRAMES; row++) {
         int64_t at_ns = start_ns + (int64_t)row * (TD_NS_PER_S / FPS);
         check_row(robot, at_ns, row);
@@ -141,7 +142,7 @@ static void rows_come_at_the_rate_they_were_recorded(void **state)
 static void after_the_last_row_it_stands_still(void **state)
 {
     (void)state;
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     check_row(robot, 0, 0);
     check_row(robot, 3600 * TD_NS_PER_S, 2 * FRAMES - 1);
 }
@@ -151,7 +152,7 @@ static void it_can_be_faster_and_of_one_episode(void **state)
     (void)state;
     config.episode = 1;
     config.speed = 3;
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     check_row(robot, 0, FRAMES);
     check_row(robot, TD_NS_PER_S / FPS, FRAMES + 3);
     check_row(robot, TD_NS_PER_S, 2 * FRAMES - 1);
@@ -162,17 +163,18 @@ static void it_can_be_faster_and_of_one_episode(void **state)
 static void commands_move_nothing(void **state)
 {
     (void)state;
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     check_row(robot, 0, 0);
-    assert_int_equal(td_robot_write(robot, 0, (float[]){9, 9}), TD_OK);
+    assert_int_equal(td_robot_hardware_write(robot, 0, (float[]){9, 9}), TD_OK);
     check_row(robot, 0, 0);
 }
 
 static void refuse(const td_robot_config *bad, const char *why)
 {
-    td_robot *robot = NULL;
+    td_robot_hardware *robot = NULL;
     td_errinfo info = {""};
-    assert_int_not_equal(td_robot_open("replay", bad, &robot, &info), TD_OK);
+    assert_int_not_equal(td_robot_hardware_open("replay", bad, &robot, &info),
+                         TD_OK);
     assert_null(robot);
     if (!strstr(info.text, why))
         fail_msg("\"%s\" lacks \"%s\"", info.text, why);

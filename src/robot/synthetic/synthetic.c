@@ -23,7 +23,7 @@ typedef struct camera {
 } camera;
 
 typedef struct synthetic {
-    td_robot robot;
+    td_robot_hardware robot;
     int64_t since_ns; // of the last command; with the joints the driver's
     joint joints[TD_ROBOT_MAX_JOINTS];
     uint32_t joint_count;
@@ -31,7 +31,7 @@ typedef struct synthetic {
     uint32_t camera_count;
 } synthetic;
 
-static void close_synthetic(td_robot *robot)
+static void close_synthetic(td_robot_hardware *robot)
 {
     synthetic *self = (synthetic *)robot;
     for (uint32_t i = 0; i < self->camera_count; i++)
@@ -102,7 +102,7 @@ static void place_joints(synthetic *self, const td_robot_config *config)
 }
 
 static td_err open_synthetic(const td_robot_config *config,
-                             td_robot **ret_robot, td_errinfo *info)
+                             td_robot_hardware **ret_robot, td_errinfo *info)
 {
     TD_TRY(check_config(config, info));
     TD_AUTO(synthetic) *self = calloc(1, sizeof *self);
@@ -135,7 +135,8 @@ static void normalise(float *q)
         q[i] /= size;
 }
 
-static td_err read_synthetic(td_robot *robot, int64_t now_ns, float *ret_state)
+static td_err read_synthetic(td_robot_hardware *robot, int64_t now_ns,
+                             float *ret_state)
 {
     const synthetic *self = (const synthetic *)robot;
     for (uint32_t i = 0; i < self->joint_count; i++) {
@@ -152,7 +153,7 @@ static td_err read_synthetic(td_robot *robot, int64_t now_ns, float *ret_state)
     return TD_OK;
 }
 
-static td_err write_synthetic(td_robot *robot, int64_t now_ns,
+static td_err write_synthetic(td_robot_hardware *robot, int64_t now_ns,
                               const float *command)
 {
     synthetic *self = (synthetic *)robot;
@@ -171,8 +172,8 @@ static td_err write_synthetic(td_robot *robot, int64_t now_ns,
     return TD_OK;
 }
 
-static td_err frame_synthetic(td_robot *robot, uint32_t index, int64_t now_ns,
-                              td_robot_picture *picture)
+static td_err frame_synthetic(td_robot_hardware *robot, uint32_t index,
+                              int64_t now_ns, td_robot_picture *picture)
 {
     (void)now_ns;
     synthetic *self = (synthetic *)robot;

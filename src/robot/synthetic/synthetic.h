@@ -13,7 +13,7 @@
 // that camera gave before, as 16 x 5 black and white blocks: 64 bits and a
 // checksum of 16, row by row, highest bit first. They survive JPEG.
 
-#include "robot/robot.h"
+#include "robot/hardware.h"
 
 #define TD_ROBOT_SYNTHETIC_MIN_HEIGHT 32
 #define TD_ROBOT_SYNTHETIC_MIN_WIDTH 64

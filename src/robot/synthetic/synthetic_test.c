@@ -26,10 +26,11 @@ static const td_robot_config config = {
     .time_constant_s = 0.1,
 };
 
-static td_robot *opened(void)
+static td_robot_hardware *opened(void)
 {
-    td_robot *robot = NULL;
-    assert_int_equal(td_robot_open("synthetic", &config, &robot, NULL), TD_OK);
+    td_robot_hardware *robot = NULL;
+    assert_int_equal(td_robot_hardware_open("synthetic", &config, &robot, NULL),
+                     TD_OK);
     return robot;
 }
 
@@ -38,8 +39,9 @@ static void it_stands_where_its_file_says(void **state)
     (void)state;
     static const float want[7] = {0.5f, 3, 0, 0, 0, 1, 0};
     float got[7];
-    TD_AUTO(td_robot) *robot = opened();
-    assert_int_equal(td_robot_read(robot, 5 * TD_NS_PER_S, got), TD_OK);
+    TD_AUTO(td_robot_hardware) *robot = opened();
+    assert_int_equal(td_robot_hardware_read(robot, 5 * TD_NS_PER_S, got),
+                     TD_OK);
     assert_memory_equal(got, want, sizeof got);
 }
 
@@ -47,14 +49,14 @@ static void reading_changes_nothing(void **state)
 {
     (void)state;
     float command[7] = {4, 0, 0, 0, 0, 1, 1}, once[7], often[7];
-    TD_AUTO(td_robot) *a = opened();
-    TD_AUTO(td_robot) *b = opened();
-    assert_int_equal(td_robot_write(a, 100, command), TD_OK);
-    assert_int_equal(td_robot_write(b, 100, command), TD_OK);
+    TD_AUTO(td_robot_hardware) *a = opened();
+    TD_AUTO(td_robot_hardware) *b = opened();
+    assert_int_equal(td_robot_hardware_write(a, 100, command), TD_OK);
+    assert_int_equal(td_robot_hardware_write(b, 100, command), TD_OK);
     for (int64_t now = 100; now < TD_NS_PER_S; now += TD_NS_PER_MS)
-        assert_int_equal(td_robot_read(b, now, often), TD_OK);
-    assert_int_equal(td_robot_read(a, TD_NS_PER_S, once), TD_OK);
-    assert_int_equal(td_robot_read(b, TD_NS_PER_S, often), TD_OK);
+        assert_int_equal(td_robot_hardware_read(b, now, often), TD_OK);
+    assert_int_equal(td_robot_hardware_read(a, TD_NS_PER_S, once), TD_OK);
+    assert_int_equal(td_robot_hardware_read(b, TD_NS_PER_S, often), TD_OK);
     assert_memory_equal(once, often, sizeof once);
 }
 
@@ -62,9 +64,9 @@ static void speed_stays_within_the_limit(void **state)
 {
     (void)state;
     float command[7] = {100, 3, 0, 0, 0, 1, 0}, at[7];
-    TD_AUTO(td_robot) *robot = opened();
-    assert_int_equal(td_robot_write(robot, 0, command), TD_OK);
-    assert_int_equal(td_robot_read(robot, 2 * TD_NS_PER_S, at), TD_OK);
+    TD_AUTO(td_robot_hardware) *robot = opened();
+    assert_int_equal(td_robot_hardware_write(robot, 0, command), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 2 * TD_NS_PER_S, at), TD_OK);
     assert_true(fabsf(at[0] - 2.5f) < 1e-5f);
 }
 
@@ -72,11 +74,13 @@ static void an_angle_takes_the_short_way_round(void **state)
 {
     (void)state;
     float command[7] = {0.5f, -3, 0, 0, 0, 1, 0}, at[7];
-    TD_AUTO(td_robot) *robot = opened();
-    assert_int_equal(td_robot_write(robot, 0, command), TD_OK);
-    assert_int_equal(td_robot_read(robot, TD_NS_PER_S / 10, at), TD_OK);
+    TD_AUTO(td_robot_hardware) *robot = opened();
+    assert_int_equal(td_robot_hardware_write(robot, 0, command), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, TD_NS_PER_S / 10, at),
+                     TD_OK);
     assert_true(at[1] > 3 && at[1] < 3.2f);
-    assert_int_equal(td_robot_read(robot, 10 * TD_NS_PER_S, at), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 10 * TD_NS_PER_S, at),
+                     TD_OK);
     assert_true(fabsf(at[1] + 3) < 1e-5f);
 }
 
@@ -84,9 +88,9 @@ static void a_quaternion_keeps_its_length(void **state)
 {
     (void)state;
     float command[7] = {0.5f, 3, 1, 0, 0, 0, 0}, at[7];
-    TD_AUTO(td_robot) *robot = opened();
-    assert_int_equal(td_robot_write(robot, 0, command), TD_OK);
-    assert_int_equal(td_robot_read(robot, TD_NS_PER_S / 5, at), TD_OK);
+    TD_AUTO(td_robot_hardware) *robot = opened();
+    assert_int_equal(td_robot_hardware_write(robot, 0, command), TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, TD_NS_PER_S / 5, at), TD_OK);
     float square =
         at[2] * at[2] + at[3] * at[3] + at[4] * at[4] + at[5] * at[5];
     assert_true(fabsf(square - 1) < 1e-5f);
@@ -96,9 +100,10 @@ static void a_time_before_the_last_command_is_taken_as_its_time(void **state)
 {
     (void)state;
     float command[7] = {4, 3, 0, 0, 0, 1, 0}, at[7];
-    TD_AUTO(td_robot) *robot = opened();
-    assert_int_equal(td_robot_write(robot, TD_NS_PER_S, command), TD_OK);
-    assert_int_equal(td_robot_read(robot, 0, at), TD_OK);
+    TD_AUTO(td_robot_hardware) *robot = opened();
+    assert_int_equal(td_robot_hardware_write(robot, TD_NS_PER_S, command),
+                     TD_OK);
+    assert_int_equal(td_robot_hardware_read(robot, 0, at), TD_OK);
     assert_true(at[0] == 0.5f);
 }
 
@@ -107,15 +112,15 @@ static void each_camera_counts_its_own_frames(void **state)
     (void)state;
     static uint8_t rgb[96 * 128 * 3];
     td_robot_picture picture = {.bytes = rgb, .room = sizeof rgb};
-    TD_AUTO(td_robot) *robot = opened();
+    TD_AUTO(td_robot_hardware) *robot = opened();
     uint64_t counter = 0;
     for (uint64_t i = 0; i < 3; i++) {
-        assert_int_equal(td_robot_frame(robot, 0, 0, &picture), TD_OK);
+        assert_int_equal(td_robot_hardware_frame(robot, 0, 0, &picture), TD_OK);
         assert_int_equal(td_robot_synthetic_counter(rgb, 96, 128, &counter),
                          TD_OK);
         assert_int_equal(counter, i);
     }
-    assert_int_equal(td_robot_frame(robot, 1, 0, &picture), TD_OK);
+    assert_int_equal(td_robot_hardware_frame(robot, 1, 0, &picture), TD_OK);
     assert_int_equal(td_robot_synthetic_counter(rgb, 48, 64, &counter), TD_OK);
     assert_int_equal(counter, 0);
 }
@@ -123,20 +128,20 @@ static void each_camera_counts_its_own_frames(void **state)
 static void what_it_cannot_be_is_refused_by_name(void **state)
 {
     (void)state;
-    td_robot *robot = NULL;
+    td_robot_hardware *robot = NULL;
     td_errinfo info = {""};
     td_robot_config bad = config;
     bad.cameras[1].width = 63;
-    assert_int_equal(td_robot_open("synthetic", &bad, &robot, &info),
+    assert_int_equal(td_robot_hardware_open("synthetic", &bad, &robot, &info),
                      TD_ERR_INVALID);
     assert_string_equal(
         info.text, "camera wrist: must be 32 x 64 to 8192 x 8192, got 48 x 63");
     bad = config;
     bad.joints[0].speed_limit = 0;
-    assert_int_equal(td_robot_open("synthetic", &bad, &robot, &info),
+    assert_int_equal(td_robot_hardware_open("synthetic", &bad, &robot, &info),
                      TD_ERR_INVALID);
     assert_non_null(strstr(info.text, "joint slide: "));
-    assert_int_equal(td_robot_open("atlas", &config, &robot, &info),
+    assert_int_equal(td_robot_hardware_open("atlas", &config, &robot, &info),
                      TD_ERR_NOTFOUND);
     assert_string_equal(
         info.text,

@@ -70,7 +70,7 @@ static td_err find(const td_server_core *core, td_wire_text id,
 
 static td_err take_over(td_server_core *core, uint32_t number,
                         const td_wire_attach *attach,
-                        td_server_dropped *ret_dropped, td_errinfo *info)
+                        td_server_events_lost *ret_dropped, td_errinfo *info)
 {
     client *c = &core->clients[number];
     if (attach->boot < c->boot)
@@ -118,7 +118,8 @@ static td_err add(td_server_core *core, int64_t now_ns,
 
 static td_err attach_checked(td_server_core *core, int64_t now_ns,
                              const td_wire_attach *attach, uint32_t *ret_client,
-                             td_server_dropped *ret_dropped, td_errinfo *info)
+                             td_server_events_lost *ret_dropped,
+                             td_errinfo *info)
 {
     td_wire_text id = attach->client;
     if (core->state != TD_WIRE_READY && core->state != TD_WIRE_DEGRADED)
@@ -143,9 +144,10 @@ static td_err attach_checked(td_server_core *core, int64_t now_ns,
 
 td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
                              const td_wire_attach *attach, uint32_t *ret_client,
-                             td_server_dropped *ret_dropped, td_errinfo *info)
+                             td_server_events_lost *ret_dropped,
+                             td_errinfo *info)
 {
-    *ret_dropped = (td_server_dropped){0};
+    *ret_dropped = (td_server_events_lost){0};
     td_err err =
         attach_checked(core, now_ns, attach, ret_client, ret_dropped, info);
     if (err != TD_OK) td_server_core_refused(core);
@@ -159,14 +161,14 @@ void td_server_core_refused(td_server_core *core)
 
 td_err td_server_core_detach(td_server_core *core, const char *id,
                              uint64_t boot, uint32_t *ret_client,
-                             td_server_dropped *ret_dropped)
+                             td_server_events_lost *ret_dropped)
 {
     uint32_t number;
     TD_TRY(find(core, td_wire_text_of(id), &number));
     client *c = &core->clients[number];
     if (c->boot != boot) return TD_ERR_NOTFOUND;
     if (c->running) return TD_ERR_BUSY;
-    *ret_dropped = (td_server_dropped){0};
+    *ret_dropped = (td_server_events_lost){0};
     td_server_core_let_go(core, number, ret_dropped);
     td_server_turns_leave(core->model.turns, c->member);
     td_sched_cadence_forget(core->cadence, number);

@@ -104,11 +104,11 @@ typedef struct td_server_counts {
 // What a client leaves behind when it begins anew or goes: the observation that
 // waited, the one that was kept until it is asked for, the chunk that was kept,
 // and the prefix, which is the engine's to drop.
-typedef struct td_server_dropped {
+typedef struct td_server_events_lost {
     uint32_t count;
     td_sched_request requests[3];
     td_engine_prefix *prefix; // NULL: none
-} td_server_dropped;
+} td_server_events_lost;
 
 typedef struct td_server_core td_server_core;
 
@@ -143,7 +143,7 @@ void td_server_core_status(const td_server_core *core,
 TD_NODISCARD td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
                                           const td_wire_attach *attach,
                                           uint32_t *ret_client,
-                                          td_server_dropped *ret_dropped,
+                                          td_server_events_lost *ret_dropped,
                                           td_errinfo *info);
 
 // Counts a client that was refused before it came this far.
@@ -153,7 +153,7 @@ void td_server_core_refused(td_server_core *core);
 // NOTFOUND if it is not that start that is attached.
 TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,
                                           uint64_t boot, uint32_t *ret_client,
-                                          td_server_dropped *ret_dropped);
+                                          td_server_events_lost *ret_dropped);
 
 // Whether the client would be taken today, after td_server_core_use().
 bool td_server_core_allows(const td_server_core *core, uint32_t number);
@@ -185,7 +185,7 @@ TD_NODISCARD td_err td_server_core_fresh(const td_server_core *core,
 td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                          int64_t now_ns, const td_wire_obs *obs,
                                          void *payload,
-                                         td_server_dropped *ret_dropped);
+                                         td_server_events_lost *ret_dropped);
 
 // How an answer that was missed is given again.
 typedef enum td_server_found {
@@ -209,13 +209,13 @@ typedef struct td_server_again {
 td_server_again td_server_core_again(td_server_core *core, uint32_t number,
                                      int64_t now_ns, const td_wire_obs *obs,
                                      void *payload,
-                                     td_server_dropped *ret_dropped);
+                                     td_server_events_lost *ret_dropped);
 
 // Keeps the payload, which was answered. What comes back is no longer kept: the
 // one before it, or it itself where its episode has ended or a newer one is.
 void td_server_core_keep(td_server_core *core, uint32_t number,
                          const td_wire_ident *ident, void *payload,
-                         td_server_dropped *ret_dropped);
+                         td_server_events_lost *ret_dropped);
 
 // Whether prefixes are kept. Any thread.
 bool td_server_core_keeps_prefixes(const td_server_core *core);
@@ -259,7 +259,7 @@ td_wire_ident td_server_core_present(const td_server_core *core,
 // A new episode: what the client leaves is handed back.
 void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
-                          td_server_dropped *ret_dropped);
+                          td_server_events_lost *ret_dropped);
 
 // How many wait to run; what is kept until it is asked for does not.
 uint32_t td_server_core_waiting(const td_server_core *core);

@@ -7,7 +7,7 @@ static void assert_denied(house *h, const char *client, uint64_t boot,
 {
     uint64_t refused = server_counts(h->core).refused_attach;
     uint32_t number = 99;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_errinfo info = {""};
     assert_int_equal(house_attach(h, client, boot, &number, &dropped, &info),
                      TD_ERR_DENIED);
@@ -43,7 +43,7 @@ static void a_stranger_is_taken_where_all_are_welcome(void **state)
     name[TD_WIRE_MAX_NAME] = 0;
     house_attached(h, name, 1);
     uint32_t number;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(td_server_core_detach(h->core, name, 1, &number, &dropped),
                      TD_OK);
 }
@@ -56,7 +56,7 @@ static void a_full_server_refuses_until_somebody_leaves(void **state)
     assert_denied(h, "arm-2", 1,
                   "server gpu-1 has its 2 clients and takes no more");
     uint32_t number;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
     assert_int_equal(number, first);
@@ -126,7 +126,7 @@ static void a_newer_start_takes_the_client_over(void **state)
     uint32_t number = house_attached(h, "arm-0", 5);
     house_taken(h, number, 5, 7, 8);
     house_taken(h, number, 5, 7, 9);
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     uint32_t again = 99;
     assert_int_equal(house_attach(h, "arm-0", 6, &again, &dropped, NULL),
                      TD_OK);
@@ -150,7 +150,7 @@ static void only_the_attached_start_can_leave(void **state)
     uint32_t number = house_attached(h, "arm-0", 5);
     house_taken(h, number, 5, 0, 1);
     uint32_t left = 99;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 4, &left, &dropped),
         TD_ERR_NOTFOUND);
@@ -177,7 +177,7 @@ static void nobody_leaves_while_running(void **state)
     assert_int_equal(house_run_next(h), 1);
     house_taken(h, number, 5, 0, 2);
     uint32_t left;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
         TD_ERR_BUSY);

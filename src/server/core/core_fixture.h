@@ -143,7 +143,7 @@ static inline int house_teardown(void **state)
 
 static inline td_err house_attach(house *h, const char *client, uint64_t boot,
                                   uint32_t *ret_client,
-                                  td_server_dropped *ret_dropped,
+                                  td_server_events_lost *ret_dropped,
                                   td_errinfo *info)
 {
     const td_wire_attach asked = {
@@ -159,16 +159,15 @@ static inline uint32_t house_attached(house *h, const char *client,
                                       uint64_t boot)
 {
     uint32_t number = 99;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(house_attach(h, client, boot, &number, &dropped, NULL),
                      TD_OK);
     return number;
 }
 
-static inline td_server_outcome house_observe(house *h, uint32_t client,
-                                              uint64_t boot, uint64_t episode,
-                                              uint64_t seq,
-                                              td_server_dropped *ret_dropped)
+static inline td_server_outcome
+house_observe(house *h, uint32_t client, uint64_t boot, uint64_t episode,
+              uint64_t seq, td_server_events_lost *ret_dropped)
 {
     const td_wire_obs obs = {
         .ident = {.boot = boot, .episode = episode, .seq = seq}};
@@ -182,7 +181,7 @@ static inline td_server_outcome house_observe(house *h, uint32_t client,
 static inline uint64_t house_taken(house *h, uint32_t client, uint64_t boot,
                                    uint64_t episode, uint64_t seq)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(house_observe(h, client, boot, episode, seq, &dropped),
                      TD_SERVER_WAITING);
     if (dropped.count == 0) return 0;

@@ -83,7 +83,7 @@ static void the_next_is_expected_by_the_cadence_of_those_before(void **state)
 
 typedef struct asked {
     td_server_again again;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
 } asked;
 
 static asked ask_with(house *h, uint32_t client, const td_wire_obs *obs)
@@ -124,7 +124,7 @@ static asked ask_anew(house *h, uint32_t client, uint64_t seq, uint64_t missed)
 static uint64_t run_and_keep(house *h, uint32_t client, uint64_t seq)
 {
     const td_wire_ident ident = {.boot = 1, .seq = seq};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     house_taken(h, client, 1, 0, seq);
     assert_int_equal(house_run_next(h), seq);
     td_server_core_keep(h->core, client, &ident,
@@ -172,7 +172,7 @@ static void a_chunk_is_not_kept_across_an_episode(void **state)
     assert_ptr_equal(a.dropped.requests[0].payload, &h->payloads[1]);
 
     const td_wire_ident late = {.boot = 1, .episode = 0, .seq = 1};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_core_keep(h->core, client, &late, &h->payloads[1], &dropped);
     assert_int_equal(dropped.count, 1);
 }
@@ -183,7 +183,7 @@ static void an_older_chunk_does_not_replace_a_newer_one(void **state)
     uint32_t client = house_attached(h, "arm-0", 1);
     run_and_keep(h, client, 2);
     const td_wire_ident older = {.boot = 1, .seq = 1};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_core_keep(h->core, client, &older, &h->payloads[1], &dropped);
     assert_int_equal(dropped.count, 1);
     assert_int_equal(dropped.requests[0].seq, 1);
@@ -235,7 +235,7 @@ static void without_computing_ahead_nothing_runs_until_asked(void **state)
 
 static void take_must_go(house *h, uint32_t client, uint64_t seq)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     const td_wire_obs obs = {.ident = {.boot = 1, .seq = seq}, .must_go = true};
     payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
     held->client = client;
@@ -278,7 +278,7 @@ static void what_was_never_asked_for_goes_with_its_client(void **state)
     uint32_t client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     uint32_t number;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
     assert_int_equal(dropped.count, 1);
@@ -342,7 +342,7 @@ static void a_chunk_that_continues_another_is_made_from_the_prefix(void **state)
     house *h = keep_prefixes(*state);
     uint32_t client = house_attached(h, "arm-0", 1);
     const td_wire_ident ident = {.boot = 1, .seq = 1};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
     assert_int_equal(ask(h, client, 0, 2, 1, true).again.found,
@@ -355,7 +355,7 @@ static void another_chunk_is_made_although_one_is_kept(void **state)
     house *h = keep_prefixes(*state);
     uint32_t client = house_attached(h, "arm-0", 1);
     const td_wire_ident ident = {.boot = 1, .seq = 1};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
     assert_int_equal(ask_anew(h, client, 2, 1).again.found,
@@ -385,7 +385,7 @@ static void a_prefix_ends_with_its_episode_even_in_use(void **state)
     uint32_t client = house_attached(h, "arm-0", 1);
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     const td_wire_reset reset = {.boot = 1, .episode = 1};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     assert_int_equal(ask(h, client, 0, 2, 1, false).again.found,
                      TD_SERVER_FOUND_PREFIX);
     td_server_core_reset(h->core, client, &reset, &dropped);

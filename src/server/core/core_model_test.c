@@ -255,7 +255,7 @@ static void status_tells_everything_over_the_wire(void **state)
     TD_AUTO(td_server_turns) *turns = turns_new(&spec);
     TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
     uint32_t client;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
     assert_int_equal(
         td_server_core_attach(core, 0, &attach, &client, &dropped, NULL),

@@ -43,7 +43,7 @@ static uint32_t come_back(world *w, const td_sched_request *request)
     return w->payloads[index].who;
 }
 
-static void all_come_back(world *w, const td_server_dropped *dropped)
+static void all_come_back(world *w, const td_server_events_lost *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
         (void)come_back(w, &dropped->requests[i]);
@@ -57,7 +57,7 @@ static void attach_one(world *w, uint32_t who)
         .boot = w->boot[who] - below(w, 2),
     };
     uint32_t number;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     if (td_server_core_attach(w->core, 0, &attach, &number, &dropped, NULL) ==
         TD_OK)
         w->number[who] = number;
@@ -67,7 +67,7 @@ static void attach_one(world *w, uint32_t who)
 static void detach_one(world *w, uint32_t who)
 {
     uint32_t number;
-    td_server_dropped dropped = {0};
+    td_server_events_lost dropped = {0};
     td_err err =
         td_server_core_detach(w->core, listed_names[who],
                               w->boot[who] - below(w, 2), &number, &dropped);
@@ -92,7 +92,7 @@ static void observe_one(world *w, uint32_t who)
         .has_rtc = below(w, 8) == 0,
     };
     uint32_t index = w->next_payload++;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     w->payloads[index].held = true;
     w->payloads[index].who = who;
     td_server_outcome outcome =
@@ -106,7 +106,7 @@ static void observe_one(world *w, uint32_t who)
 static void reset_one(world *w, uint32_t who)
 {
     const td_wire_reset reset = {.boot = w->boot[who], .episode = ++w->episode};
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_core_reset(w->core, (uint32_t)w->number[who], &reset, &dropped);
     all_come_back(w, &dropped);
 }

@@ -10,7 +10,7 @@
 // An observation that must be taken; returns what it displaced.
 static uint64_t send(house *h, uint32_t client, const td_wire_obs *obs)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     payload *held = &h->payloads[obs->ident.seq % HOUSE_PAYLOADS];
     held->client = client;
     assert_int_equal(

@@ -55,11 +55,11 @@ void td_server_core_remember(td_server_core_client *client, uint64_t seq);
 // Forgets everything about what a client sent, except what it must be told.
 void td_server_core_start_anew(td_server_core *core, uint32_t number,
                                uint64_t boot, uint64_t episode,
-                               td_server_dropped *ret_dropped);
+                               td_server_events_lost *ret_dropped);
 
 // The client leaves what waits or is kept for it.
 void td_server_core_let_go(td_server_core *core, uint32_t number,
-                           td_server_dropped *dropped);
+                           td_server_events_lost *dropped);
 
 // What may share a batch; `decode`: from a kept prefix.
 uint64_t td_server_core_mix(const td_wire_obs *obs, bool decode);
@@ -69,7 +69,7 @@ uint64_t td_server_core_mix(const td_wire_obs *obs, bool decode);
 td_server_outcome td_server_core_come(td_server_core *core, uint32_t number,
                                       int64_t now_ns,
                                       const td_wire_ident *ident,
-                                      td_server_dropped *dropped);
+                                      td_server_events_lost *dropped);
 
 // What waits for the scheduler's turn.
 typedef struct td_server_core_item {
@@ -83,9 +83,10 @@ typedef struct td_server_core_item {
 td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
                                         int64_t now_ns,
                                         const td_server_core_item *item,
-                                        td_server_dropped *dropped);
+                                        td_server_events_lost *dropped);
 
-void td_server_core_drop(td_server_dropped *dropped, td_sched_request request);
+void td_server_core_drop(td_server_events_lost *dropped,
+                         td_sched_request request);
 
 // What waited has ended under this name.
 void td_server_core_end_waiting(td_server_core *core,

@@ -20,7 +20,8 @@ void td_server_core_remember(client *c, uint64_t seq)
     c->superseded[c->superseded_count++] = seq;
 }
 
-void td_server_core_drop(td_server_dropped *dropped, td_sched_request request)
+void td_server_core_drop(td_server_events_lost *dropped,
+                         td_sched_request request)
 {
     if (!request.payload) return;
     assert(dropped->count < TD_COUNT_OF(dropped->requests));
@@ -42,7 +43,7 @@ static td_sched_request take_waiting(td_server_core *core, client *c)
 }
 
 void td_server_core_let_go(td_server_core *core, uint32_t number,
-                           td_server_dropped *dropped)
+                           td_server_events_lost *dropped)
 {
     client *c = &core->clients[number];
     td_sched_request waiting = take_waiting(core, c);
@@ -59,7 +60,7 @@ void td_server_core_let_go(td_server_core *core, uint32_t number,
 
 void td_server_core_start_anew(td_server_core *core, uint32_t number,
                                uint64_t boot, uint64_t episode,
-                               td_server_dropped *ret_dropped)
+                               td_server_events_lost *ret_dropped)
 {
     client *c = &core->clients[number];
     bool same_start = boot == c->boot;
@@ -130,7 +131,7 @@ static int64_t due_ns(const td_wire_obs *obs, int64_t now_ns)
 td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
                                         int64_t now_ns,
                                         const td_server_core_item *item,
-                                        td_server_dropped *dropped)
+                                        td_server_events_lost *dropped)
 {
     client *c = &core->clients[number];
     const td_wire_obs *obs = item->obs;
@@ -163,7 +164,7 @@ td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
 
 // One that nobody has asked for, and a newer one is here.
 static void end_unasked(td_server_core *core, client *c,
-                        td_server_dropped *dropped)
+                        td_server_events_lost *dropped)
 {
     if (!c->unasked.payload) return;
     td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
@@ -181,7 +182,7 @@ static bool is_asking(const td_server_core *core, const td_wire_obs *obs)
 // To run, or kept until it is asked for.
 static td_server_outcome take(td_server_core *core, uint32_t number,
                               int64_t now_ns, const td_server_core_item *item,
-                              td_server_dropped *dropped)
+                              td_server_events_lost *dropped)
 {
     client *c = &core->clients[number];
     if (is_asking(core, item->obs) &&
@@ -207,7 +208,7 @@ static void keep_time(td_server_core *core, uint32_t number, int64_t now_ns)
 td_server_outcome td_server_core_come(td_server_core *core, uint32_t number,
                                       int64_t now_ns,
                                       const td_wire_ident *ident,
-                                      td_server_dropped *dropped)
+                                      td_server_events_lost *dropped)
 {
     client *c = &core->clients[number];
     td_server_outcome outcome = classify(c, ident);
@@ -238,11 +239,11 @@ static bool is_misaligned(const td_server_core *core, const td_wire_obs *obs)
 td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                          int64_t now_ns, const td_wire_obs *obs,
                                          void *payload,
-                                         td_server_dropped *ret_dropped)
+                                         td_server_events_lost *ret_dropped)
 {
     const td_server_core_item item = {obs, obs->ident.seq,
                                       td_server_core_mix(obs, false), payload};
-    *ret_dropped = (td_server_dropped){0};
+    *ret_dropped = (td_server_events_lost){0};
     td_server_outcome outcome =
         td_server_core_come(core, number, now_ns, &obs->ident, ret_dropped);
     if (outcome == TD_SERVER_WAITING)
@@ -263,10 +264,10 @@ td_wire_ident td_server_core_present(const td_server_core *core,
 
 void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
-                          td_server_dropped *ret_dropped)
+                          td_server_events_lost *ret_dropped)
 {
     const client *c = &core->clients[number];
-    *ret_dropped = (td_server_dropped){0};
+    *ret_dropped = (td_server_events_lost){0};
     if (reset->boot != c->boot || reset->episode <= c->episode) return;
     td_server_core_start_anew(core, number, reset->boot, reset->episode,
                               ret_dropped);

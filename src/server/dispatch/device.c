@@ -65,7 +65,7 @@ static td_err use_locked(td_server_device *device,
     TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
     device->cadence = settings->cadence;
     for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++) {
-        const td_server *server = device->servers[i];
+        const td_server_model *server = device->servers[i];
         if (!server || !server->core) continue;
         const td_sched_cadence_settings cadence =
             cadence_for(device, server->engine);
@@ -104,7 +104,8 @@ void td_server_device_counts(td_server_device *device,
 }
 
 // What the engine expects, until it was measured.
-static void tell_estimates(td_server_device *device, const td_server *server)
+static void tell_estimates(td_server_device *device,
+                           const td_server_model *server)
 {
     const td_engine *engine = server->engine;
     td_sched *sched = td_server_turns_sched(device->turns);
@@ -117,7 +118,7 @@ static void tell_estimates(td_server_device *device, const td_server *server)
     }
 }
 
-td_err td_server_device_add(td_server_device *device, td_server *server,
+td_err td_server_device_add(td_server_device *device, td_server_model *server,
                             const td_server_model_settings *how,
                             td_errinfo *info)
 {
@@ -149,7 +150,7 @@ static void pass_on(td_server_device *device)
     if (device->keeper) td_event_signal(&device->keeper->wake);
 }
 
-void td_server_device_stop(td_server_device *device, td_server *server)
+void td_server_device_stop(td_server_device *device, td_server_model *server)
 {
     pthread_mutex_lock(&device->lock);
     server->stopping = true;
@@ -158,7 +159,7 @@ void td_server_device_stop(td_server_device *device, td_server *server)
     pthread_mutex_unlock(&device->lock);
 }
 
-void td_server_device_remove(td_server_device *device, td_server *server)
+void td_server_device_remove(td_server_device *device, td_server_model *server)
 {
     pthread_mutex_lock(&device->lock);
     td_server_turns_remove(device->turns, server->model);
@@ -166,7 +167,8 @@ void td_server_device_remove(td_server_device *device, td_server *server)
     pthread_mutex_unlock(&device->lock);
 }
 
-int64_t td_server_device_plan_ns(td_server_device *device, td_server *server)
+int64_t td_server_device_plan_ns(td_server_device *device,
+                                 td_server_model *server)
 {
     int64_t plan_ns = INT64_MAX;
     pthread_mutex_lock(&device->lock);

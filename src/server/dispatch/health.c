@@ -14,7 +14,7 @@ static td_wire_server_state state_of(td_engine_health health)
     return states[health];
 }
 
-td_engine_health td_server_health_locked(td_server *server)
+td_engine_health td_server_health_locked(td_server_model *server)
 {
     td_engine_health health = td_engine_health_of(server->engine);
     if (!atomic_load(&server->draining) && !server->stopping)
@@ -29,7 +29,7 @@ static const char *health_text(td_engine_health health)
                                       : "the model is being started again";
 }
 
-td_err td_server_health_check(const td_server *server, td_errinfo *info)
+td_err td_server_health_check(const td_server_model *server, td_errinfo *info)
 {
     td_engine_health health = td_engine_health_of(server->engine);
     if (atomic_load(&server->draining))
@@ -39,7 +39,7 @@ td_err td_server_health_check(const td_server *server, td_errinfo *info)
     return td_fail(info, TD_ERR_CLOSED, "%s", health_text(health));
 }
 
-void td_server_health_give_up_locked(td_server *server)
+void td_server_health_give_up_locked(td_server_model *server)
 {
     td_engine_health health = td_engine_health_of(server->engine);
     uint32_t client;
@@ -53,14 +53,14 @@ void td_server_health_give_up_locked(td_server *server)
         server->engine->ops->drop(server->engine, prefix);
 }
 
-void td_server_health_say(td_server *server, td_wire_server_state state)
+void td_server_health_say(td_server_model *server, td_wire_server_state state)
 {
     td_server_telemetry_event(server, TD_SERVER_EVENT_STATE, NULL, "%s",
                               td_wire_server_state_name(state));
 }
 
 // Of an engine that was there before, that it died or was started again.
-static void say_health(td_server *server, td_engine_health health,
+static void say_health(td_server_model *server, td_engine_health health,
                        td_wire_server_state state)
 {
     td_server_health_say(server, state);
@@ -73,7 +73,7 @@ static void say_health(td_server *server, td_engine_health health,
                                   NULL, "%s", server->engine->ops->name);
 }
 
-void td_server_health_look(td_server *server)
+void td_server_health_look(td_server_model *server)
 {
     pthread_mutex_lock(&server->device->lock);
     td_engine_health health = td_server_health_locked(server);

@@ -49,7 +49,7 @@ static td_server_request *request_of(td_engine_item *item)
                                  offsetof(td_server_request, item));
 }
 
-static td_server_run *take_run(td_server *server, uint32_t number,
+static td_server_run *take_run(td_server_model *server, uint32_t number,
                                int64_t now_ns)
 {
     td_server_run *run = server->free_runs;
@@ -63,7 +63,7 @@ static td_server_run *take_run(td_server *server, uint32_t number,
 // All of a batch are of one kind.
 static void add(td_server_run *run, td_server_request *request)
 {
-    td_server *server = run->server;
+    td_server_model *server = run->server;
     prepare(request, run->started_ns);
     run->batch.items[run->batch.count++] = &request->item;
     bool halves = td_server_core_keeps_prefixes(server->core);
@@ -74,7 +74,7 @@ static void add(td_server_run *run, td_server_request *request)
 static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
 {
     td_server_request *request = device->alone.first;
-    td_server *server = request->peer->server;
+    td_server_model *server = request->peer->server;
     uint32_t number;
     if (!td_server_turns_alone(device->turns, now_ns, server->model, &number))
         return NULL;
@@ -92,7 +92,7 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
     td_server_turn turn;
     if (device->alone.first) return form_alone(device, now_ns);
     if (!td_server_turns_next(device->turns, now_ns, &turn)) return NULL;
-    td_server *server = device->servers[turn.model];
+    td_server_model *server = device->servers[turn.model];
     td_server_score_record(device->score, server->stats, now_ns);
     td_server_run *run = take_run(server, turn.run, now_ns);
     run->members = turn.count;
@@ -119,7 +119,8 @@ td_server_run *td_server_run_form_locked(td_server_device *device)
 }
 
 // What the first half has made goes, unless it was kept before.
-static void discard_prefix(const td_server *server, td_server_request *request)
+static void discard_prefix(const td_server_model *server,
+                           td_server_request *request)
 {
     td_engine_prefix *made = request->item.prefix;
     if (made && !request->prefix)
@@ -127,7 +128,7 @@ static void discard_prefix(const td_server *server, td_server_request *request)
     request->item.prefix = NULL;
 }
 
-static void keep_prefix(td_server *server, td_server_request *request)
+static void keep_prefix(td_server_model *server, td_server_request *request)
 {
     td_engine_item *item = &request->item;
     pthread_mutex_t *lock = &server->device->lock;
@@ -160,7 +161,7 @@ static int64_t part_ns(const td_server_run *run)
 // busy machine, so not while others wait for the device.
 static void answer(td_server_run *run, td_server_request *request)
 {
-    td_server *server = run->server;
+    td_server_model *server = run->server;
     td_server_peer *peer = request->peer;
     int64_t service_ns = run->prefix_ns + run->batch.service_ns;
     const td_server_timing timing = {
@@ -198,7 +199,7 @@ static void count_retry(const td_server_request *request)
 // The engine has said no, of a batch of one or of this member alone.
 static void fail_locked(const td_server_run *run, td_server_request *request)
 {
-    td_server *server = run->server;
+    td_server_model *server = run->server;
     const td_server_peer *peer = request->peer;
     td_err status = request->item.status;
     int64_t now_ns = now();
@@ -263,7 +264,7 @@ static bool failed_together(const td_server_run *run)
 
 static void run_alone_locked(td_server_run *run, td_server_request *request)
 {
-    td_server *server = run->server;
+    td_server_model *server = run->server;
     discard_prefix(server, request);
     count_retry(request);
     td_server_request_line_up(&server->device->alone, request);
@@ -297,7 +298,7 @@ static void rerun_lost(td_server_run *run)
 
 static void split(td_server_run *run)
 {
-    td_server *server = run->server;
+    td_server_model *server = run->server;
     td_log_text(TD_LOG_WARN,
                 "server: %s: a batch of %u failed: each runs once more alone",
                 server->id, run->batch.count);
@@ -322,7 +323,7 @@ static int64_t whole_ns(const td_server_run *run, bool was_split)
 // touched after that.
 static td_server_run *end(td_server_run *run, bool was_split)
 {
-    td_server *server = run->server;
+    td_server_model *server = run->server;
     td_server_device *device = server->device;
     pthread_mutex_lock(&device->lock);
     int64_t now_ns = now();

@@ -30,7 +30,7 @@ static void end_locked(const td_server_peer *peer, td_server_outcome outcome,
 }
 
 // Ends an observation that goes no further: counted, said, and the robot told.
-static void refuse(td_server *server, td_server_peer *peer,
+static void refuse(td_server_model *server, td_server_peer *peer,
                    td_server_outcome outcome, const td_wire_ident *ident,
                    td_err code, const char *text)
 {
@@ -47,7 +47,7 @@ static void refuse(td_server *server, td_server_peer *peer,
 }
 
 // Bad in themselves: not those for which there was no room, or nobody there.
-static void count_bad(td_server *server, uint64_t count)
+static void count_bad(td_server_model *server, uint64_t count)
 {
     td_server_stats_count(server->stats, TD_SERVER_COUNT_OBSERVATION_ERRORS,
                           TD_SERVER_NOBODY, count);
@@ -78,13 +78,13 @@ static td_err check_client(const td_server_peer *peer, td_wire_text client,
 static td_err check(const td_server_peer *peer, const td_wire_obs *obs,
                     td_errinfo *info)
 {
-    const td_server *server = peer->server;
+    const td_server_model *server = peer->server;
     TD_TRY(check_client(peer, obs->client, info));
     TD_TRY(td_server_core_fits(server->core, obs, info));
     return td_server_check_pictures(server->spec, obs, info);
 }
 
-static td_err check_fresh(td_server *server, const td_wire_obs *obs,
+static td_err check_fresh(td_server_model *server, const td_wire_obs *obs,
                           td_errinfo *info)
 {
     pthread_mutex_lock(&server->device->lock);
@@ -100,9 +100,9 @@ static void offer_locked(td_server_request *request)
     static const char full[] =
         "too many kinds of batches wait: try again, or send what others send";
     td_server_peer *peer = request->peer;
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     const td_wire_ident *ident = &request->obs.ident;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_record_arrival_locked(request);
     if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
     td_server_outcome outcome =
@@ -121,7 +121,7 @@ static void offer_locked(td_server_request *request)
 }
 
 // The kept chunk once more.
-static void send_again(td_server *server, td_server_request *kept)
+static void send_again(td_server_model *server, td_server_request *kept)
 {
     td_server_peer *peer = kept->peer;
     const td_server_timing timing = {0};
@@ -142,9 +142,9 @@ static void send_again(td_server *server, td_server_request *kept)
 static td_server_request *find_again_locked(td_server_request *request)
 {
     td_server_peer *peer = request->peer;
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     td_wire_obs *obs = &request->obs;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_again again =
         td_server_core_again(server->core, peer->number, request->arrived_ns,
                              obs, request, &dropped);
@@ -163,7 +163,7 @@ static td_server_request *find_again_locked(td_server_request *request)
 }
 
 // Whose it must be when nothing but its seq can be read.
-static td_wire_ident present_ident(td_server *server,
+static td_wire_ident present_ident(td_server_model *server,
                                    const td_server_peer *peer, uint64_t seq)
 {
     pthread_mutex_lock(&server->device->lock);
@@ -179,7 +179,7 @@ static td_err read_loop(td_server_request *request, uint64_t seq,
                         td_server_outcome *ret_outcome, td_errinfo *info)
 {
     td_server_peer *peer = request->peer;
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     *ret_outcome = TD_SERVER_MALFORMED;
     *ret_ident = present_ident(server, peer, seq);
     TD_TRY(decode(server->decoder, request, info));
@@ -220,7 +220,7 @@ static td_server_request *admit_locked(td_server_request *request)
 static void admit(td_server_request *request, uint64_t seq)
 {
     td_server_peer *peer = request->peer;
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     td_errinfo info = {.text = "out of memory"};
     td_wire_ident ident;
     td_server_outcome outcome;
@@ -237,7 +237,7 @@ static void admit(td_server_request *request, uint64_t seq)
     if (kept) send_again(server, kept);
 }
 
-static td_err read_reset(td_server *server, const td_server_peer *peer,
+static td_err read_reset(td_server_model *server, const td_server_peer *peer,
                          td_net_msg *msg, td_wire_reset *ret_reset,
                          td_errinfo *info)
 {
@@ -248,12 +248,13 @@ static td_err read_reset(td_server *server, const td_server_peer *peer,
     return check_client(peer, ret_reset->client, info);
 }
 
-static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
+static void take_reset(td_server_model *server, td_server_peer *peer,
+                       td_net_msg *msg)
 {
     td_wire_reset reset;
     td_errinfo info = {.text = "out of memory"};
     if (read_reset(server, peer, msg, &reset, &info) == TD_OK) {
-        td_server_dropped dropped;
+        td_server_events_lost dropped;
         pthread_mutex_lock(&server->device->lock);
         td_server_core_reset(server->core, peer->number, &reset, &dropped);
         td_server_request_drop_locked(server, &dropped);
@@ -266,7 +267,7 @@ static void take_reset(td_server *server, td_server_peer *peer, td_net_msg *msg)
 }
 
 // Those that a newer one displaced before the loop looked, as `outcome`.
-static void count_skipped(td_server *server, const td_server_peer *peer,
+static void count_skipped(td_server_model *server, const td_server_peer *peer,
                           const td_server_mail *mail, td_server_outcome outcome)
 {
     pthread_mutex_lock(&server->device->lock);
@@ -282,7 +283,8 @@ static void count_skipped(td_server *server, const td_server_peer *peer,
 }
 
 // What the callbacks left: the observation as a request, or NULL.
-static td_server_request *take_mail(td_server *server, td_server_peer *peer,
+static td_server_request *take_mail(td_server_model *server,
+                                    td_server_peer *peer,
                                     td_server_mail *ret_mail)
 {
     td_server_inbox *inbox = &peer->inbox;
@@ -303,7 +305,7 @@ static td_server_request *take_mail(td_server *server, td_server_peer *peer,
     return request;
 }
 
-void td_server_arrive_inbox(td_server *server, td_server_peer *peer)
+void td_server_arrive_inbox(td_server_model *server, td_server_peer *peer)
 {
     td_server_mail mail;
     td_server_request *request = take_mail(server, peer, &mail);
@@ -313,7 +315,7 @@ void td_server_arrive_inbox(td_server *server, td_server_peer *peer)
     if (request) admit(request, mail.has_seq ? mail.seq : 0);
 }
 
-void td_server_arrive_refused(td_server *server, td_server_peer *peer,
+void td_server_arrive_refused(td_server_model *server, td_server_peer *peer,
                               td_err code, const char *text)
 {
     td_server_mail mail;
@@ -330,7 +332,7 @@ void td_server_arrive_refused(td_server *server, td_server_peer *peer,
     td_server_request_recycle(server, request);
 }
 
-static td_err read_arrival(td_server *server, td_server_request *request)
+static td_err read_arrival(td_server_model *server, td_server_request *request)
 {
     pthread_mutex_lock(&server->arrival_lock);
     td_err err = decode(server->arrival_decoder, request, NULL);
@@ -343,7 +345,7 @@ static td_err read_arrival(td_server *server, td_server_request *request)
 static bool take_arrival(td_server_request *request, td_server_run **ret_runs)
 {
     td_server_peer *peer = request->peer;
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     td_server_device *device = server->device;
     pthread_mutex_lock(&device->lock);
     bool taken = true;
@@ -365,7 +367,7 @@ static bool take_arrival(td_server_request *request, td_server_run **ret_runs)
 
 bool td_server_arrive(td_server_peer *peer, td_net_msg *msg, int64_t arrived_ns)
 {
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     td_server_run *runs;
     td_server_request *request = td_server_request_new(server);
     if (!request) return false;

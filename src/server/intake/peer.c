@@ -67,7 +67,7 @@ static void on_obs(void *user, const td_net_sample *sample)
     td_event_signal(&peer->server->wake);
 }
 
-void td_server_peer_drop_reset(td_server *server, td_net_msg *msg)
+void td_server_peer_drop_reset(td_server_model *server, td_net_msg *msg)
 {
     td_server_telemetry_count(server, TD_SERVER_COUNT_RESETS_UNREAD);
     td_net_msg_free(msg);
@@ -92,7 +92,7 @@ static void on_reset(void *user, const td_net_sample *sample)
 
 static td_err declare(td_server_peer *peer, td_errinfo *info)
 {
-    td_server *server = peer->server;
+    td_server_model *server = peer->server;
     char key[TD_WIRE_MAX_KEY];
     TD_TRY(td_wire_key(&server->route, peer->id, "action", key, info));
     TD_TRY(td_net_publish(server->net, key, &action_qos, &peer->action, info));
@@ -103,7 +103,7 @@ static td_err declare(td_server_peer *peer, td_errinfo *info)
     return td_net_subscribe(server->net, key, on_obs, peer, &peer->obs, info);
 }
 
-td_err td_server_peer_open(td_server *server, uint32_t number,
+td_err td_server_peer_open(td_server_model *server, uint32_t number,
                            const td_wire_attach *attach,
                            td_server_peer **ret_peer, td_errinfo *info)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A peer's inbox, with a loop that never looks. What reaches it is what the
 // callback could not take: here observations with a number and no client.
-#include "server/server_fixture.h"
+#include "server/model_fixture.h"
 #include "server/shell.h"
 
 #include <stdlib.h>
@@ -40,7 +40,7 @@ static void send_bad(client *c, uint8_t seq)
 typedef struct stand {
     world *world;
     td_server_device device; // as much of them as a peer uses
-    td_server server;
+    td_server_model server;
     td_server_turns *turns;
     client *client;
 } stand;

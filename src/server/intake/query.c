@@ -11,14 +11,14 @@
 #include <string.h>
 
 // The fuller of its places and its device's time.
-static float load_locked(const td_server *server, float places)
+static float load_locked(const td_server_model *server, float places)
 {
     double busy = td_server_turns_busy(server->device->turns,
                                        td_clock_now_ns(&td_clock_monotonic));
     return busy > (double)places ? (float)busy : places;
 }
 
-static void reply_status(td_server *server, td_net_request *query,
+static void reply_status(td_server_model *server, td_net_request *query,
                          td_err attach, const char *reason, bool is_attach)
 {
     td_wire_status *status = malloc(sizeof *status);
@@ -48,11 +48,11 @@ static void reply_status(td_server *server, td_net_request *query,
 }
 
 // A client that the core took and the network did not.
-static void forget(td_server *server, const td_wire_attach *attach)
+static void forget(td_server_model *server, const td_wire_attach *attach)
 {
     char id[TD_WIRE_MAX_NAME + 1] = {0};
     uint32_t number;
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     memcpy(id, attach->client.data, attach->client.size);
     pthread_mutex_lock(&server->device->lock);
     td_err err = td_server_core_detach(server->core, id, attach->boot, &number,
@@ -62,7 +62,7 @@ static void forget(td_server *server, const td_wire_attach *attach)
     (void)err;
 }
 
-static td_err open_peer(td_server *server, uint32_t number,
+static td_err open_peer(td_server_model *server, uint32_t number,
                         const td_wire_attach *attach, td_errinfo *info)
 {
     td_server_peer *peer = NULL;
@@ -85,7 +85,7 @@ static td_err open_peer(td_server *server, uint32_t number,
 }
 
 // Makes the client's declarations if it is new, or remembers its newer start.
-static td_err take_client(td_server *server, uint32_t number,
+static td_err take_client(td_server_model *server, uint32_t number,
                           const td_wire_attach *attach, td_errinfo *info)
 {
     if (!server->peers[number]) TD_TRY(open_peer(server, number, attach, info));
@@ -98,7 +98,7 @@ static td_err take_client(td_server *server, uint32_t number,
     return TD_OK;
 }
 
-static void count_refused(td_server *server)
+static void count_refused(td_server_model *server)
 {
     pthread_mutex_lock(&server->device->lock);
     td_server_core_refused(server->core);
@@ -106,8 +106,8 @@ static void count_refused(td_server *server)
 }
 
 // A start of the same client that is still alive keeps its place.
-static td_err refuse_second(td_server *server, const td_wire_attach *attach,
-                            td_errinfo *info)
+static td_err refuse_second(td_server_model *server,
+                            const td_wire_attach *attach, td_errinfo *info)
 {
     for (size_t i = 0; i < server->tokens.count; i++) {
         const td_server_token *token = &server->tokens.list[i];
@@ -123,10 +123,11 @@ static td_err refuse_second(td_server *server, const td_wire_attach *attach,
     return TD_OK;
 }
 
-td_err td_server_query_attach(td_server *server, const td_wire_attach *attach,
+td_err td_server_query_attach(td_server_model *server,
+                              const td_wire_attach *attach,
                               uint32_t *ret_number, td_errinfo *info)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     pthread_mutex_lock(&server->device->lock);
     (void)td_server_health_locked(server);
     td_err err = td_server_core_attach(server->core,
@@ -138,7 +139,8 @@ td_err td_server_query_attach(td_server *server, const td_wire_attach *attach,
 }
 
 // Clients by their names; those that share a place share their lines.
-static void say_refused(td_server *server, td_wire_text client, const char *why)
+static void say_refused(td_server_model *server, td_wire_text client,
+                        const char *why)
 {
     uint32_t place = 0;
     for (size_t i = 0; i < client.size; i++)
@@ -149,8 +151,8 @@ static void say_refused(td_server *server, td_wire_text client, const char *why)
                     why, (unsigned long long)count);
 }
 
-static td_err attach_client(td_server *server, const td_wire_attach *attach,
-                            td_errinfo *info)
+static td_err attach_client(td_server_model *server,
+                            const td_wire_attach *attach, td_errinfo *info)
 {
     uint32_t number;
     td_err err = refuse_second(server, attach, info);
@@ -168,7 +170,8 @@ static td_err attach_client(td_server *server, const td_wire_attach *attach,
 }
 
 // An id may be given twice by mistake; a start is only one.
-static bool is_asked(const td_server *server, const td_wire_attach *attach)
+static bool is_asked(const td_server_model *server,
+                     const td_wire_attach *attach)
 {
     return td_wire_text_is(attach->server, server->id) &&
            (attach->server_boot == 0 || attach->server_boot == server->boot);
@@ -177,7 +180,7 @@ static bool is_asked(const td_server *server, const td_wire_attach *attach)
 // A query without a payload asks for the status; one with a payload asks one
 // server, by its id, to take a client or to let it go, and the others keep
 // quiet.
-void td_server_query_take(td_server *server, td_net_request *query)
+void td_server_query_take(td_server_model *server, td_net_request *query)
 {
     td_slice payload = td_net_request_payload(query);
     td_errinfo info = {.text = ""};

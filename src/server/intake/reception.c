@@ -17,7 +17,7 @@
 #define WATCH_NS TD_NS_PER_S // between declarations
 
 // The place in the list of one that sleeps, by its name; else of its end.
-static td_server_peer **find_dormant(td_server *server, td_wire_text id)
+static td_server_peer **find_dormant(td_server_model *server, td_wire_text id)
 {
     td_server_peer **at = &server->dormant;
     while (*at && !td_wire_text_is(id, (*at)->id))
@@ -27,7 +27,7 @@ static td_server_peer **find_dormant(td_server *server, td_wire_text id)
 
 // Its numbers start, before anything is recorded for it. For want of memory it
 // goes without.
-void td_server_reception_show(td_server *server, uint32_t number,
+void td_server_reception_show(td_server_model *server, uint32_t number,
                               const char *id)
 {
     if (td_server_stats_enter(server->stats, number, id,
@@ -36,7 +36,8 @@ void td_server_reception_show(td_server *server, uint32_t number,
 }
 
 // Back into its place, under the number that the core has given it.
-static void wake_up(td_server *server, td_server_peer **at, uint32_t number)
+static void wake_up(td_server_model *server, td_server_peer **at,
+                    uint32_t number)
 {
     td_server_peer *peer = *at;
     *at = peer->next;
@@ -51,7 +52,7 @@ static void wake_up(td_server *server, td_server_peer **at, uint32_t number)
                               "sends again");
 }
 
-bool td_server_reception_wake(td_server *server, td_wire_text id,
+bool td_server_reception_wake(td_server_model *server, td_wire_text id,
                               uint32_t number)
 {
     td_server_peer **at = find_dormant(server, id);
@@ -69,7 +70,7 @@ static uint64_t boot_of(td_server_peer *peer)
 }
 
 // Whether the start that the peer belongs to is said to be alive.
-static bool is_alive(const td_server *server, td_server_peer *peer)
+static bool is_alive(const td_server_model *server, td_server_peer *peer)
 {
     return td_server_tokens_has(&server->tokens, peer->id, boot_of(peer));
 }
@@ -91,7 +92,7 @@ static void bury(td_server_peer **at)
 }
 
 // Whoever is not here, or came again with a newer start, has nothing to leave.
-void td_server_reception_leave(td_server *server, td_wire_text id,
+void td_server_reception_leave(td_server_model *server, td_wire_text id,
                                uint64_t boot)
 {
     td_server_peer **at = find_dormant(server, id);
@@ -105,7 +106,8 @@ void td_server_reception_leave(td_server *server, td_wire_text id,
 
 // A client's token came or went. The end of the client's present start is the
 // end of the client.
-static void take_sighting(td_server *server, const td_server_sighting *seen)
+static void take_sighting(td_server_model *server,
+                          const td_server_sighting *seen)
 {
     const td_server_token *token = &seen->token;
     if (seen->alive) {
@@ -127,7 +129,7 @@ static void take_sighting(td_server *server, const td_server_sighting *seen)
 // Transport's thread.
 static void on_alive(void *user, const char *key, bool alive)
 {
-    td_server *server = user;
+    td_server_model *server = user;
     td_server_sighting sighting = {.alive = alive};
     if (td_server_token_parse(key, &sighting.token) != TD_OK) {
         td_server_telemetry_bad(server, TD_SERVER_COUNT_BAD_TOKENS, "bad token",
@@ -141,7 +143,7 @@ static void on_alive(void *user, const char *key, bool alive)
     td_event_signal(&server->wake);
 }
 
-td_err td_server_reception_watch(td_server *server, td_errinfo *info)
+td_err td_server_reception_watch(td_server_model *server, td_errinfo *info)
 {
     char key[TD_WIRE_MAX_KEY];
     char tokens[TD_WIRE_MAX_KEY + 2];
@@ -153,7 +155,7 @@ td_err td_server_reception_watch(td_server *server, td_errinfo *info)
 
 // Whoever is alive is told of once more. Who went unseen is not: of those who
 // are attached their silence will tell, of those who sleep a recount.
-static void watch_anew(td_server *server)
+static void watch_anew(td_server_model *server)
 {
     td_server_sighting seen;
     td_errinfo info = {.text = ""};
@@ -168,7 +170,7 @@ static void watch_anew(td_server *server)
                 info.text);
 }
 
-static void recount(td_server *server)
+static void recount(td_server_model *server)
 {
     for (td_server_peer **at = &server->dormant; *at;) {
         td_server_peer *peer = *at;
@@ -180,7 +182,7 @@ static void recount(td_server *server)
 
 // Where there was no room for what was seen. It takes a while until all were
 // told of, and there may be more of them than there is room for.
-static void keep_watching(td_server *server)
+static void keep_watching(td_server_model *server)
 {
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     if (now_ns - server->watched_ns < WATCH_NS) return;
@@ -193,7 +195,7 @@ static void keep_watching(td_server *server)
 }
 
 // Who is alive before who asks: a client's token comes before its attach.
-void td_server_reception_events(td_server *server)
+void td_server_reception_events(td_server_model *server)
 {
     td_server_sighting seen;
     keep_watching(server);
@@ -208,10 +210,10 @@ void td_server_reception_events(td_server *server)
 
 // Out of the core. False: its last request still runs, and the engine's thread
 // wakes the loop when that is done.
-static bool detach(td_server *server, td_server_peer *peer, bool sleeps)
+static bool detach(td_server_model *server, td_server_peer *peer, bool sleeps)
 {
     uint32_t number;
-    td_server_dropped dropped = {0};
+    td_server_events_lost dropped = {0};
     pthread_mutex_lock(&server->device->lock);
     td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
                                        &number, &dropped);
@@ -224,7 +226,7 @@ static bool detach(td_server *server, td_server_peer *peer, bool sleeps)
     return out;
 }
 
-static void let_go(td_server *server, td_server_peer *peer)
+static void let_go(td_server_model *server, td_server_peer *peer)
 {
     if (!detach(server, peer, false)) return;
     td_server_request_tell(server); // what is said of it is said before it goes
@@ -235,7 +237,7 @@ static void let_go(td_server *server, td_server_peer *peer)
 }
 
 // Silent for too long. If it lives it may be without anything to ask.
-static void put_to_sleep(td_server *server, uint32_t number)
+static void put_to_sleep(td_server_model *server, uint32_t number)
 {
     td_server_peer *peer = server->peers[number];
     int64_t gone_ns =
@@ -256,7 +258,7 @@ static void put_to_sleep(td_server *server, uint32_t number)
 }
 
 // The core's events, one a call. False: none.
-static bool take_event(td_server *server, int64_t now_ns,
+static bool take_event(td_server_model *server, int64_t now_ns,
                        td_sched_cadence_event *ret_event)
 {
     pthread_mutex_lock(&server->device->lock);
@@ -266,7 +268,7 @@ static bool take_event(td_server *server, int64_t now_ns,
     return any;
 }
 
-int64_t td_server_reception_silence(td_server *server, int64_t now_ns)
+int64_t td_server_reception_silence(td_server_model *server, int64_t now_ns)
 {
     td_sched_cadence_event event;
     while (take_event(server, now_ns, &event)) {
@@ -288,7 +290,7 @@ static bool has_mail(td_server_peer *peer)
 }
 
 // It sends again: it has its place back, if there still is one.
-static void revive(td_server *server, td_server_peer **at)
+static void revive(td_server_model *server, td_server_peer **at)
 {
     td_server_peer *peer = *at;
     const td_wire_attach attach = {.client = td_wire_text_of(peer->id),
@@ -303,7 +305,7 @@ static void revive(td_server *server, td_server_peer **at)
         td_server_arrive_refused(server, peer, err, info.text);
 }
 
-static void look_after_dormant(td_server *server)
+static void look_after_dormant(td_server_model *server)
 {
     for (td_server_peer **at = &server->dormant; *at;) {
         td_server_peer *peer = *at;
@@ -312,8 +314,8 @@ static void look_after_dormant(td_server *server)
     }
 }
 
-// Whether the client may stay, where td_server_use() has changed who may.
-static bool may_stay(td_server *server, uint32_t number, bool changed)
+// Whether the client may stay, where td_server_model_use() has changed who may.
+static bool may_stay(td_server_model *server, uint32_t number, bool changed)
 {
     if (!changed) return true;
     pthread_mutex_lock(&server->device->lock);
@@ -329,7 +331,7 @@ static void turn_away(td_server_peer *peer)
     peer->leaving = true;
 }
 
-static bool take_change(td_server *server)
+static bool take_change(td_server_model *server)
 {
     pthread_mutex_lock(&server->device->lock);
     bool changed = server->changed;
@@ -338,7 +340,7 @@ static bool take_change(td_server *server)
     return changed;
 }
 
-void td_server_reception_look(td_server *server)
+void td_server_reception_look(td_server_model *server)
 {
     bool changed = take_change(server);
     look_after_dormant(server);
@@ -351,7 +353,7 @@ void td_server_reception_look(td_server *server)
     }
 }
 
-void td_server_reception_close(td_server *server)
+void td_server_reception_close(td_server_model *server)
 {
     for (uint32_t i = 0; i < server->capacity; i++)
         if (server->peers[i]) let_go(server, server->peers[i]);

@@ -19,7 +19,7 @@ void td_server_request_line_up(td_server_line *line, td_server_request *request)
 }
 
 // The pool grows to what all clients need at once, and stays.
-td_server_request *td_server_request_new(td_server *server)
+td_server_request *td_server_request_new(td_server_model *server)
 {
     pthread_mutex_lock(&server->device->lock);
     td_server_request *request = server->free_requests;
@@ -46,7 +46,7 @@ void td_server_request_free(td_server_request *request)
     free(request);
 }
 
-void td_server_request_release_locked(td_server *server,
+void td_server_request_release_locked(td_server_model *server,
                                       td_server_request *request)
 {
     if (!request->prefix) return;
@@ -64,7 +64,7 @@ static void give_back_message(td_server_request *request)
     td_wire_outline_trim(&request->outline);
 }
 
-void td_server_request_recycle_locked(td_server *server,
+void td_server_request_recycle_locked(td_server_model *server,
                                       td_server_request *request)
 {
     td_server_request_release_locked(server, request);
@@ -73,15 +73,16 @@ void td_server_request_recycle_locked(td_server *server,
     server->free_requests = request;
 }
 
-void td_server_request_recycle(td_server *server, td_server_request *request)
+void td_server_request_recycle(td_server_model *server,
+                               td_server_request *request)
 {
     pthread_mutex_lock(&server->device->lock);
     td_server_request_recycle_locked(server, request);
     pthread_mutex_unlock(&server->device->lock);
 }
 
-void td_server_request_drop_locked(td_server *server,
-                                   const td_server_dropped *dropped)
+void td_server_request_drop_locked(td_server_model *server,
+                                   const td_server_events_lost *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
         td_server_request_recycle_locked(server, dropped->requests[i].payload);
@@ -89,10 +90,10 @@ void td_server_request_drop_locked(td_server *server,
         server->engine->ops->drop(server->engine, dropped->prefix);
 }
 
-void td_server_request_keep_locked(td_server *server,
+void td_server_request_keep_locked(td_server_model *server,
                                    td_server_request *request)
 {
-    td_server_dropped dropped;
+    td_server_events_lost dropped;
     td_server_request_release_locked(server, request);
     give_back_message(request);
     td_server_core_keep(server->core, request->peer->number,
@@ -100,7 +101,7 @@ void td_server_request_keep_locked(td_server *server,
     td_server_request_drop_locked(server, &dropped);
 }
 
-void td_server_request_told_locked(td_server *server,
+void td_server_request_told_locked(td_server_model *server,
                                    td_server_request *request, td_err status,
                                    const char *why)
 {
@@ -129,7 +130,7 @@ void td_server_request_put(td_server_peer *peer, td_wire_encoder *encoder,
                           peer->number, 1);
 }
 
-static void tell(td_server *server, const td_server_request *request)
+static void tell(td_server_model *server, const td_server_request *request)
 {
     td_server_peer *peer = request->peer;
     const td_server_timing timing = {0};
@@ -143,7 +144,7 @@ static void tell(td_server *server, const td_server_request *request)
     td_server_request_put(peer, server->encoder, &action);
 }
 
-void td_server_request_tell(td_server *server)
+void td_server_request_tell(td_server_model *server)
 {
     pthread_mutex_lock(&server->device->lock);
     td_server_request *request = server->told.first;

@@ -168,7 +168,7 @@ static void fill_spec(const td_config_engine *engine, td_engine_spec *spec)
 }
 
 static td_err open_callback(const td_config_engine *from,
-                            const td_server_function *function,
+                            const td_server_engine_function *function,
                             const td_engine_config *config,
                             td_engine **ret_engine, td_errinfo *info)
 {
@@ -266,7 +266,7 @@ static td_err open_native(const td_config_engine *from,
 }
 
 td_err td_server_engines_open(const td_config_server *config,
-                              const td_server_function *function,
+                              const td_server_engine_function *function,
                               td_engine **ret_engine, td_errinfo *info)
 {
     td_engine_config engine = {

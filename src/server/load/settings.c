@@ -166,12 +166,12 @@ static td_server_client *copy_clients(const td_config_server *config)
 
 td_err td_server_settings_from(const td_config_manifest *manifest,
                                const td_config_server *config, uint64_t boot,
-                               td_server_config *ret_config,
+                               td_server_model_config *ret_config,
                                td_server_client **ret_clients)
 {
     td_server_client *clients = copy_clients(config);
     if (!clients) return TD_ERR_NOMEM;
-    *ret_config = (td_server_config){
+    *ret_config = (td_server_model_config){
         .route = td_server_settings_route(manifest, config),
         .settings =
             {

@@ -6,23 +6,22 @@
 
 #include "config/manifest/manifest.h"
 #include "server/dispatch/plugin.h"
-#include "server/server.h"
+#include "server/model.h"
 #include "tendon/infer.h"
 
 // What runs a model with a callback engine.
-typedef struct td_server_function {
+typedef struct td_server_engine_function {
     td_infer_function infer;
     void *user;
-} td_server_function;
+} td_server_engine_function;
 
 // Opens the engine that the manifest names for this server, loaded; `function`
 // is for a callback engine, NULL: there is none. Owned by the caller, and
 // closed before the manifest is freed. Blocks. INVALID for a callback engine
 // without one.
-TD_NODISCARD td_err td_server_engines_open(const td_config_server *config,
-                                           const td_server_function *function,
-                                           td_engine **ret_engine,
-                                           td_errinfo *info);
+TD_NODISCARD td_err td_server_engines_open(
+    const td_config_server *config, const td_server_engine_function *function,
+    td_engine **ret_engine, td_errinfo *info);
 
 // How every device decides. The plug-in, if there is one, is opened: owned by
 // the caller, and closed after the last device that uses the policy. With
@@ -48,7 +47,7 @@ td_wire_route td_server_settings_route(const td_config_manifest *manifest,
 TD_NODISCARD td_err td_server_settings_from(const td_config_manifest *manifest,
                                             const td_config_server *config,
                                             uint64_t boot,
-                                            td_server_config *ret_config,
+                                            td_server_model_config *ret_config,
                                             td_server_client **ret_clients);
 
 #endif

@@ -18,7 +18,7 @@ enum { BAD_REQUEST = 400, NO_MEMORY = 500, UNAVAILABLE = 503 };
 
 // A model's place; its server comes and goes.
 struct place {
-    td_server *server; // NULL: not yet, or not any more
+    td_server_model *server; // NULL: not yet, or not any more
     bool was_shown;
 };
 
@@ -51,8 +51,8 @@ static td_err see_locked(const td_server_admin *admin, size_t index,
     *view = (td_server_view){.about = admin->config.models[index]};
     view->state = place->was_shown ? TD_WIRE_DRAINING : TD_WIRE_WARMING;
     if (!place->server) return TD_OK;
-    return td_server_see(place->server, now_ns, wanted->window_ns,
-                         wanted->client, view);
+    return td_server_model_view(place->server, now_ns, wanted->window_ns,
+                                wanted->client, view);
 }
 
 static bool is_wanted(const td_server_admin *admin, size_t index,
@@ -113,9 +113,9 @@ static void give_health(td_http_reply *reply, const char *query, void *user)
     td_server_admin *admin = user;
     pthread_mutex_lock(&admin->lock);
     for (size_t i = 0; i < admin->config.model_count; i++) {
-        const td_server *server = admin->places[i].server;
+        const td_server_model *server = admin->places[i].server;
         if (!server) continue;
-        int64_t still_ns = now() - td_server_turned_ns(server);
+        int64_t still_ns = now() - td_server_model_looped_ns(server);
         if (still_ns < admin->stall_ns) continue;
         reply->status = UNAVAILABLE;
         (void)fprintf(reply->out, "%s: its loop has stood still for %.1f s\n",
@@ -223,7 +223,7 @@ static void give_stats(td_http_reply *reply, const char *text, void *user)
 }
 
 static void write_event(const td_server_admin *admin, FILE *out,
-                        const td_server_event *event, uint64_t lost)
+                        const td_server_events_item *event, uint64_t lost)
 {
     td_json json;
     td_json_init(&json, out);
@@ -274,7 +274,7 @@ static void give_events(td_http_reply *reply, const char *text, void *user)
         return;
     }
     reply->type = LINES_TYPE;
-    td_server_event event;
+    td_server_events_item event;
     for (; limit > 0; limit--) {
         if (!td_server_events_next(admin->config.events, after, &event, &lost))
             break;
@@ -326,7 +326,7 @@ uint16_t td_server_admin_port(const td_server_admin *admin)
 }
 
 void td_server_admin_show(td_server_admin *admin, size_t model,
-                          td_server *server)
+                          td_server_model *server)
 {
     pthread_mutex_lock(&admin->lock);
     admin->places[model].server = server;

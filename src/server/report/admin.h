@@ -11,9 +11,9 @@
 //   /v1/stats   all numbers as JSON: window=SECONDS, model=ID, client=ID
 //   /v1/events  what happened, a line of JSON each: after=NUMBER, limit=COUNT
 
+#include "server/model.h"
 #include "server/report/events.h"
 #include "server/report/view.h"
-#include "server/server.h"
 
 typedef struct td_server_admin_config {
     const char *address;           // in numbers; NULL: 127.0.0.1
@@ -42,6 +42,6 @@ uint16_t td_server_admin_port(const td_server_admin *admin);
 // is shown in its place: then the model is `draining`. Any thread; blocks while
 // it is read.
 void td_server_admin_show(td_server_admin *admin, size_t model,
-                          td_server *server);
+                          td_server_model *server);
 
 #endif

@@ -2,7 +2,7 @@
 #include "server/report/admin.h"
 
 #include "base/rand.h"
-#include "server/server_fixture.h"
+#include "server/model_fixture.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -286,7 +286,7 @@ struct hold {
     _Atomic bool held;
 };
 
-static void hold_loop(void *user, const td_server_event *event)
+static void hold_loop(void *user, const td_server_events_item *event)
 {
     struct hold *hold = user;
     if (event->kind != TD_SERVER_EVENT_ATTACHED) return;

@@ -9,13 +9,13 @@
 #define SUBSCRIBERS 8
 
 struct subscriber {
-    td_server_event_fn tell;
+    td_server_events_fn tell;
     void *user;
 };
 
 struct td_server_events {
-    pthread_mutex_t lock;                        // guards ring and newest
-    td_server_event ring[TD_SERVER_EVENTS_KEPT]; // by number
+    pthread_mutex_t lock;                              // guards ring and newest
+    td_server_events_item ring[TD_SERVER_EVENTS_KEPT]; // by number
     uint64_t newest;
 
     pthread_mutex_t telling; // guards what is below; held while one is told
@@ -52,7 +52,7 @@ void td_server_events_free(td_server_events *events)
 }
 
 td_err td_server_events_subscribe(td_server_events *events,
-                                  td_server_event_fn tell, void *user)
+                                  td_server_events_fn tell, void *user)
 {
     pthread_mutex_lock(&events->telling);
     bool fits = events->subscriber_count < SUBSCRIBERS;
@@ -74,7 +74,7 @@ void td_server_events_add(td_server_events *events, int64_t now_ns,
                           td_server_event_kind kind, const char *server,
                           const char *client, const char *fmt, ...)
 {
-    td_server_event event = {.at_ns = now_ns, .kind = kind};
+    td_server_events_item event = {.at_ns = now_ns, .kind = kind};
     copy_name(event.server, server);
     copy_name(event.client, client);
     va_list args;
@@ -89,7 +89,7 @@ void td_server_events_add(td_server_events *events, int64_t now_ns,
 }
 
 bool td_server_events_next(td_server_events *events, uint64_t after,
-                           td_server_event *ret_event, uint64_t *ret_lost)
+                           td_server_events_item *ret_event, uint64_t *ret_lost)
 {
     pthread_mutex_lock(&events->lock);
     uint64_t newest = events->newest;
@@ -114,7 +114,7 @@ uint64_t td_server_events_newest(td_server_events *events)
 }
 
 static void tell_all_locked(const td_server_events *events,
-                            const td_server_event *event)
+                            const td_server_events_item *event)
 {
     for (size_t i = 0; i < events->subscriber_count; i++)
         events->subscribers[i].tell(events->subscribers[i].user, event);
@@ -122,11 +122,11 @@ static void tell_all_locked(const td_server_events *events,
 
 // In the place of events that were lost before they could be told.
 static void tell_loss_locked(const td_server_events *events,
-                             const td_server_event *next, uint64_t lost)
+                             const td_server_events_item *next, uint64_t lost)
 {
-    td_server_event loss = {.number = next->number - 1,
-                            .at_ns = next->at_ns,
-                            .kind = TD_SERVER_EVENT_OVERFLOW};
+    td_server_events_item loss = {.number = next->number - 1,
+                                  .at_ns = next->at_ns,
+                                  .kind = TD_SERVER_EVENT_OVERFLOW};
     (void)snprintf(loss.text, sizeof loss.text, "%llu events were lost",
                    (unsigned long long)lost);
     tell_all_locked(events, &loss);
@@ -134,7 +134,7 @@ static void tell_loss_locked(const td_server_events *events,
 
 void td_server_events_deliver(td_server_events *events)
 {
-    td_server_event event;
+    td_server_events_item event;
     uint64_t lost;
     pthread_mutex_lock(&events->telling);
     while (events->subscriber_count > 0 &&

@@ -38,19 +38,20 @@ typedef enum td_server_event_kind {
 
 const char *td_server_event_name(td_server_event_kind kind);
 
-typedef struct td_server_event {
+typedef struct td_server_events_item {
     uint64_t number; // from 1
     int64_t at_ns;
     td_server_event_kind kind;
     char server[TD_WIRE_MAX_NAME + 1]; // empty: all of them
     char client[TD_WIRE_MAX_NAME + 1]; // empty: none in particular
     char text[TD_SERVER_EVENT_TEXT + 1];
-} td_server_event;
+} td_server_events_item;
 
 // Called in order, each event once, on the thread of
 // td_server_events_deliver(). It must not block: that thread is a server's
 // loop.
-typedef void (*td_server_event_fn)(void *user, const td_server_event *event);
+typedef void (*td_server_events_fn)(void *user,
+                                    const td_server_events_item *event);
 
 typedef struct td_server_events td_server_events;
 
@@ -62,7 +63,7 @@ TD_AUTO_FREE(td_server_events, td_server_events_free)
 // Whom to tell of what comes from now on. Any thread but those being told.
 // FULL.
 TD_NODISCARD td_err td_server_events_subscribe(td_server_events *events,
-                                               td_server_event_fn tell,
+                                               td_server_events_fn tell,
                                                void *user);
 
 // `server` and `client` may be NULL; `fmt` is printf's. Any thread; waits for
@@ -78,7 +79,8 @@ void td_server_events_deliver(td_server_events *events);
 // The first event after `after`, with how many before it are lost. False if
 // there is none yet. Any thread.
 bool td_server_events_next(td_server_events *events, uint64_t after,
-                           td_server_event *ret_event, uint64_t *ret_lost);
+                           td_server_events_item *ret_event,
+                           uint64_t *ret_lost);
 
 // The number of the newest; 0: there is none. Any thread.
 uint64_t td_server_events_newest(td_server_events *events);

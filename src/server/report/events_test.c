@@ -15,10 +15,10 @@ enum { WRITERS = 4, EACH = 500 };
 struct told {
     uint64_t count, last, losses;
     bool in_order;
-    td_server_event newest;
+    td_server_events_item newest;
 };
 
-static void hear(void *user, const td_server_event *event)
+static void hear(void *user, const td_server_events_item *event)
 {
     struct told *told = user;
     told->in_order = told->in_order && event->number > told->last;
@@ -48,7 +48,7 @@ static void add_one(td_server_events *events)
 static void an_event_is_kept_with_its_number(void **state)
 {
     td_server_events *events = *state;
-    td_server_event event;
+    td_server_events_item event;
     uint64_t lost = 99;
     assert_false(td_server_events_next(events, 0, &event, &lost));
     td_server_events_add(events, 7, TD_SERVER_EVENT_ATTACHED, "gpu-1", NULL,
@@ -73,7 +73,7 @@ static void a_text_without_end_is_cut(void **state)
     text[sizeof text - 1] = '\0';
     td_server_events_add(events, 0, TD_SERVER_EVENT_REFUSED, text, text, "%s",
                          text);
-    td_server_event event;
+    td_server_events_item event;
     uint64_t lost;
     assert_true(td_server_events_next(events, 0, &event, &lost));
     assert_int_equal(strlen(event.text), TD_SERVER_EVENT_TEXT);
@@ -85,7 +85,7 @@ static void who_comes_late_is_told_what_is_lost(void **state)
     td_server_events *events = *state;
     for (int i = 0; i < TD_SERVER_EVENTS_KEPT + 10; i++)
         add_one(events);
-    td_server_event event;
+    td_server_events_item event;
     uint64_t lost;
     assert_true(td_server_events_next(events, 3, &event, &lost));
     assert_int_equal(event.number, 11);

@@ -302,7 +302,7 @@ static void read_numbers(const struct numbers *numbers,
 }
 
 static void read_series(const struct series *series, int64_t now_ns,
-                        int64_t window_ns, td_server_spread *ret_spread,
+                        int64_t window_ns, td_server_stats_spread *ret_spread,
                         td_server_totals *ret_totals)
 {
     if (window_ns > 0)

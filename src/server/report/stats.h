@@ -27,7 +27,8 @@ typedef struct td_server_totals {
 typedef struct td_server_numbers {
     uint64_t counters[TD_SERVER_COUNTER_COUNT];
     uint64_t errors[TD_ERR_COUNT]; // DISPATCH_ERRORS, one by one
-    td_server_spread spreads[TD_SERVER_SPREAD_COUNT]; // over the window asked
+    td_server_stats_spread
+        spreads[TD_SERVER_SPREAD_COUNT]; // over the window asked
     td_server_totals totals[TD_SERVER_SPREAD_COUNT];
 } td_server_numbers;
 

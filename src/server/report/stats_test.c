@@ -64,7 +64,7 @@ static void a_value_is_the_clients_and_the_models(void **state)
     assert_true(look(stats, 0));
     assert_string_equal(client.id, "arm-0");
     assert_int_equal(client.since_ns, NOW_NS);
-    const td_server_spread *spread =
+    const td_server_stats_spread *spread =
         &client.numbers.spreads[TD_SERVER_SPREAD_WAIT];
     assert_int_equal(spread->count, 10);
     assert_true(spread->p50 == 10 && spread->max == 10);
@@ -269,7 +269,7 @@ static void a_reader_never_mixes_two_clients(void **state)
                          stats, TD_SERVER_COUNT_CLIENT_DISCONNECTED) < LIVES) {
         if (!look(stats, 0)) continue;
         double life = strtod(client.id, NULL);
-        const td_server_spread *spread =
+        const td_server_stats_spread *spread =
             &client.numbers.spreads[TD_SERVER_SPREAD_PAYLOAD];
         if (client.since_ns != (int64_t)life) wrong = "since";
         if (spread->count > 5) wrong = "count";
@@ -283,7 +283,7 @@ static void a_reader_never_mixes_two_clients(void **state)
 static void windows_of_several_add_up(void **state)
 {
     td_server_stats *stats = *state;
-    td_server_spread spread;
+    td_server_stats_spread spread;
     td_server_sum sum = TD_SERVER_SUM_EMPTY;
     enter(stats, 0, "arm-0");
     enter(stats, 1, "arm-1");

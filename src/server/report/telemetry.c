@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server tells of itself: to whoever looks (td_server_see), and on its
-// metrics key.
+// What the server tells of itself: to whoever looks (td_server_model_view), and
+// on its metrics key.
 #include "base/log.h"
 #include "server/shell.h"
 #include "wire/tally.h"
@@ -14,13 +14,15 @@ _Static_assert(1 + TD_SERVER_OUTCOME_COUNT + TD_SERVER_COUNTER_COUNT <=
                    TD_WIRE_MAX_METRICS,
                "one message holds them all");
 
-void td_server_telemetry_count(td_server *server, td_server_counter_id counter)
+void td_server_telemetry_count(td_server_model *server,
+                               td_server_counter_id counter)
 {
     td_server_stats_count(server->stats, counter, TD_SERVER_NOBODY, 1);
 }
 
-void td_server_telemetry_bad(td_server *server, td_server_counter_id counter,
-                             const char *what, const char *why)
+void td_server_telemetry_bad(td_server_model *server,
+                             td_server_counter_id counter, const char *what,
+                             const char *why)
 {
     td_server_telemetry_count(server, counter);
     uint64_t count = td_server_stats_counter(server->stats, counter);
@@ -29,7 +31,7 @@ void td_server_telemetry_bad(td_server *server, td_server_counter_id counter,
                     (unsigned long long)count);
 }
 
-void td_server_telemetry_dropped(td_server *server)
+void td_server_telemetry_dropped(td_server_model *server)
 {
     td_server_stats *stats = server->stats;
     td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
@@ -41,8 +43,9 @@ void td_server_telemetry_dropped(td_server *server)
                                   (unsigned long long)count);
 }
 
-void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
-                               const char *client, const char *fmt, ...)
+void td_server_telemetry_event(td_server_model *server,
+                               td_server_event_kind kind, const char *client,
+                               const char *fmt, ...)
 {
     char text[TD_SERVER_EVENT_TEXT + 1];
     if (!server->events) return;
@@ -55,12 +58,12 @@ void td_server_telemetry_event(td_server *server, td_server_event_kind kind,
     td_event_signal(&server->wake); // the loop delivers it
 }
 
-const td_server_stats *td_server_stats_of(const td_server *server)
+const td_server_stats *td_server_model_stats(const td_server_model *server)
 {
     return server->stats;
 }
 
-int64_t td_server_turned_ns(const td_server *server)
+int64_t td_server_model_looped_ns(const td_server_model *server)
 {
     return atomic_load_explicit(&server->turned_ns, memory_order_relaxed);
 }
@@ -78,8 +81,9 @@ static void take_counts(const td_server_counts *counts,
 #undef TAKE
 }
 
-td_err td_server_see(td_server *server, int64_t now_ns, int64_t window_ns,
-                     const char *client, td_server_view *view)
+td_err td_server_model_view(td_server_model *server, int64_t now_ns,
+                            int64_t window_ns, const char *client,
+                            td_server_view *view)
 {
     TD_TRY(td_server_view_read(view, server->stats, now_ns, window_ns, client));
     pthread_mutex_lock(&server->device->lock);
@@ -102,7 +106,7 @@ td_err td_server_see(td_server *server, int64_t now_ns, int64_t window_ns,
 }
 
 static void add_spread(td_wire_metrics *metrics, const td_server_metric *row,
-                       const td_server_spread *spread)
+                       const td_server_stats_spread *spread)
 {
     double scale = row->unit == TD_SERVER_TIME ? 1e-3 : 1;
     td_wire_tally_quantiles(metrics, &(td_wire_quantiles){
@@ -118,7 +122,7 @@ static void add_spread(td_wire_metrics *metrics, const td_server_metric *row,
                                      });
 }
 
-static void fill(const td_server *server, int64_t now_ns,
+static void fill(const td_server_model *server, int64_t now_ns,
                  const td_server_view *view, td_wire_metrics *metrics)
 {
     metrics->source = td_wire_text_of(server->id);
@@ -141,11 +145,11 @@ static void fill(const td_server *server, int64_t now_ns,
                    &view->numbers.spreads[i]);
 }
 
-static td_err encode(td_server *server, int64_t now_ns)
+static td_err encode(td_server_model *server, int64_t now_ns)
 {
     td_server_view view = {.about = {0}};
     // Of the model alone: no client has an empty name.
-    TD_TRY(td_server_see(server, now_ns, WINDOW_NS, "", &view));
+    TD_TRY(td_server_model_view(server, now_ns, WINDOW_NS, "", &view));
     td_wire_metrics *metrics = calloc(1, sizeof *metrics);
     if (!metrics) return TD_ERR_NOMEM;
     fill(server, now_ns, &view, metrics);
@@ -154,7 +158,7 @@ static td_err encode(td_server *server, int64_t now_ns)
     return err;
 }
 
-void td_server_telemetry_put(td_server *server, int64_t now_ns)
+void td_server_telemetry_put(td_server_model *server, int64_t now_ns)
 {
     td_err err = encode(server, now_ns);
     if (err == TD_OK) {

@@ -9,7 +9,7 @@ static double seconds_of(int64_t ns)
 
 // Times are recorded in microseconds, and named by milliseconds.
 static void write_spread(td_json *json, const td_server_metric *row,
-                         const td_server_spread *spread)
+                         const td_server_stats_spread *spread)
 {
     double scale = row->unit == TD_SERVER_TIME ? 1e-3 : 1;
     td_json_object(json, row->name);

@@ -167,11 +167,11 @@ void td_server_window_add(const td_server_window *window, int64_t now_ns,
 }
 
 void td_server_window_spread(const td_server_sum *sum,
-                             td_server_spread *ret_spread)
+                             td_server_stats_spread *ret_spread)
 {
-    *ret_spread = (td_server_spread){.count = sum->count};
+    *ret_spread = (td_server_stats_spread){.count = sum->count};
     if (sum->count == 0) return;
-    *ret_spread = (td_server_spread){
+    *ret_spread = (td_server_stats_spread){
         .count = sum->count,
         .mean = fmin((double)sum->sum / (double)sum->count, (double)sum->max),
         .min = (double)sum->min,
@@ -184,7 +184,8 @@ void td_server_window_spread(const td_server_sum *sum,
 }
 
 void td_server_window_read(const td_server_window *window, int64_t now_ns,
-                           int64_t window_ns, td_server_spread *ret_spread)
+                           int64_t window_ns,
+                           td_server_stats_spread *ret_spread)
 {
     td_server_sum sum = TD_SERVER_SUM_EMPTY;
     td_server_window_add(window, now_ns, window_ns, &sum);

@@ -35,11 +35,11 @@ typedef struct td_server_window {
     td_server_slice many[TD_SERVER_WINDOW_LONG];
 } td_server_window;
 
-typedef struct td_server_spread {
+typedef struct td_server_stats_spread {
     uint64_t count;
     double mean, min, max; // all 0 when the count is
     double p50, p95, p99, p999;
-} td_server_spread;
+} td_server_stats_spread;
 
 // Windows of several numbers added up. Begin with TD_SERVER_SUM_EMPTY.
 typedef struct td_server_sum {
@@ -63,13 +63,14 @@ void td_server_window_record(td_server_window *window, int64_t now_ns,
 // What was recorded in the last `window_ns` (1 s to MAX_S), rounded up to whole
 // slices. Any thread; never blocks.
 void td_server_window_read(const td_server_window *window, int64_t now_ns,
-                           int64_t window_ns, td_server_spread *ret_spread);
+                           int64_t window_ns,
+                           td_server_stats_spread *ret_spread);
 
 // The same, added to `sum`; and what a sum amounts to.
 void td_server_window_add(const td_server_window *window, int64_t now_ns,
                           int64_t window_ns, td_server_sum *sum);
 void td_server_window_spread(const td_server_sum *sum,
-                             td_server_spread *ret_spread);
+                             td_server_stats_spread *ret_spread);
 
 // From when on such a window counts what came.
 int64_t td_server_window_since_ns(int64_t now_ns, int64_t window_ns);

@@ -30,9 +30,9 @@ static int setup(void **state)
     return 0;
 }
 
-static td_server_spread spread_at(int64_t now_ns, int64_t window_ns)
+static td_server_stats_spread spread_at(int64_t now_ns, int64_t window_ns)
 {
-    td_server_spread spread;
+    td_server_stats_spread spread;
     td_server_window_read(&window, now_ns, window_ns, &spread);
     return spread;
 }
@@ -40,8 +40,8 @@ static td_server_spread spread_at(int64_t now_ns, int64_t window_ns)
 static void an_empty_window_is_all_zero(void **state)
 {
     (void)state;
-    td_server_spread spread = spread_at(START_NS, MINUTE_NS);
-    const td_server_spread zero = {0};
+    td_server_stats_spread spread = spread_at(START_NS, MINUTE_NS);
+    const td_server_stats_spread zero = {0};
     assert_memory_equal(&spread, &zero, sizeof zero);
 }
 
@@ -50,7 +50,7 @@ static void small_values_are_exact(void **state)
     (void)state;
     for (uint64_t value = 1; value <= 16; value++)
         td_server_window_record(&window, START_NS, value % 16);
-    td_server_spread spread = spread_at(START_NS, MINUTE_NS);
+    td_server_stats_spread spread = spread_at(START_NS, MINUTE_NS);
     assert_int_equal(spread.count, 16);
     assert_true(spread.min == 0 && spread.max == 15 && spread.mean == 7.5);
     assert_true(spread.p50 == 7 && spread.p95 == 15 && spread.p99 == 15);
@@ -101,7 +101,7 @@ static void quantiles_are_near_the_exact_ones(void **state)
             td_server_window_record(&window, START_NS, values[i]);
         }
         qsort(values, VALUES, sizeof values[0], compare);
-        td_server_spread spread = spread_at(START_NS, MINUTE_NS);
+        td_server_stats_spread spread = spread_at(START_NS, MINUTE_NS);
         assert_int_equal(spread.count, VALUES);
         assert_true(spread.mean == (double)sum / VALUES);
         assert_true(spread.min == (double)values[0]);
@@ -121,7 +121,7 @@ static void values_without_measure_stay_in_order(void **state)
     for (size_t i = 0; i < 100; i++)
         td_server_window_record(&window, START_NS, draw(&rand, 9, i));
     td_server_window_record(&window, START_NS, UINT64_MAX / 2);
-    td_server_spread s = spread_at(START_NS, MINUTE_NS);
+    td_server_stats_spread s = spread_at(START_NS, MINUTE_NS);
     assert_int_equal(s.count, 101);
     assert_true(s.min <= s.p50 && s.p50 <= s.p95 && s.p95 <= s.p99 &&
                 s.p99 <= s.p999 && s.p999 <= s.max);
@@ -202,7 +202,7 @@ static void a_reader_sees_only_what_was_recorded(void **state)
                      TD_OK);
     int64_t end_ns = START_NS + (int64_t)CONCURRENT * TD_NS_PER_MS * 10;
     for (int64_t now_ns = START_NS; now_ns < end_ns; now_ns += TD_NS_PER_S) {
-        td_server_spread s = spread_at(now_ns, 30 * TD_NS_PER_S);
+        td_server_stats_spread s = spread_at(now_ns, 30 * TD_NS_PER_S);
         if (s.count == 0) continue;
         if (s.min < 1000 || s.max > 1099 || s.p50 < s.min || s.p50 > s.max ||
             s.mean > s.max) {

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "edge/api/robot.h"
+
+#include "base/clock.h"
+#include "edge/api/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct listener {
+    td_robot_number_fn each;
+    void *user;
+} listener;
+
+static void tell(const listener *to, td_wire_text name, const char *part,
+                 double value)
+{
+    char whole[2 * TD_WIRE_MAX_NAME];
+    (void)snprintf(whole, sizeof whole, "%.*s%s", (int)name.size, name.data,
+                   part);
+    to->each(to->user, whole, value);
+}
+
+static void tell_quantiles(const listener *to, const td_wire_quantiles *of)
+{
+    tell(to, of->name, "/count", (double)of->count);
+    tell(to, of->name, "/mean", of->mean);
+    tell(to, of->name, "/p50", of->p50);
+    tell(to, of->name, "/p99", of->p99);
+    tell(to, of->name, "/p999", of->p999);
+    tell(to, of->name, "/max", of->max);
+}
+
+static void tell_all(const listener *to, const td_wire_metrics *metrics)
+{
+    for (uint32_t i = 0; i < metrics->counter_count; i++)
+        tell(to, metrics->counters[i].name, "",
+             (double)metrics->counters[i].value);
+    for (uint32_t i = 0; i < metrics->gauge_count; i++)
+        tell(to, metrics->gauges[i].name, "", metrics->gauges[i].value);
+    for (uint32_t i = 0; i < metrics->quantiles_count; i++)
+        tell_quantiles(to, &metrics->quantiles[i]);
+}
+
+td_err td_robot_report(td_robot *client, td_robot_number_fn each, void *user)
+{
+    const listener to = {each, user};
+    td_wire_metrics *metrics = malloc(sizeof *metrics);
+    if (!metrics) return TD_ERR_NOMEM;
+    td_edge_telemetry_fill(client->parts.edge,
+                           td_clock_now_ns(&td_clock_monotonic), metrics);
+    tell_all(&to, metrics);
+    free(metrics);
+    return TD_OK;
+}
+
+td_err td_robot_number(td_robot *client, const char *name, double *ret_value)
+{
+    td_edge_number sought = {.name = name};
+    TD_TRY(td_robot_report(client, td_edge_number_look, &sought));
+    return td_edge_number_get(&sought, ret_value);
+}

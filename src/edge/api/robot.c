@@ -1,0 +1,261 @@
+// SPDX-License-Identifier: Apache-2.0
+// The public C API, include/tendon/robot.h, on the edge.
+//
+// Close: the session is told to stop and its thread joined; then the edge's
+// threads end, and last the one that blends; after that no function of the
+// user's is called any more.
+#include "edge/api/robot.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "edge/api/options.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define TEXT_(number) #number
+#define TEXT(number) TEXT_(number)
+
+#define FIRST_DRIVER_BYTES TD_EDGE_OPTIONS_UP_TO(td_robot_driver, aggregate)
+
+uint32_t td_version(void)
+{
+    return TD_API_VERSION;
+}
+
+const char *td_version_text(void)
+{
+    return TEXT(TD_API_VERSION_MAJOR) "." TEXT(TD_API_VERSION_MINOR) "." TEXT(
+        TD_API_VERSION_PATCH);
+}
+
+static td_err check_driver(const td_robot *client, td_errinfo *info)
+{
+    const td_robot_driver *driver = &client->driver;
+    if (client->config->robot.kind != TD_CONFIG_ROBOT_CALLBACK)
+        return td_fail(info, TD_ERR_INVALID,
+                       "robot.kind: must be callback for a robot of your own, "
+                       "is %s",
+                       td_config_robot_kind_name(client->config->robot.kind));
+    if (!driver->read != !driver->write)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: needs both read and write, or neither, to be "
+                       "pulled");
+    if (driver->control && !driver->read)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: control is not used by a client that is "
+                       "pulled");
+    if (!driver->tell != (client->config->robot.state_count == 0))
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: needs tell where the file has robot.states, "
+                       "and only there");
+    if (driver->aggregate && driver->blend)
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: takes either aggregate or blend");
+    if (!(driver->blend_limit_s >= 0 && driver->blend_limit_s <= 3600))
+        return td_fail(info, TD_ERR_INVALID,
+                       "driver: blend_limit_s must be 0 to 3600");
+    return TD_OK;
+}
+
+static td_err open_blend(td_robot *client, td_errinfo *info)
+{
+    const td_config_robot *config = client->config;
+    double limit_s = client->driver.blend_limit_s;
+    if (limit_s == 0) limit_s = 0.5 / (double)config->fps;
+    const td_edge_user_blend_config blend = {
+        .fn = client->driver.blend,
+        .user = client->driver.user,
+        .most_rows = (size_t)config->actions_per_chunk,
+        .channels = config->robot.joint_count,
+        .limit_ns = (int64_t)(limit_s * (double)TD_NS_PER_S),
+    };
+    return blend.fn ? td_edge_user_blend_open(&blend, &client->blend, info)
+                    : TD_OK;
+}
+
+static td_err open_parts(td_robot *client, td_net *net, td_errinfo *info)
+{
+    const td_robot_driver *driver = &client->driver;
+    const td_robot_callbacks callbacks = {
+        .user = driver->user,
+        .read = driver->read,
+        .write = driver->write,
+        .frame = driver->frame,
+        .picture = driver->picture,
+    };
+    const td_edge_extras extras = {
+        .callbacks = &callbacks,
+        .control = driver->control,
+        .control_user = driver->user,
+        .tell = driver->tell,
+        .tell_user = driver->user,
+        .blend = driver->aggregate,
+        .blend_all = client->blend ? td_edge_user_blend_all : NULL,
+        .blend_user = client->blend ? (void *)client->blend : driver->user,
+        .pull = !driver->read,
+        .net = net,
+    };
+    return td_edge_assembly_open(&client->parts, client->config, &extras, info);
+}
+
+static td_err open_client(td_robot *client, td_net *net,
+                          const td_robot_driver *driver, td_errinfo *info)
+{
+    TD_TRY(td_edge_options_struct("driver", driver, FIRST_DRIVER_BYTES,
+                                  sizeof client->driver, &client->driver,
+                                  info));
+    TD_TRY(check_driver(client, info));
+    TD_TRY(open_blend(client, info));
+    return open_parts(client, net, info);
+}
+
+td_err td_robot_open_on(td_net *net, td_config_robot *config,
+                        const td_robot_driver *driver, td_robot **ret_client,
+                        td_errinfo *info)
+{
+    td_robot *client = calloc(1, sizeof *client);
+    if (!client) {
+        td_config_robot_free(config);
+        return TD_ERR_NOMEM;
+    }
+    client->config = config;
+    td_log_hold();
+    td_err err = open_client(client, net, driver, info);
+    if (err != TD_OK) {
+        td_robot_close(client);
+        return err;
+    }
+    *ret_client = client;
+    return TD_OK;
+}
+
+td_err td_robot_open(const char *path, const td_robot_driver *driver,
+                     td_robot **ret_client, td_errinfo *info)
+{
+    td_config_robot *config = NULL;
+    TD_TRY(td_config_robot_load(path, &config, info));
+    return td_robot_open_on(NULL, config, driver, ret_client, info);
+}
+
+td_err td_robot_open_text(const char *yaml, const td_robot_driver *driver,
+                          td_robot **ret_client, td_errinfo *info)
+{
+    td_config_robot *config = NULL;
+    TD_TRY(td_config_robot_parse("(text)", yaml, strlen(yaml), &config, info));
+    return td_robot_open_on(NULL, config, driver, ret_client, info);
+}
+
+td_err td_robot_run(td_robot *client, td_errinfo *info)
+{
+    if (atomic_exchange(&client->ran, true))
+        return td_fail(info, TD_ERR_EXISTS, "a client runs once");
+    return td_edge_run(client->parts.edge, info);
+}
+
+static void run(void *user)
+{
+    td_robot *client = user;
+    client->result = td_edge_run(client->parts.edge, &client->why);
+}
+
+td_err td_robot_start(td_robot *client, td_errinfo *info)
+{
+    const td_thread_config config = {.name = "td-session", .cpu = -1};
+    if (atomic_exchange(&client->ran, true))
+        return td_fail(info, TD_ERR_EXISTS, "a client runs once");
+    return td_thread_start(&config, run, client, &client->runner, info);
+}
+
+td_err td_robot_wait(td_robot *client, td_errinfo *info)
+{
+    if (!client->runner)
+        return td_fail(info, TD_ERR_EMPTY, "nothing was started");
+    td_thread_join(TD_TAKE(client->runner));
+    return client->result == TD_OK
+               ? TD_OK
+               : td_fail(info, client->result, "%s", client->why.text);
+}
+
+void td_robot_stop(td_robot *client)
+{
+    td_edge_stop(client->parts.edge);
+}
+
+void td_robot_close(td_robot *client)
+{
+    if (client->runner) {
+        td_robot_stop(client);
+        td_thread_join(client->runner);
+    }
+    td_edge_assembly_close(&client->parts);
+    if (client->blend) td_edge_user_blend_close(client->blend);
+    td_log_release();
+    td_config_robot_free(client->config);
+    free(client);
+}
+
+static td_robot_doing doing(const td_edge_step *step)
+{
+    if (!step->command) return TD_ROBOT_IDLE;
+    if (step->fresh) return TD_ROBOT_FRESH;
+    return step->starved ? TD_ROBOT_STARVED : TD_ROBOT_FAILSAFE;
+}
+
+static void tell(const td_edge_step *step, td_robot_result *ret_result)
+{
+    td_robot_result result = {
+        .size = ret_result->size,
+        .doing = doing(step),
+        .limited = step->command && step->hits->consecutive > 0,
+        .left = step->left,
+        .age_us = step->fresh ? step->age_ns / TD_NS_PER_US : 0,
+    };
+    memcpy(ret_result, &result,
+           result.size < sizeof result ? result.size : sizeof result);
+}
+
+td_err td_robot_step(td_robot *client, const float *state, float *ret_command,
+                     td_robot_result *ret_result)
+{
+    if (client->driver.read) return TD_ERR_UNSUPPORTED;
+    td_edge_step step = td_edge_pull(client->parts.edge, state);
+    if (step.command)
+        memcpy(ret_command, step.command,
+               td_robot_joints(client) * sizeof *ret_command);
+    if (ret_result) tell(&step, ret_result);
+    return TD_OK;
+}
+
+uint32_t td_robot_joints(const td_robot *client)
+{
+    return (uint32_t)client->config->robot.joint_count;
+}
+
+td_err td_robot_reset(td_robot *client, const char *reason, td_errinfo *info)
+{
+    return td_edge_reset(client->parts.edge, reason, info);
+}
+
+td_err td_robot_set_task(td_robot *client, const char *task, td_errinfo *info)
+{
+    return td_edge_set_task(client->parts.edge, task, info);
+}
+
+td_err td_robot_episode_begin(td_robot *client, td_errinfo *info)
+{
+    return td_edge_episode(client->parts.edge, TD_EDGE_ORDER_BEGIN, info);
+}
+
+td_err td_robot_episode_end(td_robot *client, bool keep, td_errinfo *info)
+{
+    return td_edge_episode(client->parts.edge,
+                           keep ? TD_EDGE_ORDER_END : TD_EDGE_ORDER_DISCARD,
+                           info);
+}
+
+const char *td_robot_state(const td_robot *client)
+{
+    return td_edge_state_name(td_edge_state_get(client->parts.edge));
+}

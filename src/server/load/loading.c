@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shutdown: the declarations go, so that no more queries come; then the thread
+// answers those that did, and ends.
+#include "server/load/loading.h"
+
+#include "base/log.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
+#include "wire/msgpack/text.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#define QUERIES 256
+
+struct td_server_loading {
+    td_server_loading_config config;
+    char key[TD_WIRE_MAX_KEY]; // of the status
+    td_net_decl *status, *token;
+    td_queue *queries; // td_net_request *
+    td_event wake;
+    _Atomic bool stop;
+    td_thread *thread;
+
+    // The thread's own.
+    td_wire_encoder *encoder;
+    td_wire_decoder *decoder;
+    td_wire_status answer;
+};
+
+static void complain(const td_server_loading *porch, _Atomic uint64_t *counter,
+                     const char *what)
+{
+    uint64_t count = atomic_fetch_add(counter, 1) + 1;
+    if (td_log_is_due(count))
+        td_log_text(TD_LOG_WARN, "server: %s: warming: %s (%llu so far)",
+                    porch->config.server_id, what, (unsigned long long)count);
+}
+
+// Transport's thread. Whoever finds no room asks again.
+static void on_query(void *user, td_net_request *query)
+{
+    td_server_loading *porch = user;
+    if (td_queue_push(porch->queries, &query) == TD_OK) {
+        td_event_signal(&porch->wake);
+        return;
+    }
+    complain(porch, &porch->config.counts->dropped, "no room for a query");
+    td_net_request_free(query);
+}
+
+// Who asks another server is none of ours.
+static bool is_asked(const td_server_loading *porch,
+                     const td_wire_attach *attach)
+{
+    const td_server_loading_config *config = &porch->config;
+    return td_wire_text_is(attach->server, config->server_id) &&
+           (attach->server_boot == 0 || attach->server_boot == config->boot);
+}
+
+// Whether one with a payload is to be answered.
+static bool is_mine(td_server_loading *porch, td_slice payload)
+{
+    td_wire_attach attach;
+    td_errinfo info = {.text = ""};
+    td_errinfo why;
+    if (td_wire_attach_decode(porch->decoder, payload.data, payload.size,
+                              &attach, &info) == TD_OK)
+        return is_asked(porch, &attach);
+    (void)td_fail(&why, TD_OK, "bad attach: %s", info.text);
+    complain(porch, &porch->config.counts->bad_queries, why.text);
+    return false;
+}
+
+static void answer(td_server_loading *porch, td_net_request *query)
+{
+    td_errinfo reason;
+    td_slice payload = td_net_request_payload(query);
+    porch->answer.has_attach = payload.size > 0;
+    if (payload.size > 0 && !is_mine(porch, payload)) return;
+    (void)td_fail(&reason, TD_OK, "server %s is warming",
+                  porch->config.server_id);
+    porch->answer.attach_reason = td_wire_text_of(reason.text);
+    if (td_wire_status_encode(porch->encoder, &porch->answer, NULL) != TD_OK)
+        return;
+    size_t count;
+    const td_slice *parts = td_wire_encoder_parts(porch->encoder, &count);
+    // An answer that does not go is one that is asked for again.
+    (void)!td_net_reply(query, porch->key, parts, count);
+}
+
+static void answer_all(td_server_loading *porch)
+{
+    td_net_request *query;
+    while (td_queue_pop(porch->queries, &query) == TD_OK) {
+        answer(porch, query);
+        td_net_request_free(query);
+    }
+}
+
+static void loop(void *user)
+{
+    td_server_loading *porch = user;
+    while (!atomic_load(&porch->stop)) {
+        (void)td_event_wait_until(&porch->wake, INT64_MAX);
+        answer_all(porch);
+    }
+    answer_all(porch);
+}
+
+static td_err make(td_server_loading *porch)
+{
+    const td_server_loading_config *config = &porch->config;
+    td_event_init(&porch->wake);
+    porch->answer = (td_wire_status){
+        .model_id = td_wire_text_of(config->route.model),
+        .model_version = td_wire_text_of(config->route.version),
+        .server = td_wire_text_of(config->server_id),
+        .server_boot = config->boot,
+        .state = TD_WIRE_WARMING,
+        .capacity = config->capacity,
+    };
+    TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &porch->queries));
+    TD_TRY(td_wire_encoder_new(&porch->encoder));
+    return td_wire_decoder_new(&porch->decoder);
+}
+
+static td_err start(td_server_loading *porch, td_net *net, td_errinfo *info)
+{
+    char token[TD_WIRE_MAX_KEY + 2 * TD_WIRE_MAX_NAME];
+    const td_server_loading_config *config = &porch->config;
+    const td_thread_config thread = {.name = "td-porch", .cpu = -1};
+    TD_TRY(make(porch));
+    TD_TRY(td_wire_key(&config->route, NULL, "status", porch->key, info));
+    TD_TRY(td_thread_start(&thread, loop, porch, &porch->thread, info));
+    TD_TRY(
+        td_net_serve(net, porch->key, on_query, porch, &porch->status, info));
+    (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", porch->key,
+                   config->server_id, (unsigned long long)config->boot);
+    return td_net_token(net, token, &porch->token, info);
+}
+
+td_err td_server_loading_open(td_net *net,
+                              const td_server_loading_config *config,
+                              td_server_loading **ret_porch, td_errinfo *info)
+{
+    TD_AUTO(td_server_loading) *porch = calloc(1, sizeof *porch);
+    if (!porch) return TD_ERR_NOMEM;
+    porch->config = *config;
+    TD_TRY(start(porch, net, info));
+    *ret_porch = TD_TAKE(porch);
+    return TD_OK;
+}
+
+void td_server_loading_close(td_server_loading *porch)
+{
+    if (porch->status) (void)td_net_undeclare(porch->status);
+    if (porch->token) (void)td_net_undeclare(porch->token);
+    atomic_store(&porch->stop, true);
+    td_event_signal(&porch->wake);
+    if (porch->thread) td_thread_join(porch->thread);
+    if (porch->decoder) td_wire_decoder_free(porch->decoder);
+    if (porch->encoder) td_wire_encoder_free(porch->encoder);
+    if (porch->queries) td_queue_free(porch->queries);
+    free(porch);
+}

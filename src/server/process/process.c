@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0
+// Closed in the order: servers, engines, devices, the plan whose functions they
+// called, sessions, whoever listens.
+#include "server/process/process.h"
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "engine/warmup.h"
+#include "net/zenoh/zenoh.h"
+#include "server/load/duplicate.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SECOND_PATIENCE_NS (3 * TD_NS_PER_S)
+#define LOOK_NS (20 * TD_NS_PER_MS)
+
+static uint64_t wall_ms(void)
+{
+    struct timespec now;
+    (void)clock_gettime(CLOCK_REALTIME, &now);
+    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+// What a server's session dials. Owned array of borrowed texts.
+static td_err endpoints_of(const td_config_server *config,
+                           const char ***ret_endpoints, size_t *ret_count)
+{
+    const char **endpoints =
+        calloc(1 + config->connect_count, sizeof *endpoints);
+    if (!endpoints) return TD_ERR_NOMEM;
+    size_t count = 0;
+    if (config->mode == TD_CONFIG_CLIENT) endpoints[count++] = config->endpoint;
+    for (size_t i = 0; i < config->connect_count; i++)
+        endpoints[count++] = config->connect[i];
+    *ret_endpoints = endpoints;
+    *ret_count = count;
+    return TD_OK;
+}
+
+static td_err open_net(const td_config_server *config,
+                       const char *const *connect, size_t count,
+                       td_net **ret_net, td_errinfo *info)
+{
+    static const td_net_zenoh_mode modes[] = {
+        [TD_CONFIG_PEER] = TD_NET_ZENOH_PEER,
+        [TD_CONFIG_CLIENT] = TD_NET_ZENOH_CLIENT,
+        [TD_CONFIG_ROUTER] = TD_NET_ZENOH_ROUTER,
+    };
+    td_net_zenoh_config net = {
+        .mode = modes[config->mode],
+        .listen = &config->endpoint,
+        .listen_count = config->mode == TD_CONFIG_CLIENT ? 0 : 1,
+        .connect = connect,
+        .connect_count = count,
+        .shared_memory = config->shared_memory,
+    };
+    td_errinfo why = {.text = ""};
+    td_err err = td_net_zenoh_open(&net, ret_net, &why);
+    if (err == TD_OK) return TD_OK;
+    return td_fail(info, err, "server %s: %s: %s%s", config->server_id,
+                   config->endpoint, why.text,
+                   err == TD_ERR_EXISTS ? "; stop whoever listens there, or "
+                                          "choose another endpoint"
+                                        : "");
+}
+
+static td_err dial(const td_config_server *config, td_server_entry *entry,
+                   td_errinfo *info)
+{
+    const char **endpoints;
+    size_t count;
+    TD_TRY(endpoints_of(config, &endpoints, &count));
+    td_err err = open_net(config, endpoints, count, &entry->net, info);
+    if (err == TD_OK)
+        err = td_server_link_watch(entry->net, endpoints, count, &entry->links,
+                                   info);
+    free(endpoints);
+    return err;
+}
+
+static td_err share_net(td_server_process *house, size_t index,
+                        td_errinfo *info)
+{
+    const td_config_server *all = house->manifest->server;
+    td_server_entry *entry = &house->entries[index];
+    entry->net = house->extras->net;
+    for (size_t i = 0; i < index && !entry->net; i++) {
+        if (strcmp(all[i].endpoint, all[index].endpoint) != 0) continue;
+        entry->net = house->entries[i].net;
+    }
+    if (entry->net) return TD_OK;
+    entry->owns_net = true;
+    return dial(&all[index], entry, info);
+}
+
+static td_err share_device(td_server_process *house, size_t index,
+                           td_errinfo *info)
+{
+    const td_config_server *all = house->manifest->server;
+    td_server_entry *entry = &house->entries[index];
+    for (size_t i = 0; i < index; i++) {
+        if (strcmp(all[i].device, all[index].device) != 0) continue;
+        entry->device = house->entries[i].device;
+        return TD_OK;
+    }
+    td_server_device_settings settings;
+    td_server_settings_device(house->manifest, &house->plan.scheduling,
+                              all[index].device, &house->plan.policy,
+                              &settings);
+    entry->owns_device = true;
+    return td_server_device_open(&settings, &entry->device, info);
+}
+
+static td_err open_engine(const td_server_process *house,
+                          const td_config_server *config,
+                          td_server_entry *entry, td_errinfo *info)
+{
+    td_errinfo why = {.text = ""};
+    const td_server_engine_function *function =
+        td_server_functions_find(house->extras, config->model_id);
+    TD_TRY(td_server_engines_open(config, function, &entry->engine, info));
+    td_err err = td_engine_warmup(entry->engine, &why);
+    if (err == TD_OK) return TD_OK;
+    return td_fail(info, err, "server %s: %s", config->server_id, why.text);
+}
+
+static void say_opened(const td_config_server *config)
+{
+    td_log_text(
+        TD_LOG_INFO, "serve: %s: %s/%s for %s at %s, %zu clients listed",
+        config->server_id, config->model_id, config->model_version,
+        config->application_tag, config->endpoint, config->client_count);
+    if (config->engine.kind == TD_CONFIG_SYNTHETIC &&
+        config->pretrained_path[0])
+        td_log_text(TD_LOG_INFO,
+                    "serve: %s: the synthetic engine loads no weights: "
+                    "pretrained_path is unused",
+                    config->server_id);
+}
+
+static td_err open_server(td_server_process *house, size_t index,
+                          td_errinfo *info)
+{
+    const td_config_server *config = &house->manifest->server[index];
+    td_server_entry *entry = &house->entries[index];
+    td_server_model_config server;
+    TD_TRY(share_device(house, index, info));
+    TD_TRY(open_engine(house, config, entry, info));
+    TD_TRY(td_server_settings_from(house->manifest, config, house->boot,
+                                   &server, &entry->clients));
+    server.device = entry->device;
+    server.events = house->events;
+    if (house->stream) server.tap = td_server_stream_tap(house->stream, index);
+    td_server_loading_close(TD_TAKE(entry->porch));
+    server.bad_queries = entry->porch_counts.bad_queries;
+    server.events_dropped = entry->porch_counts.dropped;
+    TD_TRY(td_server_model_open(entry->net, entry->engine, &server,
+                                &entry->server, info));
+    td_server_process_show_model(house, index, entry->server);
+    say_opened(config);
+    return TD_OK;
+}
+
+static td_err refuse_second(const td_server_process *house, size_t index,
+                            td_errinfo *info)
+{
+    const td_config_manifest *manifest = house->manifest;
+    const td_config_server *config = &manifest->server[index];
+    const td_wire_route route = td_server_settings_route(manifest, config);
+    return td_server_duplicate_refuse(house->entries[index].net, &route,
+                                      config->server_id, SECOND_PATIENCE_NS,
+                                      info);
+}
+
+static td_err open_porch(td_server_process *house, size_t index,
+                         td_errinfo *info)
+{
+    const td_config_server *config = &house->manifest->server[index];
+    td_server_entry *entry = &house->entries[index];
+    const td_server_loading_config porch = {
+        .route = td_server_settings_route(house->manifest, config),
+        .server_id = config->server_id,
+        .boot = house->boot,
+        .capacity = (uint32_t)config->capacity,
+        .counts = &entry->porch_counts,
+    };
+    return td_server_loading_open(entry->net, &porch, &entry->porch, info);
+}
+
+static bool is_stopping(const td_server_process *house)
+{
+    const td_server_extras *extras = house->extras;
+    return extras->is_stopping && extras->is_stopping(extras->user);
+}
+
+// Nobody is taken before all of it may run.
+static td_err open_all(td_server_process *house, td_errinfo *info)
+{
+    size_t count = house->manifest->server_count;
+    for (size_t i = 0; i < count; i++)
+        TD_TRY(share_net(house, i, info));
+    for (size_t i = 0; i < count; i++)
+        TD_TRY(refuse_second(house, i, info));
+    TD_TRY(td_server_process_expose(house, info));
+    for (size_t i = 0; i < count; i++)
+        TD_TRY(open_porch(house, i, info));
+    for (size_t i = 0; i < count; i++) {
+        TD_TRY(open_server(house, i, info));
+        if (is_stopping(house))
+            return td_fail(info, TD_ERR_CANCELLED, "stopped while loading");
+    }
+    return TD_OK;
+}
+
+td_err td_server_process_new(td_config_manifest *manifest,
+                             const td_server_extras *extras,
+                             td_server_process **ret_house)
+{
+    TD_AUTO(td_server_process) *house = calloc(1, sizeof *house);
+    if (!house) {
+        td_config_manifest_free(manifest);
+        return TD_ERR_NOMEM;
+    }
+    house->extras = extras;
+    house->manifest = house->live = manifest;
+    house->boot = wall_ms();
+    house->plan.scheduling = manifest->scheduling;
+    pthread_mutex_init(&house->shown_lock, NULL);
+    size_t count = manifest->server_count;
+    house->entries = calloc(count, sizeof *house->entries);
+    house->about = calloc(count, sizeof *house->about);
+    house->shown = calloc(count, sizeof(td_server_model *));
+    if (!house->entries || !house->about || !house->shown) return TD_ERR_NOMEM;
+    *ret_house = TD_TAKE(house);
+    return TD_OK;
+}
+
+td_err td_server_process_open(td_server_process *house, td_errinfo *info)
+{
+    TD_TRY(td_server_functions_check(house->manifest, house->extras, info));
+    if (!house->planned)
+        TD_TRY(td_server_policy_make(&house->plan.scheduling,
+                                     (td_server_score_hook){0}, &house->plan,
+                                     info));
+    return open_all(house, info);
+}
+
+static bool is_drained(const td_server_process *house)
+{
+    for (size_t i = 0; i < house->manifest->server_count; i++)
+        if (house->entries[i].server &&
+            !td_server_model_drained(house->entries[i].server))
+            return false;
+    return true;
+}
+
+bool td_server_process_drain(td_server_process *house, int64_t until_ns)
+{
+    for (size_t i = 0; i < house->manifest->server_count; i++)
+        if (house->entries[i].server)
+            td_server_model_drain(house->entries[i].server);
+    while (!is_drained(house)) {
+        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        if (now_ns >= until_ns) return false;
+        td_clock_sleep_until(now_ns + LOOK_NS);
+    }
+    return true;
+}
+
+static void close_server(const td_config_server *config, td_server_entry *entry)
+{
+    td_server_model_report report = {0};
+    if (entry->porch) td_server_loading_close(entry->porch);
+    if (entry->server) {
+        td_server_model_report_get(entry->server, &report);
+        td_server_model_close(entry->server);
+        td_log_text(
+            TD_LOG_INFO, "serve: %s: %llu received, %llu answered",
+            config->server_id, (unsigned long long)report.counts.received,
+            (unsigned long long)report.counts.outcomes[TD_SERVER_ANSWERED]);
+    }
+    if (entry->engine) td_engine_close(entry->engine);
+    free(entry->clients);
+}
+
+static void close_net(td_server_entry *entry)
+{
+    if (entry->links) td_server_link_end(entry->links);
+    if (entry->net && entry->owns_net) td_net_close(entry->net);
+}
+
+static void close_entries(td_server_process *house)
+{
+    size_t count = house->manifest->server_count;
+    for (size_t i = 0; i < count; i++) {
+        td_server_process_show_model(house, i, NULL);
+        close_server(&house->manifest->server[i], &house->entries[i]);
+    }
+    for (size_t i = 0; i < count; i++)
+        if (house->entries[i].owns_device && house->entries[i].device)
+            td_server_device_close(house->entries[i].device);
+    td_server_policy_done(&house->plan);
+    for (size_t i = 0; i < count; i++)
+        close_net(&house->entries[i]);
+}
+
+void td_server_process_close(td_server_process *house)
+{
+    if (house->entries && house->shown) close_entries(house);
+    td_server_process_unexpose(house);
+    if (house->live != house->manifest) td_config_manifest_free(house->live);
+    td_config_manifest_free(house->manifest);
+    pthread_mutex_destroy(&house->shown_lock);
+    free(house->entries);
+    free(house->about);
+    free(house->shown);
+    free(house);
+}
