@@ -131,3 +131,50 @@ BREACHES = {
 def test_breach(name, tmp_path):
     changes, line = BREACHES[name]
     assert check(tmp_path, **changes) == [line]
+
+
+ROOMS = {
+    "src/net/README.md": """# net
+| room | what it is for | may use |
+|---|---|---|
+| `inproc/` | in one process | base |
+| `zenoh/` | over a network | base, inproc, net |
+""",
+    "src/net/inproc/hub.h": '#include "base/log.h"\n',
+    "src/net/zenoh/link.c": '#include "net/inproc/hub.h"\n#include "net/net.h"\n',
+    "src/net/open.c": '#include "net/zenoh/link.h"\n#include "base/log.h"\n',
+    "src/net/zenoh/link.h": "",
+}
+
+
+def test_rooms_in_order_pass(tmp_path):
+    assert check(tmp_path, **ROOMS) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "line"),
+    [
+        (
+            {"src/net/inproc/hub.h": '#include "net/zenoh/link.h"\n'},
+            "src/net/inproc/hub.h:1: net/inproc may not use zenoh",
+        ),
+        (
+            {"src/net/inproc/hub.h": '\n#include "net/net.h"\n'},
+            "src/net/inproc/hub.h:2: net/inproc may not use net",
+        ),
+        (
+            {"src/net/attic/box.c": ""},
+            "src/net/attic/box.c:1: is in no room of src/net/README.md",
+        ),
+        (
+            {
+                "src/net/README.md": ROOMS["src/net/README.md"].replace(
+                    "base |", "wire |"
+                )
+            },
+            "src/net/README.md: net/inproc/ may use 'wire', which is nothing",
+        ),
+    ],
+)
+def test_a_room_keeps_to_its_row(tmp_path, changes, line):
+    assert check(tmp_path, **(ROOMS | changes)) == [line]
