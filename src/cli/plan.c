@@ -185,12 +185,12 @@ static td_err what_if_planned(const td_cli_planning *in, const change *other,
                               const char *text, const td_plan *before,
                               td_errinfo *info)
 {
-    TD_AUTO(td_config_arena) *arena = NULL;
+    TD_AUTO(td_arena) *arena = NULL;
     TD_AUTO(td_plan) *after = NULL;
     td_config_factory *changed;
     td_cli_planning again = *in;
     double qualified_hz = 0;
-    TD_TRY(td_config_arena_new(&arena));
+    TD_TRY(td_arena_new(&arena));
     TD_TRY(td_plan_change(in->factory, (uint32_t)other->robots,
                           (uint32_t)other->gpus, arena, &changed, info));
     again.options.previous = before;

@@ -120,7 +120,7 @@ static td_err try_admission(const td_cli_planning *in, const td_plan *before,
 {
     TD_AUTO(td_plan_desk) *desk = NULL;
     td_cli_newcomers newcomers;
-    td_config_arena *arena;
+    td_arena *arena;
     td_errinfo why = {.text = ""};
     const td_plan_robot *left = who_left(in->factory, before);
     *ret_plan = NULL;

@@ -99,8 +99,7 @@ static td_err make_node(const td_config_place *place,
     if (cluster->num_servers == 0)
         return td_config_bad(place, NULL, "num_servers",
                              "is missing, how many GPUs there are; or nodes");
-    cluster->nodes =
-        td_config_arena_alloc(place->arena, 1, sizeof *cluster->nodes);
+    cluster->nodes = td_arena_alloc(place->arena, 1, sizeof *cluster->nodes);
     if (!cluster->nodes) return td_config_no_memory(place);
     *cluster->nodes = (td_config_factory_node){
         .name = "node-0", .gpu_type = "", .gpus = cluster->num_servers};
@@ -201,8 +200,8 @@ static td_err name_robots(const td_config_place *place,
         td_config_factory_robot *robot = &ret_robots[i];
         if (group->robot_count) *robot = group->robots[i];
         if (!robot->name)
-            robot->name = td_config_arena_print(
-                place->arena, "%s-%zu", task->name, task->robot_count + i);
+            robot->name = td_arena_print(place->arena, "%s-%zu", task->name,
+                                         task->robot_count + i);
         if (!robot->name) return td_config_no_memory(place);
         if (!robot->key || !robot->key[0]) robot->key = robot->name;
         robot->task = index;
@@ -214,8 +213,8 @@ static td_err name_robots(const td_config_place *place,
 static td_err list_robots(const td_config_place *place,
                           td_config_factory *factory)
 {
-    factory->robots = td_config_arena_alloc(place->arena, factory->robot_count,
-                                            sizeof *factory->robots);
+    factory->robots = td_arena_alloc(place->arena, factory->robot_count,
+                                     sizeof *factory->robots);
     if (!factory->robots) return td_config_no_memory(place);
     td_config_factory_robot *at = factory->robots;
     for (size_t i = 0; i < factory->group_count; i++) {
@@ -255,8 +254,7 @@ static td_err check_robots(const td_config_place *place,
                            const td_config_factory *factory)
 {
     size_t count = factory->robot_count;
-    const char **texts =
-        td_config_arena_alloc(place->arena, count, sizeof *texts);
+    const char **texts = td_arena_alloc(place->arena, count, sizeof *texts);
     if (!texts) return td_config_no_memory(place);
     for (size_t i = 0; i < count; i++)
         texts[i] = factory->robots[i].key;

@@ -204,7 +204,7 @@ static td_err check_profile(const td_config_place *place,
                              "must have service or language, one of the two");
     TD_TRY(check_service(place, node, profile));
     TD_TRY(check_language(place, node, profile));
-    profile->file = td_config_arena_print(place->arena, "%s", place->file);
+    profile->file = td_arena_print(place->arena, "%s", place->file);
     return profile->file ? TD_OK : td_config_no_memory(place);
 }
 

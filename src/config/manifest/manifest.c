@@ -64,9 +64,8 @@ static td_err name_server(const td_config_place *place, size_t index,
                     "0123456789_-",
                     *at))
             *at = '-';
-    *ret_id = count == 1
-                  ? td_config_arena_print(place->arena, "%s", host)
-                  : td_config_arena_print(place->arena, "%s-%zu", host, index);
+    *ret_id = count == 1 ? td_arena_print(place->arena, "%s", host)
+                         : td_arena_print(place->arena, "%s-%zu", host, index);
     return *ret_id ? TD_OK : td_config_no_memory(place);
 }
 

@@ -173,9 +173,9 @@ static td_err keep_rest(const char *path, const char *text,
                         const td_config_scheduling *was,
                         td_config_scheduling *now, td_errinfo *info)
 {
-    TD_AUTO(td_config_arena) *arena = NULL;
+    TD_AUTO(td_arena) *arena = NULL;
     td_config_node *root = NULL;
-    TD_TRY(td_config_arena_new(&arena));
+    TD_TRY(td_arena_new(&arena));
     TD_TRY(td_config_yaml_parse(arena, path, text, strlen(text), &root, info));
     if (td_config_node_get(root, "tiers"))
         return td_fail(info, TD_ERR_INVALID,

@@ -39,7 +39,7 @@ static bool is_repo_id(const char *id)
 }
 
 // As LeRobot and huggingface_hub look for it.
-static const char *default_folder(td_config_arena *arena, const char *id)
+static const char *default_folder(td_arena *arena, const char *id)
 {
     static const struct {
         const char *variable, *below;
@@ -52,10 +52,9 @@ static const char *default_folder(td_config_arena *arena, const char *id)
     for (size_t i = 0; i < TD_COUNT_OF(homes); i++) {
         const char *home = getenv(homes[i].variable);
         if (home && home[0] == '/')
-            return td_config_arena_print(arena, "%s%s/%s", home, homes[i].below,
-                                         id);
+            return td_arena_print(arena, "%s%s/%s", home, homes[i].below, id);
     }
-    return td_config_arena_print(arena, "/tmp/lerobot/%s", id);
+    return td_arena_print(arena, "/tmp/lerobot/%s", id);
 }
 
 td_err td_config_record_check(const td_config_place *place,

@@ -219,16 +219,16 @@ const td_config_table td_config_robot_table = {
     robot_rows, TD_COUNT_OF(robot_rows), sizeof(td_config_robot), check_robot};
 
 // As the XDG base directories have it; /tmp for a user without a home.
-static const char *default_boot_file(td_config_arena *arena, const char *client)
+static const char *default_boot_file(td_arena *arena, const char *client)
 {
     const char *state = getenv("XDG_STATE_HOME");
     if (state && state[0] == '/')
-        return td_config_arena_print(arena, "%s/tendon/%s.boot", state, client);
+        return td_arena_print(arena, "%s/tendon/%s.boot", state, client);
     const char *home = getenv("HOME");
     if (home && home[0] == '/')
-        return td_config_arena_print(arena, "%s/.local/state/tendon/%s.boot",
-                                     home, client);
-    return td_config_arena_print(arena, "/tmp/tendon/%s.boot", client);
+        return td_arena_print(arena, "%s/.local/state/tendon/%s.boot", home,
+                              client);
+    return td_arena_print(arena, "/tmp/tendon/%s.boot", client);
 }
 
 // Each way to ask has its own field, and only one may be given.

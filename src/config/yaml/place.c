@@ -61,7 +61,7 @@ td_err td_config_where(const td_config_place *place, const td_config_node *node,
 {
     char text[SHOWN_WHERE];
     print_where(place, node, field, text);
-    const char *where = td_config_arena_print(place->arena, "%s", text);
+    const char *where = td_arena_print(place->arena, "%s", text);
     if (!where) return td_config_no_memory(place);
     *ret_where = where;
     return TD_OK;
@@ -72,8 +72,8 @@ td_err td_config_beside(const td_config_place *place, const char **path)
     const char *slash = strrchr(place->file, '/');
     if (!slash || (*path)[0] == '/' || !(*path)[0]) return TD_OK;
     const char *full =
-        td_config_arena_print(place->arena, "%.*s/%s",
-                              (int)(slash - place->file), place->file, *path);
+        td_arena_print(place->arena, "%.*s/%s", (int)(slash - place->file),
+                       place->file, *path);
     if (!full) return td_config_no_memory(place);
     *path = full;
     return TD_OK;

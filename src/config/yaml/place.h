@@ -13,7 +13,7 @@ struct td_config_place {
     size_t index;
     int line;
     const char *file;
-    td_config_arena *arena;
+    td_arena *arena;
     td_errinfo *info;
 };
 

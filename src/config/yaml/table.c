@@ -7,7 +7,7 @@
 
 // What td_config_table_parse() makes: the caller sees `value`.
 typedef struct root {
-    td_config_arena *arena;
+    td_arena *arena;
     max_align_t value[];
 } root;
 
@@ -129,8 +129,8 @@ static td_err make_members(const td_config_place *place,
         return td_config_bad(place, node, NULL,
                              "must have %zu to %zu members, got %zu",
                              field->least, field->most, node->count);
-    char *members = td_config_arena_alloc(place->arena, node->count,
-                                          td_config_value_bytes(field));
+    char *members =
+        td_arena_alloc(place->arena, node->count, td_config_value_bytes(field));
     if (!members) return td_config_no_memory(place);
     *(void **)((char *)owner + field->offset) = members;
     *(size_t *)((char *)owner + field->count_offset) = node->count;
@@ -294,7 +294,7 @@ static td_err read_one(const td_config_place *place,
     return td_config_value_read(place, field, node, value);
 }
 
-static td_err parse_into(td_config_arena *arena, const td_config_table *table,
+static td_err parse_into(td_arena *arena, const td_config_table *table,
                          const char *path, td_slice data, root **ret_root,
                          td_errinfo *info)
 {
@@ -303,7 +303,7 @@ static td_err parse_into(td_config_arena *arena, const td_config_table *table,
                                 data.size, &node, info));
     td_config_place place = {
         .line = node->line, .file = path, .arena = arena, .info = info};
-    root *made = td_config_arena_alloc(arena, 1, sizeof *made + table->bytes);
+    root *made = td_arena_alloc(arena, 1, sizeof *made + table->bytes);
     if (!made) return td_config_no_memory(&place);
     TD_TRY(read_struct(&place, table, node, made->value));
     made->arena = arena;
@@ -315,8 +315,8 @@ td_err td_config_table_parse(const td_config_table *table, const char *path,
                              const void *data, size_t size, void **ret_value,
                              td_errinfo *info)
 {
-    TD_AUTO(td_config_arena) *arena = NULL;
-    TD_TRY(td_config_arena_new(&arena));
+    TD_AUTO(td_arena) *arena = NULL;
+    TD_TRY(td_arena_new(&arena));
     root *made = NULL;
     TD_TRY(parse_into(arena, table, path, (td_slice){data, size}, &made, info));
     *ret_value = made->value;
@@ -327,8 +327,8 @@ td_err td_config_table_parse(const td_config_table *table, const char *path,
 td_err td_config_table_load(const td_config_table *table, const char *path,
                             void **ret_value, td_errinfo *info)
 {
-    TD_AUTO(td_config_arena) *bytes = NULL;
-    TD_TRY(td_config_arena_new(&bytes));
+    TD_AUTO(td_arena) *bytes = NULL;
+    TD_TRY(td_arena_new(&bytes));
     td_slice data = {0};
     TD_TRY(td_config_yaml_load(bytes, path, &data, info));
     return td_config_table_parse(table, path, data.data, data.size, ret_value,
@@ -338,7 +338,7 @@ td_err td_config_table_load(const td_config_table *table, const char *path,
 void td_config_table_free(void *value)
 {
     root *made = (root *)((char *)value - offsetof(root, value));
-    td_config_arena_free(made->arena);
+    td_arena_free(made->arena);
 }
 
 static void help_field(const td_config_field *field, int indent, bool live,

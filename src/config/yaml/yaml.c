@@ -8,7 +8,7 @@
 
 typedef struct loader {
     yaml_parser_t parser;
-    td_config_arena *arena;
+    td_arena *arena;
     const char *file;
     td_errinfo *info;
     size_t nodes;
@@ -80,7 +80,7 @@ static td_err scalar_text(loader *load, const yaml_event_t *event,
     size_t size = event->data.scalar.length;
     if (memchr(value, '\0', size))
         return refuse(load, event, TD_ERR_FORMAT, "a zero byte in a text");
-    char *text = td_config_arena_copy(load->arena, value, size);
+    char *text = td_arena_copy(load->arena, value, size);
     if (!text) return no_memory(load);
     *ret_text = text;
     return TD_OK;
@@ -165,7 +165,7 @@ static td_err read_node(loader *load, const yaml_event_t *event, int depth,
     if (++load->nodes > TD_CONFIG_YAML_MAX_NODES)
         return refuse(load, event, TD_ERR_LIMIT, "too many values");
 
-    td_config_node *node = td_config_arena_alloc(load->arena, 1, sizeof *node);
+    td_config_node *node = td_arena_alloc(load->arena, 1, sizeof *node);
     if (!node) return no_memory(load);
     node->line = (int)event->start_mark.line + 1;
     *ret_node = node;
@@ -202,9 +202,9 @@ static td_err read_document(loader *load, td_config_node **ret_root)
     return TD_OK;
 }
 
-td_err td_config_yaml_parse(td_config_arena *arena, const char *file,
-                            const void *data, size_t size,
-                            td_config_node **ret_root, td_errinfo *info)
+td_err td_config_yaml_parse(td_arena *arena, const char *file, const void *data,
+                            size_t size, td_config_node **ret_root,
+                            td_errinfo *info)
 {
     if (size > TD_CONFIG_YAML_MAX_BYTES)
         return td_fail(info, TD_ERR_LIMIT, "%s: larger than %u bytes", file,
@@ -218,13 +218,13 @@ td_err td_config_yaml_parse(td_config_arena *arena, const char *file,
     return err;
 }
 
-td_err td_config_yaml_load(td_config_arena *arena, const char *path,
+td_err td_config_yaml_load(td_arena *arena, const char *path,
                            td_slice *ret_data, td_errinfo *info)
 {
     FILE *file = fopen(path, "re");
     if (!file) return td_fail(info, TD_ERR_IO, "%s: %s", path, strerror(errno));
     size_t room = TD_CONFIG_YAML_MAX_BYTES + 1;
-    char *data = td_config_arena_alloc(arena, room, 1);
+    char *data = td_arena_alloc(arena, room, 1);
     size_t size = data ? fread(data, 1, room, file) : 0;
     int error = ferror(file) ? errno : 0;
     fclose(file);

@@ -8,7 +8,7 @@
 // file becomes a large tree: no anchors, aliases or tags, one document, no key
 // twice.
 
-#include "config/yaml/arena.h"
+#include "base/arena.h"
 
 #include <stdbool.h>
 
@@ -37,15 +37,14 @@ struct td_config_node {
 
 // Reads a whole document. `file` is what errors call it. FORMAT (not YAML, or
 // more than we take), LIMIT, NOMEM, with "file:line: what" in `info`.
-TD_NODISCARD td_err td_config_yaml_parse(td_config_arena *arena,
-                                         const char *file, const void *data,
-                                         size_t size, td_config_node **ret_root,
+TD_NODISCARD td_err td_config_yaml_parse(td_arena *arena, const char *file,
+                                         const void *data, size_t size,
+                                         td_config_node **ret_root,
                                          td_errinfo *info);
 
 // The bytes of a file, the arena's. Blocks. IO, LIMIT, NOMEM.
-TD_NODISCARD td_err td_config_yaml_load(td_config_arena *arena,
-                                        const char *path, td_slice *ret_data,
-                                        td_errinfo *info);
+TD_NODISCARD td_err td_config_yaml_load(td_arena *arena, const char *path,
+                                        td_slice *ret_data, td_errinfo *info);
 
 // The member `key` of a mapping, or NULL. A member that is null ("key:",
 // "key: ~") counts as absent.

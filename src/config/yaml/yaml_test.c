@@ -10,18 +10,18 @@
 
 #include <cmocka.h>
 
-static td_config_arena *arena;
+static td_arena *arena;
 
 static int setup(void **state)
 {
     (void)state;
-    return td_config_arena_new(&arena) == TD_OK ? 0 : -1;
+    return td_arena_new(&arena) == TD_OK ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    td_config_arena_free(arena);
+    td_arena_free(arena);
     return 0;
 }
 

@@ -22,7 +22,7 @@ td_dataset_place td_dataset_place_next(td_dataset_place place,
 
 void td_dataset_episodes_free(td_dataset_episodes *episodes)
 {
-    td_dataset_scratch_done(&episodes->kept);
+    td_arena_done(&episodes->kept);
     free(episodes->items);
     free(episodes);
 }
@@ -77,9 +77,9 @@ static td_err no_memory(const struct reading *reading)
 static td_err name_columns(struct reading *reading,
                            const td_dataset_info *dataset)
 {
-    td_dataset_scratch *kept = &reading->episodes->kept;
+    td_arena *kept = &reading->episodes->kept;
     size_t most = VIDEOS + VIDEO_COLUMNS * dataset->feature_count;
-    reading->names = td_dataset_scratch_take(kept, most, sizeof(const char *));
+    reading->names = td_arena_alloc(kept, most, sizeof(const char *));
     if (!reading->names) return no_memory(reading);
     memcpy(reading->names, plain_names, sizeof plain_names);
     reading->count = VIDEOS;
@@ -90,8 +90,7 @@ static td_err name_columns(struct reading *reading,
             char name[512];
             int size = snprintf(name, sizeof name, "videos/%s/%s",
                                 dataset->features[i].key, video_names[j]);
-            char *text =
-                td_dataset_scratch_text(kept, (td_slice){name, (size_t)size});
+            char *text = td_arena_copy(kept, name, (size_t)size);
             if (!text) return no_memory(reading);
             reading->names[reading->count++] = text;
         }
@@ -153,7 +152,7 @@ static td_err read_videos(const struct reading *reading,
                           const td_dataset_rows *rows, size_t row,
                           td_dataset_episode *episode)
 {
-    episode->videos = td_dataset_scratch_take(
+    episode->videos = td_arena_alloc(
         &reading->episodes->kept, reading->videos + 1, sizeof *episode->videos);
     if (!episode->videos) return no_memory(reading);
     for (size_t i = 0; i < reading->videos; i++) {
@@ -170,15 +169,15 @@ static td_err read_tasks(const struct reading *reading,
                          const td_dataset_rows *rows, size_t row,
                          td_dataset_episode *episode)
 {
-    td_dataset_scratch *kept = &reading->episodes->kept;
+    td_arena *kept = &reading->episodes->kept;
     size_t count = 0;
     const td_slice *texts = td_dataset_row(&rows->columns[TASKS], row, &count);
     if (count > 0 && rows->columns[TASKS].type != TD_DATASET_TEXT)
         return refuse(reading, TASKS, "must be texts");
-    episode->tasks = td_dataset_scratch_take(kept, count + 1, sizeof(char *));
+    episode->tasks = td_arena_alloc(kept, count + 1, sizeof(char *));
     if (!episode->tasks) return no_memory(reading);
     for (size_t i = 0; i < count; i++) {
-        episode->tasks[i] = td_dataset_scratch_text(kept, texts[i]);
+        episode->tasks[i] = td_arena_copy(kept, texts[i].data, texts[i].size);
         if (!episode->tasks[i]) return no_memory(reading);
     }
     episode->task_count = count;
@@ -235,8 +234,7 @@ static td_err keep_first(struct reading *reading, const char *path)
 {
     td_dataset_episodes *episodes = reading->episodes;
     if (episodes->first) return TD_OK;
-    episodes->first = td_dataset_scratch_text(&episodes->kept,
-                                              (td_slice){path, strlen(path)});
+    episodes->first = td_arena_copy(&episodes->kept, path, strlen(path));
     return episodes->first ? TD_OK : no_memory(reading);
 }
 

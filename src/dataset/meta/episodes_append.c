@@ -10,7 +10,7 @@
 
 // The columns as they come; each with the values of one row.
 struct sheet {
-    td_dataset_scratch scratch;
+    td_arena scratch;
     const td_dataset_table *like;
     size_t count;
     td_dataset_field *fields;
@@ -27,12 +27,10 @@ static td_err sheet_init(struct sheet *sheet, const td_dataset_info *dataset,
                          td_errinfo *info)
 {
     size_t most = 16 + dataset->feature_count * (STATS + 4);
-    td_dataset_scratch *scratch = &sheet->scratch;
-    sheet->fields =
-        td_dataset_scratch_take(scratch, most, sizeof *sheet->fields);
-    sheet->columns =
-        td_dataset_scratch_take(scratch, most, sizeof *sheet->columns);
-    sheet->ends = td_dataset_scratch_take(scratch, most, sizeof *sheet->ends);
+    td_arena *scratch = &sheet->scratch;
+    sheet->fields = td_arena_alloc(scratch, most, sizeof *sheet->fields);
+    sheet->columns = td_arena_alloc(scratch, most, sizeof *sheet->columns);
+    sheet->ends = td_arena_alloc(scratch, most, sizeof *sheet->ends);
     if (sheet->fields && sheet->columns && sheet->ends) return TD_OK;
     return no_memory(info);
 }
@@ -44,9 +42,8 @@ static td_err add(struct sheet *sheet, const char *name, td_dataset_type type,
 {
     size_t size = td_dataset_type_size(type);
     size_t at = sheet->count;
-    char *kept = td_dataset_scratch_text(&sheet->scratch,
-                                         (td_slice){name, strlen(name)});
-    void *copy = td_dataset_scratch_take(&sheet->scratch, count + 1, size);
+    char *kept = td_arena_copy(&sheet->scratch, name, strlen(name));
+    void *copy = td_arena_alloc(&sheet->scratch, count + 1, size);
     if (!kept || !copy) return no_memory(info);
     if (count > 0) memcpy(copy, values, count * size);
     sheet->ends[at] = count;
@@ -78,8 +75,8 @@ static td_err add_place(struct sheet *sheet, const char *prefix,
 static td_err add_tasks(struct sheet *sheet, const td_dataset_episode *episode,
                         td_errinfo *info)
 {
-    td_slice *texts = td_dataset_scratch_take(
-        &sheet->scratch, episode->task_count + 1, sizeof *texts);
+    td_slice *texts =
+        td_arena_alloc(&sheet->scratch, episode->task_count + 1, sizeof *texts);
     if (!texts) return no_memory(info);
     for (size_t i = 0; i < episode->task_count; i++)
         texts[i] = (td_slice){episode->tasks[i], strlen(episode->tasks[i])};
@@ -192,6 +189,6 @@ td_err td_dataset_episodes_append(const char *old, const td_dataset_table *like,
     td_err err = sheet_init(&sheet, dataset, info);
     if (err == TD_OK) err = fill(&sheet, dataset, index, episode, stats, info);
     if (err == TD_OK) err = write_sheet(&sheet, old, fd, info);
-    td_dataset_scratch_done(&sheet.scratch);
+    td_arena_done(&sheet.scratch);
     return err;
 }

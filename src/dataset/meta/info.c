@@ -45,7 +45,7 @@ void td_dataset_info_free(td_dataset_info *dataset)
 {
     if (dataset->own) {
         json_decref(dataset->own->json);
-        td_dataset_scratch_done(&dataset->own->kept);
+        td_arena_done(&dataset->own->kept);
     }
     free(dataset->own);
     free(dataset->features);

@@ -4,13 +4,13 @@
 
 // What a td_dataset_info keeps for itself.
 
+#include "base/arena.h"
 #include "base/json/read.h"
-#include "dataset/disk/scratch.h"
 #include "dataset/meta/info.h"
 
 typedef struct td_dataset_info_own {
     json_t *json; // the file as it stands there
-    td_dataset_scratch kept;
+    td_arena kept;
 } td_dataset_info_own;
 
 // With room for TD_DATASET_MAX_FEATURES features, and nothing else.

@@ -126,8 +126,8 @@ static td_err read_names(const json_t *feature, td_dataset_info *dataset,
         return refuse(info, TD_ERR_LIMIT, read->key, "has too many names");
     for (size_t i = 0; i < count; i++)
         if (!json_is_string(json_array_get(names, i))) return TD_OK;
-    const char **texts = td_dataset_scratch_take(&dataset->own->kept, count,
-                                                 sizeof(const char *));
+    const char **texts =
+        td_arena_alloc(&dataset->own->kept, count, sizeof(const char *));
     if (!texts) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < count; i++)
         texts[i] = json_string_value(json_array_get(names, i));
@@ -164,8 +164,7 @@ td_err td_dataset_info_take(td_dataset_info *dataset, const char *key,
         return refuse(info, TD_ERR_FORMAT, key,
                       "a picture has height, width and channels");
     read_facts(feature, &read);
-    td_slice name = {key, strlen(key)};
-    read.key = td_dataset_scratch_text(&dataset->own->kept, name);
+    read.key = td_arena_copy(&dataset->own->kept, key, strlen(key));
     if (!read.key) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     dataset->features[dataset->feature_count++] = read;
     return TD_OK;

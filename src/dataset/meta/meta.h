@@ -4,7 +4,7 @@
 
 // Tasks and episodes: meta/tasks.parquet and meta/episodes/*/*.parquet.
 
-#include "dataset/disk/scratch.h"
+#include "base/arena.h"
 #include "dataset/meta/info.h"
 #include "dataset/stats/stats.h"
 
@@ -58,7 +58,7 @@ typedef struct td_dataset_episodes {
     size_t count;
     td_dataset_episode *items; // [episode_index]
     const char *first;         // file of them; NULL: there is none
-    td_dataset_scratch kept;   // what these point to
+    td_arena kept;             // what these point to
 } td_dataset_episodes;
 
 // All of them, without statistics, in the order of their index, and checked:

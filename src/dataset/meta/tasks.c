@@ -82,13 +82,13 @@ td_err td_dataset_tasks_read(const char *folder, td_dataset_tasks **ret_tasks,
 }
 
 static td_err write_rows(const td_dataset_tasks *tasks,
-                         td_dataset_table_writer *writer,
-                         td_dataset_scratch *scratch, td_errinfo *info)
+                         td_dataset_table_writer *writer, td_arena *scratch,
+                         td_errinfo *info)
 {
     size_t count = tasks->count;
     if (count == 0) return TD_OK;
-    int64_t *indices = td_dataset_scratch_take(scratch, count, sizeof *indices);
-    td_slice *texts = td_dataset_scratch_take(scratch, count, sizeof *texts);
+    int64_t *indices = td_arena_alloc(scratch, count, sizeof *indices);
+    td_slice *texts = td_arena_alloc(scratch, count, sizeof *texts);
     if (!indices || !texts) return no_memory(info);
     for (size_t i = 0; i < count; i++) {
         indices[i] = (int64_t)i;
@@ -111,9 +111,9 @@ td_err td_dataset_tasks_write(const td_dataset_tasks *tasks, int fd,
     const td_dataset_note note = {"pandas", PANDAS};
     TD_AUTO(td_dataset_table_writer) *writer = NULL;
     TD_TRY(td_dataset_table_create(fd, fields, 2, &note, 1, &writer, info));
-    td_dataset_scratch scratch = {0};
+    td_arena scratch = {0};
     td_err err = write_rows(tasks, writer, &scratch, info);
-    td_dataset_scratch_done(&scratch);
+    td_arena_done(&scratch);
     TD_TRY(err);
     return td_dataset_table_finish(writer, info);
 }

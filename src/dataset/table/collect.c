@@ -16,7 +16,7 @@ void td_dataset_collect_done(td_dataset_collect *collect)
 {
     free(collect->ends);
     free(collect->values);
-    td_dataset_scratch_done(&collect->texts);
+    td_arena_done(&collect->texts);
 }
 
 // A column as it is nested: lists in lists, and the values in the last of them.
@@ -160,7 +160,7 @@ static td_err add_texts(td_dataset_collect *collect,
     if (bytes > TD_DATASET_MAX_TEXT_BYTES - collect->text_bytes)
         return td_fail(info, TD_ERR_LIMIT, "has more than %u bytes of text",
                        TD_DATASET_MAX_TEXT_BYTES);
-    char *text = td_dataset_scratch_take(&collect->texts, bytes + 1, 1);
+    char *text = td_arena_alloc(&collect->texts, bytes + 1, 1);
     if (!text) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     collect->text_bytes += bytes;
     for (size_t i = 0; i < count; i++) {

@@ -5,7 +5,7 @@
 // The values of a column, collected from Arrow's arrays: lists are laid flat,
 // numbers widened, texts copied.
 
-#include "dataset/disk/scratch.h"
+#include "base/arena.h"
 #include "dataset/table/table.h"
 
 #include "tendon_rust.h"
@@ -21,7 +21,7 @@ typedef struct td_dataset_collect {
     size_t capacity;
     void *values;
     size_t text_bytes;
-    td_dataset_scratch texts;
+    td_arena texts;
 } td_dataset_collect;
 
 // For `rows` rows in all. All zero before; td_dataset_collect_done() after,

@@ -2,7 +2,7 @@
 // Columns to Arrow's C data interface, and from there into a file. Everything
 // that Arrow sees stands in a scratch that lives as long as the call: the crate
 // is done with it when the call returns, so that `release` has nothing to free.
-#include "dataset/disk/scratch.h"
+#include "base/arena.h"
 #include "dataset/table/code.h"
 #include "dataset/table/file.h"
 #include "dataset/table/table.h"
@@ -15,7 +15,7 @@ struct td_dataset_table_writer {
     tdr_parquet_writer *parquet;
     size_t count;
     td_dataset_field *fields;
-    td_dataset_scratch kept; // the fields and their names
+    td_arena kept; // the fields and their names
 };
 
 static td_err no_memory(td_errinfo *info)
@@ -59,14 +59,13 @@ static void release_schema(struct ArrowSchema *schema)
 }
 
 // A part of the schema with one child, or none.
-static struct ArrowSchema *make_part(td_dataset_scratch *scratch,
-                                     const char *name, const char *format,
+static struct ArrowSchema *make_part(td_arena *scratch, const char *name,
+                                     const char *format,
                                      struct ArrowSchema *child)
 {
-    struct ArrowSchema *part =
-        td_dataset_scratch_take(scratch, 1, sizeof *part);
+    struct ArrowSchema *part = td_arena_alloc(scratch, 1, sizeof *part);
     struct ArrowSchema **children =
-        td_dataset_scratch_take(scratch, 1, sizeof(struct ArrowSchema *));
+        td_arena_alloc(scratch, 1, sizeof(struct ArrowSchema *));
     if (!part || !children) return NULL;
     children[0] = child;
     *part = (struct ArrowSchema){
@@ -80,10 +79,10 @@ static struct ArrowSchema *make_part(td_dataset_scratch *scratch,
     return part;
 }
 
-static struct ArrowSchema *make_field(td_dataset_scratch *scratch,
+static struct ArrowSchema *make_field(td_arena *scratch,
                                       const td_dataset_field *field)
 {
-    char *fixed = td_dataset_scratch_take(scratch, 16, 1);
+    char *fixed = td_arena_alloc(scratch, 16, 1);
     if (!fixed) return NULL;
     (void)snprintf(fixed, 16, "+w:%u", field->width);
     const char *list = field->fixed ? fixed : "+l";
@@ -97,12 +96,12 @@ static struct ArrowSchema *make_field(td_dataset_scratch *scratch,
     return part;
 }
 
-static td_err make_schema(td_dataset_scratch *scratch,
-                          const td_dataset_field *fields, size_t count,
-                          struct ArrowSchema *ret_schema, td_errinfo *info)
+static td_err make_schema(td_arena *scratch, const td_dataset_field *fields,
+                          size_t count, struct ArrowSchema *ret_schema,
+                          td_errinfo *info)
 {
     struct ArrowSchema **children =
-        td_dataset_scratch_take(scratch, count, sizeof(struct ArrowSchema *));
+        td_arena_alloc(scratch, count, sizeof(struct ArrowSchema *));
     if (!children) return no_memory(info);
     for (size_t i = 0; i < count; i++) {
         TD_TRY(check_field(&fields[i], info));
@@ -124,25 +123,24 @@ static td_err keep_fields(td_dataset_table_writer *writer,
 {
     writer->count = count;
     writer->fields =
-        td_dataset_scratch_take(&writer->kept, count, sizeof *writer->fields);
+        td_arena_alloc(&writer->kept, count, sizeof *writer->fields);
     if (!writer->fields) return TD_ERR_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        td_slice name = {fields[i].name, strlen(fields[i].name)};
         writer->fields[i] = fields[i];
-        writer->fields[i].name = td_dataset_scratch_text(&writer->kept, name);
+        writer->fields[i].name = td_arena_copy(&writer->kept, fields[i].name,
+                                               strlen(fields[i].name));
         if (!writer->fields[i].name) return TD_ERR_NOMEM;
     }
     return TD_OK;
 }
 
-static td_err create(int fd, td_dataset_table_writer *writer,
-                     td_dataset_scratch *scratch, const td_dataset_note *notes,
-                     size_t note_count, td_errinfo *info)
+static td_err create(int fd, td_dataset_table_writer *writer, td_arena *scratch,
+                     const td_dataset_note *notes, size_t note_count,
+                     td_errinfo *info)
 {
     struct ArrowSchema schema;
     TD_TRY(make_schema(scratch, writer->fields, writer->count, &schema, info));
-    tdr_note *given =
-        td_dataset_scratch_take(scratch, note_count, sizeof *given);
+    tdr_note *given = td_arena_alloc(scratch, note_count, sizeof *given);
     if (!given) return no_memory(info);
     for (size_t i = 0; i < note_count; i++)
         given[i] = (tdr_note){notes[i].key, notes[i].value};
@@ -166,9 +164,9 @@ td_err td_dataset_table_create(int fd, const td_dataset_field *fields,
     TD_AUTO(td_dataset_table_writer) *writer = calloc(1, sizeof *writer);
     if (!writer || keep_fields(writer, fields, count) != TD_OK)
         return no_memory(info);
-    td_dataset_scratch scratch = {0};
+    td_arena scratch = {0};
     td_err err = create(fd, writer, &scratch, notes, note_count, info);
-    td_dataset_scratch_done(&scratch);
+    td_arena_done(&scratch);
     TD_TRY(err);
     *ret_writer = TD_TAKE(writer);
     return TD_OK;
@@ -177,7 +175,7 @@ td_err td_dataset_table_create(int fd, const td_dataset_field *fields,
 void td_dataset_table_writer_free(td_dataset_table_writer *writer)
 {
     if (writer->parquet) tdr_parquet_abandon(writer->parquet);
-    td_dataset_scratch_done(&writer->kept);
+    td_arena_done(&writer->kept);
     free(writer);
 }
 
@@ -187,16 +185,15 @@ static void release_array(struct ArrowArray *array)
 }
 
 // `content` are the buffers after the first, which would say what is missing.
-static struct ArrowArray *make_array(td_dataset_scratch *scratch, size_t length,
+static struct ArrowArray *make_array(td_arena *scratch, size_t length,
                                      const void *const *content, size_t count,
                                      struct ArrowArray *child)
 {
-    struct ArrowArray *array =
-        td_dataset_scratch_take(scratch, 1, sizeof *array);
+    struct ArrowArray *array = td_arena_alloc(scratch, 1, sizeof *array);
     struct ArrowArray **children =
-        td_dataset_scratch_take(scratch, 1, sizeof(struct ArrowArray *));
+        td_arena_alloc(scratch, 1, sizeof(struct ArrowArray *));
     const void **buffers =
-        td_dataset_scratch_take(scratch, count + 1, sizeof(const void *));
+        td_arena_alloc(scratch, count + 1, sizeof(const void *));
     if (!array || !children || !buffers) return NULL;
     for (size_t i = 0; i < count; i++)
         buffers[i + 1] = content[i];
@@ -212,11 +209,11 @@ static struct ArrowArray *make_array(td_dataset_scratch *scratch, size_t length,
     return array;
 }
 
-static struct ArrowArray *make_bits(td_dataset_scratch *scratch,
+static struct ArrowArray *make_bits(td_arena *scratch,
                                     const td_dataset_column *column)
 {
     const uint8_t *values = column->values;
-    uint8_t *bits = td_dataset_scratch_take(scratch, column->count / 8 + 1, 1);
+    uint8_t *bits = td_arena_alloc(scratch, column->count / 8 + 1, 1);
     if (!bits) return NULL;
     for (size_t i = 0; i < column->count; i++)
         if (values[i]) bits[i / 8] |= (uint8_t)(1u << i % 8);
@@ -224,7 +221,7 @@ static struct ArrowArray *make_bits(td_dataset_scratch *scratch,
     return make_array(scratch, column->count, content, 1, NULL);
 }
 
-static struct ArrowArray *make_texts(td_dataset_scratch *scratch,
+static struct ArrowArray *make_texts(td_arena *scratch,
                                      const td_dataset_column *column)
 {
     const td_slice *texts = column->values;
@@ -232,8 +229,8 @@ static struct ArrowArray *make_texts(td_dataset_scratch *scratch,
     for (size_t i = 0; i < column->count; i++)
         size += texts[i].size;
     int32_t *begins =
-        td_dataset_scratch_take(scratch, column->count + 1, sizeof *begins);
-    char *bytes = td_dataset_scratch_take(scratch, size + 1, 1);
+        td_arena_alloc(scratch, column->count + 1, sizeof *begins);
+    char *bytes = td_arena_alloc(scratch, size + 1, 1);
     if (!begins || !bytes || size > INT32_MAX) return NULL;
     for (size_t i = 0; i < column->count; i++) {
         if (texts[i].size > 0)
@@ -244,7 +241,7 @@ static struct ArrowArray *make_texts(td_dataset_scratch *scratch,
     return make_array(scratch, column->count, content, 2, NULL);
 }
 
-static struct ArrowArray *make_values(td_dataset_scratch *scratch,
+static struct ArrowArray *make_values(td_arena *scratch,
                                       const td_dataset_column *column)
 {
     if (column->type == TD_DATASET_BOOL) return make_bits(scratch, column);
@@ -254,12 +251,11 @@ static struct ArrowArray *make_values(td_dataset_scratch *scratch,
 }
 
 // A list for each of `rows`; `ends` NULL: `width` values each.
-static struct ArrowArray *make_lists(td_dataset_scratch *scratch, size_t rows,
+static struct ArrowArray *make_lists(td_arena *scratch, size_t rows,
                                      const size_t *ends, size_t width,
                                      struct ArrowArray *values)
 {
-    int32_t *begins =
-        td_dataset_scratch_take(scratch, rows + 1, sizeof *begins);
+    int32_t *begins = td_arena_alloc(scratch, rows + 1, sizeof *begins);
     if (!begins) return NULL;
     for (size_t i = 0; i < rows; i++)
         begins[i + 1] = (int32_t)(ends ? ends[i] : (i + 1) * width);
@@ -267,7 +263,7 @@ static struct ArrowArray *make_lists(td_dataset_scratch *scratch, size_t rows,
     return make_array(scratch, rows, content, 1, values);
 }
 
-static struct ArrowArray *make_column(td_dataset_scratch *scratch,
+static struct ArrowArray *make_column(td_arena *scratch,
                                       const td_dataset_field *field,
                                       const td_dataset_column *column,
                                       size_t rows)
@@ -297,15 +293,14 @@ static bool fits(const td_dataset_field *field, const td_dataset_column *column,
     return end == column->count;
 }
 
-static td_err make_rows(td_dataset_scratch *scratch,
+static td_err make_rows(td_arena *scratch,
                         const td_dataset_table_writer *writer,
                         const td_dataset_column *columns, size_t rows,
                         struct ArrowArray *ret_array, td_errinfo *info)
 {
-    struct ArrowArray **children = td_dataset_scratch_take(
-        scratch, writer->count, sizeof(struct ArrowArray *));
-    const void **buffers =
-        td_dataset_scratch_take(scratch, 1, sizeof(const void *));
+    struct ArrowArray **children =
+        td_arena_alloc(scratch, writer->count, sizeof(struct ArrowArray *));
+    const void **buffers = td_arena_alloc(scratch, 1, sizeof(const void *));
     if (!children || !buffers) return no_memory(info);
     for (size_t i = 0; i < writer->count; i++) {
         const td_dataset_field *field = &writer->fields[i];
@@ -333,7 +328,7 @@ td_err td_dataset_table_append(td_dataset_table_writer *writer,
 {
     if (rows == 0 || rows > INT32_MAX)
         return td_fail(info, TD_ERR_INVALID, "no rows, or too many of them");
-    td_dataset_scratch scratch = {0};
+    td_arena scratch = {0};
     struct ArrowArray array;
     td_err err = make_rows(&scratch, writer, columns, rows, &array, info);
     if (err == TD_OK) {
@@ -343,7 +338,7 @@ td_err td_dataset_table_append(td_dataset_table_writer *writer,
         if (code != TDR_OK)
             err = td_fail(info, td_dataset_table_code(code), "%s", text);
     }
-    td_dataset_scratch_done(&scratch);
+    td_arena_done(&scratch);
     return err;
 }
 

@@ -142,7 +142,7 @@ static td_err grow(td_plan_desk *desk, size_t streams)
     if (plan->robot_count == desk->robot_room) {
         size_t room = 2 * desk->robot_room + 8;
         td_plan_robot *robots =
-            td_config_arena_alloc(desk->arena, room, sizeof *robots);
+            td_arena_alloc(desk->arena, room, sizeof *robots);
         if (!robots) return TD_ERR_NOMEM;
         memcpy(robots, plan->robots, plan->robot_count * sizeof *robots);
         plan->robots = robots;
@@ -151,7 +151,7 @@ static td_err grow(td_plan_desk *desk, size_t streams)
     if (plan->stream_count + streams > desk->stream_room) {
         size_t room = 2 * desk->stream_room + 8 * streams;
         td_plan_stream *grown =
-            td_config_arena_alloc(desk->arena, room, sizeof *grown);
+            td_arena_alloc(desk->arena, room, sizeof *grown);
         if (!grown) return TD_ERR_NOMEM;
         memcpy(grown, plan->streams, plan->stream_count * sizeof *grown);
         plan->streams = grown;
@@ -216,8 +216,8 @@ static td_err enter(td_plan_desk *desk, const newcomer *robot, const char *name,
 {
     td_plan *plan = desk->plan;
     td_plan_robot fresh = {
-        .name = td_config_arena_copy(desk->arena, name, strlen(name)),
-        .key = td_config_arena_copy(desk->arena, key, strlen(key)),
+        .name = td_arena_copy(desk->arena, name, strlen(name)),
+        .key = td_arena_copy(desk->arena, key, strlen(key)),
         .task = robot->task,
         .first_stream = (uint32_t)plan->stream_count,
         .stream_count = (uint32_t)robot->at->component_count,

@@ -3,10 +3,9 @@
 
 #include <string.h>
 
-static void *copy(td_config_arena *arena, const void *from, size_t count,
-                  size_t bytes)
+static void *copy(td_arena *arena, const void *from, size_t count, size_t bytes)
 {
-    void *to = td_config_arena_alloc(arena, count, bytes);
+    void *to = td_arena_alloc(arena, count, bytes);
     if (to) memcpy(to, from, count * bytes);
     return to;
 }
@@ -23,15 +22,15 @@ static size_t share_until(const td_config_factory *factory, size_t task,
 
 // Those of a task that are there already, then new ones.
 static bool name_robots(const td_config_factory *factory, size_t task,
-                        td_config_arena *arena, size_t count,
+                        td_arena *arena, size_t count,
                         td_config_factory_robot *out)
 {
     size_t known = 0;
     for (size_t i = 0; i < factory->robot_count && known < count; i++)
         if (factory->robots[i].task == task) out[known++] = factory->robots[i];
     for (size_t i = known; i < count; i++) {
-        const char *name = td_config_arena_print(arena, "%s-%zu",
-                                                 factory->tasks[task].name, i);
+        const char *name =
+            td_arena_print(arena, "%s-%zu", factory->tasks[task].name, i);
         if (!name) return false;
         out[i] = (td_config_factory_robot){name, name, task};
     }
@@ -39,7 +38,7 @@ static bool name_robots(const td_config_factory *factory, size_t task,
 }
 
 static td_err change_robots(const td_config_factory *factory, size_t robots,
-                            td_config_arena *arena, td_config_factory *changed,
+                            td_arena *arena, td_config_factory *changed,
                             td_errinfo *info)
 {
     size_t tasks = factory->task_count;
@@ -52,7 +51,7 @@ static td_err change_robots(const td_config_factory *factory, size_t robots,
                        robots, tasks);
     changed->tasks = copy(arena, factory->tasks, tasks, sizeof *factory->tasks);
     changed->robots =
-        td_config_arena_alloc(arena, robots + tasks, sizeof *changed->robots);
+        td_arena_alloc(arena, robots + tasks, sizeof *changed->robots);
     if (!changed->tasks || !changed->robots) return TD_ERR_NOMEM;
     for (size_t i = 0; i < tasks; i++) {
         size_t until = share_until(factory, i, robots);
@@ -68,7 +67,7 @@ static td_err change_robots(const td_config_factory *factory, size_t robots,
 }
 
 static td_err change_gpus(const td_config_factory *factory, int64_t gpus,
-                          td_config_arena *arena, td_config_factory *changed,
+                          td_arena *arena, td_config_factory *changed,
                           td_errinfo *info)
 {
     td_config_factory_cluster *cluster = &changed->server_cluster;
@@ -90,7 +89,7 @@ static td_err change_gpus(const td_config_factory *factory, int64_t gpus,
 }
 
 td_err td_plan_change(const td_config_factory *factory, uint32_t robots,
-                      uint32_t gpus, td_config_arena *arena,
+                      uint32_t gpus, td_arena *arena,
                       td_config_factory **ret_factory, td_errinfo *info)
 {
     td_config_factory *changed = copy(arena, factory, 1, sizeof *factory);

@@ -4,8 +4,8 @@
 
 // A factory like another, with more or fewer robots or GPUs: for "what if".
 
+#include "base/arena.h"
 #include "config/factory/factory.h"
-#include "config/yaml/arena.h"
 
 // Shares of `robots` in all, in the proportions that the tasks have, each with
 // at least one; robots beyond those that have names are called TASK-n. 0: as
@@ -13,7 +13,7 @@
 // are. The copy borrows from `factory`, and is the arena's. INVALID, NOMEM.
 TD_NODISCARD td_err td_plan_change(const td_config_factory *factory,
                                    uint32_t robots, uint32_t gpus,
-                                   td_config_arena *arena,
+                                   td_arena *arena,
                                    td_config_factory **ret_factory,
                                    td_errinfo *info);
 

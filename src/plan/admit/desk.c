@@ -61,12 +61,12 @@ static td_err fill(td_plan_desk *desk, const td_plan *plan)
     desk->plan = own;
     desk->robot_room = own->robot_count;
     desk->stream_room = own->stream_count;
-    desk->pools = td_config_arena_alloc(desk->arena, own->server_count + 1,
-                                        sizeof *desk->pools);
-    desk->types = td_config_arena_alloc(desk->arena, own->server_count + 1,
-                                        sizeof *desk->types);
-    desk->streams_of = td_config_arena_alloc(desk->arena, own->server_count + 1,
-                                             sizeof *desk->streams_of);
+    desk->pools =
+        td_arena_alloc(desk->arena, own->server_count + 1, sizeof *desk->pools);
+    desk->types =
+        td_arena_alloc(desk->arena, own->server_count + 1, sizeof *desk->types);
+    desk->streams_of = td_arena_alloc(desk->arena, own->server_count + 1,
+                                      sizeof *desk->streams_of);
     if (!desk->pools || !desk->types || !desk->streams_of) return TD_ERR_NOMEM;
     TD_TRY(find_types(desk));
     return find_pools(desk);

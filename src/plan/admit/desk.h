@@ -11,7 +11,7 @@
 struct td_plan_desk {
     td_plan_problem *problem;
     td_plan *plan;
-    td_config_arena *arena;     // the plan's
+    td_arena *arena;            // the plan's
     const td_plan_pool **pools; // of each server; NULL: a standby, or idle
     size_t *types;
     uint32_t *streams_of; // of each server, how many

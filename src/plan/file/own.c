@@ -7,14 +7,14 @@
 // What the caller has is `plan`.
 typedef struct owned {
     td_plan plan;
-    td_config_arena *arena;
+    td_arena *arena;
 } owned;
 
-td_err td_plan_new(td_plan **ret_plan, td_config_arena **ret_arena)
+td_err td_plan_new(td_plan **ret_plan, td_arena **ret_arena)
 {
     owned *whole = calloc(1, sizeof *whole);
     if (!whole) return TD_ERR_NOMEM;
-    td_err err = td_config_arena_new(&whole->arena);
+    td_err err = td_arena_new(&whole->arena);
     if (err != TD_OK) {
         free(whole);
         return err;
@@ -27,17 +27,17 @@ td_err td_plan_new(td_plan **ret_plan, td_config_arena **ret_arena)
 void td_plan_free(td_plan *plan)
 {
     owned *whole = (owned *)plan;
-    td_config_arena_free(whole->arena);
+    td_arena_free(whole->arena);
     free(whole);
 }
 
-static bool own(td_config_arena *arena, const char **text)
+static bool own(td_arena *arena, const char **text)
 {
-    *text = td_config_arena_copy(arena, *text, strlen(*text));
+    *text = td_arena_copy(arena, *text, strlen(*text));
     return *text;
 }
 
-td_err td_plan_own_names(td_plan *plan, td_config_arena *arena)
+td_err td_plan_own_names(td_plan *plan, td_arena *arena)
 {
     bool fine = true;
     for (size_t i = 0; i < plan->server_count; i++) {
@@ -56,19 +56,19 @@ td_err td_plan_own_names(td_plan *plan, td_config_arena *arena)
     return fine ? TD_OK : TD_ERR_NOMEM;
 }
 
-static void *duplicate(td_config_arena *arena, const void *from, size_t count,
+static void *duplicate(td_arena *arena, const void *from, size_t count,
                        size_t bytes)
 {
-    void *to = td_config_arena_alloc(arena, count + 1, bytes);
+    void *to = td_arena_alloc(arena, count + 1, bytes);
     if (to && count) memcpy(to, from, count * bytes);
     return to;
 }
 
 td_err td_plan_copy(const td_plan *plan, td_plan **ret_copy,
-                    td_config_arena **ret_arena)
+                    td_arena **ret_arena)
 {
     TD_AUTO(td_plan) *copy = NULL;
-    td_config_arena *arena;
+    td_arena *arena;
     TD_TRY(td_plan_new(&copy, &arena));
     *copy = *plan;
     copy->servers = duplicate(arena, plan->servers, plan->server_count,

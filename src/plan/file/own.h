@@ -4,19 +4,18 @@
 
 // The memory of a plan: one arena, freed with it.
 
-#include "config/yaml/arena.h"
+#include "base/arena.h"
 #include "plan/plan.h"
 
 // An empty plan. Free with td_plan_free(). The arena is the plan's, borrowed.
 // NOMEM.
-TD_NODISCARD td_err td_plan_new(td_plan **ret_plan,
-                                td_config_arena **ret_arena);
+TD_NODISCARD td_err td_plan_new(td_plan **ret_plan, td_arena **ret_arena);
 
 // Copies every text that the plan points to into its arena. NOMEM.
-TD_NODISCARD td_err td_plan_own_names(td_plan *plan, td_config_arena *arena);
+TD_NODISCARD td_err td_plan_own_names(td_plan *plan, td_arena *arena);
 
 // As td_plan_new(), with all that `plan` has.
 TD_NODISCARD td_err td_plan_copy(const td_plan *plan, td_plan **ret_copy,
-                                 td_config_arena **ret_arena);
+                                 td_arena **ret_arena);
 
 #endif

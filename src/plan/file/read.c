@@ -19,7 +19,7 @@
 typedef struct reader {
     const char *file;
     td_errinfo *info;
-    td_config_arena *arena; // the plan's
+    td_arena *arena; // the plan's
     td_plan *plan;
     td_plan_server **by_id; // servers in the order of their ids
 } reader;
@@ -70,8 +70,8 @@ static td_err read_text(const place *at, const char *name, bool may_be_null,
     if (!json_is_string(value))
         return fail(at, name, "must be a text%s",
                     may_be_null ? " or null" : "");
-    *ret_text = td_config_arena_copy(at->in->arena, json_string_value(value),
-                                     json_string_length(value));
+    *ret_text = td_arena_copy(at->in->arena, json_string_value(value),
+                              json_string_length(value));
     return *ret_text ? TD_OK : TD_ERR_NOMEM;
 }
 
@@ -187,7 +187,7 @@ static td_err read_list(const place *top, const char *name,
     const json_t *list = NULL;
     TD_TRY(find_list(top, name, MOST_MEMBERS, &list));
     size_t count = json_array_size(list);
-    char *array = td_config_arena_alloc(top->in->arena, count + 1, bytes);
+    char *array = td_arena_alloc(top->in->arena, count + 1, bytes);
     if (!array) return TD_ERR_NOMEM;
     for (size_t i = 0; i < count; i++) {
         place at;
@@ -213,8 +213,8 @@ static td_err read_servers(reader *in, const place *top)
     TD_TRY(read_list(top, "servers", td_plan_file_server, sizeof *plan->servers,
                      &servers, &plan->server_count));
     plan->servers = servers;
-    in->by_id = td_config_arena_alloc(in->arena, plan->server_count + 1,
-                                      sizeof(td_plan_server *));
+    in->by_id = td_arena_alloc(in->arena, plan->server_count + 1,
+                               sizeof(td_plan_server *));
     if (!in->by_id) return TD_ERR_NOMEM;
     for (size_t i = 0; i < plan->server_count; i++)
         in->by_id[i] = &plan->servers[i];
@@ -297,10 +297,10 @@ static td_err read_robots(const reader *in, const place *top)
     for (size_t i = 0; i < plan->robot_count; i++)
         streams += json_array_size(
             json_object_get(json_array_get(list, i), "streams"));
-    plan->robots = td_config_arena_alloc(in->arena, plan->robot_count + 1,
-                                         sizeof *plan->robots);
+    plan->robots =
+        td_arena_alloc(in->arena, plan->robot_count + 1, sizeof *plan->robots);
     plan->streams =
-        td_config_arena_alloc(in->arena, streams + 1, sizeof *plan->streams);
+        td_arena_alloc(in->arena, streams + 1, sizeof *plan->streams);
     if (!plan->robots || !plan->streams) return TD_ERR_NOMEM;
     for (size_t i = 0; i < plan->robot_count; i++) {
         place at;

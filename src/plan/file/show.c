@@ -155,11 +155,11 @@ static td_err explain_change(const td_config_factory *factory,
                              const td_plan *plan, uint32_t robots,
                              uint32_t gpus, const char *what, FILE *out)
 {
-    TD_AUTO(td_config_arena) *arena = NULL;
+    TD_AUTO(td_arena) *arena = NULL;
     TD_AUTO(td_plan) *other = NULL;
     td_config_factory *changed;
     td_errinfo info = {.text = ""};
-    TD_TRY(td_config_arena_new(&arena));
+    TD_TRY(td_arena_new(&arena));
     td_err err = td_plan_change(factory, robots, gpus, arena, &changed, &info);
     if (err == TD_OK)
         err = td_plan_make(changed, profiles, options, &other, &info);

@@ -71,14 +71,14 @@ static void a_change_keeps_proportions_and_names(void **state)
 {
     (void)state;
     plant it;
-    td_config_arena *arena;
+    td_arena *arena;
     td_config_factory *changed;
     plant_open(&it,
                CLUSTER(8) "robot_fleet:\n  - {task: one, num_robots: 8}\n"
                           "  - {task: two, num_robots: 24}\n" P4("one")
                               P4("two"),
                TD_PLAN_TENDON);
-    assert_int_equal(td_config_arena_new(&arena), TD_OK);
+    assert_int_equal(td_arena_new(&arena), TD_OK);
     assert_int_equal(td_plan_change(it.factory, 48, 10, arena, &changed, NULL),
                      TD_OK);
     assert_int_equal(changed->robot_count, 48);
@@ -89,7 +89,7 @@ static void a_change_keeps_proportions_and_names(void **state)
     assert_int_equal(it.factory->server_cluster.num_servers, 8);
     assert_int_equal(td_plan_change(it.factory, 1, 0, arena, &changed, NULL),
                      TD_ERR_INVALID);
-    td_config_arena_free(arena);
+    td_arena_free(arena);
     plant_close(&it);
 }
 

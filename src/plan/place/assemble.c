@@ -146,8 +146,8 @@ static td_err set_classes(td_plan_draft *draft)
 {
     const td_config_factory *factory = draft->problem->factory;
     td_plan *plan = draft->plan;
-    plan->classes = td_config_arena_alloc(draft->arena, factory->task_count,
-                                          sizeof *plan->classes);
+    plan->classes = td_arena_alloc(draft->arena, factory->task_count,
+                                   sizeof *plan->classes);
     if (!plan->classes) return TD_ERR_NOMEM;
     plan->class_count = factory->task_count;
     for (uint32_t i = 0; i < plan->robot_count; i++)

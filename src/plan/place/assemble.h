@@ -10,7 +10,7 @@
 typedef struct td_plan_draft {
     const td_plan_problem *problem; // borrowed
     const td_plan_found *found;     // borrowed
-    td_config_arena *arena;         // the plan's
+    td_arena *arena;                // the plan's
     td_plan *plan;
     uint32_t *share_server;      // of each share
     const td_plan_pool **pools;  // of each server; NULL: a standby

@@ -26,8 +26,8 @@ static slot *list_gpus(const td_plan_draft *draft, size_t *ret_count)
     const td_config_factory_cluster *cluster =
         &problem->factory->server_cluster;
     size_t count = 0;
-    slot *gpus = td_config_arena_alloc(
-        draft->arena, (size_t)cluster->num_servers + 1, sizeof *gpus);
+    slot *gpus = td_arena_alloc(draft->arena, (size_t)cluster->num_servers + 1,
+                                sizeof *gpus);
     for (size_t i = 0; gpus && i < cluster->node_count; i++)
         for (uint32_t j = 0; j < cluster->nodes[i].gpus; j++)
             gpus[count++] = (slot){
@@ -125,9 +125,9 @@ static td_err add_server(td_plan_draft *draft, const slot *gpu,
         &draft->problem->factory->server_cluster.nodes[gpu->node];
     const td_config_profile *profile = pool->curves[type]->profile;
     const char *slash = strrchr(pool->model, '/');
-    const char *id = td_config_arena_print(
-        draft->arena, alone ? "%s/%u" : "%s/%u:%s", node->name, gpu->index,
-        slash ? slash + 1 : pool->model);
+    const char *id =
+        td_arena_print(draft->arena, alone ? "%s/%u" : "%s/%u:%s", node->name,
+                       gpu->index, slash ? slash + 1 : pool->model);
     if (!id) return TD_ERR_NOMEM;
     uint32_t most = pool->curves[type]->settings.most;
     draft->pools[plan->server_count] = gpu->standby ? NULL : pool;
@@ -250,8 +250,8 @@ static td_err place_joined(td_plan_draft *draft, const slot *const *gpu_of,
 static td_err place_shares(td_plan_draft *draft, slot *gpus, size_t count)
 {
     const td_plan_found *found = draft->found;
-    const slot **gpu_of = td_config_arena_alloc(
-        draft->arena, found->share_count + 1, sizeof *gpu_of);
+    const slot **gpu_of =
+        td_arena_alloc(draft->arena, found->share_count + 1, sizeof *gpu_of);
     if (!gpu_of) return TD_ERR_NOMEM;
     if (draft->problem->options.previous)
         TD_TRY(place_kept(draft, gpus, count, gpu_of));
@@ -306,16 +306,14 @@ td_err td_plan_place(td_plan_draft *draft)
                   (size_t)problem->standbys * problem->pool_count + 1;
     slot *gpus = list_gpus(draft, &count);
     draft->plan->servers =
-        td_config_arena_alloc(draft->arena, most, sizeof(td_plan_server));
-    draft->share_server = td_config_arena_alloc(
+        td_arena_alloc(draft->arena, most, sizeof(td_plan_server));
+    draft->share_server = td_arena_alloc(
         draft->arena, draft->found->share_count + 1, sizeof(uint32_t));
-    draft->pools =
-        td_config_arena_alloc(draft->arena, most, sizeof *draft->pools);
-    draft->types = td_config_arena_alloc(draft->arena, most, sizeof(size_t));
-    draft->streams_of =
-        td_config_arena_alloc(draft->arena, most, sizeof(uint32_t));
-    draft->loads_hz = td_config_arena_alloc(draft->arena, most, sizeof(double));
-    draft->unlike = td_config_arena_alloc(draft->arena, most, sizeof(bool));
+    draft->pools = td_arena_alloc(draft->arena, most, sizeof *draft->pools);
+    draft->types = td_arena_alloc(draft->arena, most, sizeof(size_t));
+    draft->streams_of = td_arena_alloc(draft->arena, most, sizeof(uint32_t));
+    draft->loads_hz = td_arena_alloc(draft->arena, most, sizeof(double));
+    draft->unlike = td_arena_alloc(draft->arena, most, sizeof(bool));
     if (!gpus || !draft->plan->servers || !draft->share_server ||
         !draft->pools || !draft->types || !draft->streams_of ||
         !draft->loads_hz || !draft->unlike)

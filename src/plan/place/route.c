@@ -120,12 +120,12 @@ static td_err list_robots(td_plan_draft *draft)
 {
     const td_config_factory *factory = draft->problem->factory;
     td_plan *plan = draft->plan;
-    plan->robots = td_config_arena_alloc(draft->arena, factory->robot_count + 1,
-                                         sizeof *plan->robots);
-    draft->rates_hz = td_config_arena_alloc(
-        draft->arena, factory->robot_count + 1, sizeof(double));
-    draft->saved_hz = td_config_arena_alloc(
-        draft->arena, factory->robot_count + 1, sizeof(double));
+    plan->robots = td_arena_alloc(draft->arena, factory->robot_count + 1,
+                                  sizeof *plan->robots);
+    draft->rates_hz =
+        td_arena_alloc(draft->arena, factory->robot_count + 1, sizeof(double));
+    draft->saved_hz =
+        td_arena_alloc(draft->arena, factory->robot_count + 1, sizeof(double));
     if (!plan->robots || !draft->rates_hz || !draft->saved_hz)
         return TD_ERR_NOMEM;
     plan->robot_count = factory->robot_count;
@@ -141,8 +141,8 @@ static td_err list_robots(td_plan_draft *draft)
         plan->stream_count += factory->tasks[task].component_count;
         draft->rates_hz[i] = draft->found->rates_hz[task];
     }
-    plan->streams = td_config_arena_alloc(draft->arena, plan->stream_count + 1,
-                                          sizeof *plan->streams);
+    plan->streams = td_arena_alloc(draft->arena, plan->stream_count + 1,
+                                   sizeof *plan->streams);
     return plan->streams ? TD_OK : TD_ERR_NOMEM;
 }
 

@@ -15,8 +15,8 @@ td_err td_plan_stay_find(td_plan_draft *draft)
     const td_plan *previous = draft->problem->options.previous;
     const td_config_factory *factory = draft->problem->factory;
     if (!previous) return TD_OK;
-    draft->was = td_config_arena_alloc(draft->arena, factory->robot_count,
-                                       sizeof *draft->was);
+    draft->was =
+        td_arena_alloc(draft->arena, factory->robot_count, sizeof *draft->was);
     if (!draft->was) return TD_ERR_NOMEM;
     for (size_t i = 0; i < factory->robot_count; i++)
         draft->was[i] = robot_of(previous, factory->robots[i].name);

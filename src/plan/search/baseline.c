@@ -60,15 +60,11 @@ static td_err new_found(const td_plan_problem *problem, size_t shares,
 {
     size_t tasks = problem->factory->task_count;
     *found = (td_plan_found){
-        .rates_hz =
-            td_config_arena_alloc(problem->arena, tasks, sizeof(double)),
-        .loops_hz =
-            td_config_arena_alloc(problem->arena, tasks, sizeof(double)),
-        .bounds_hz =
-            td_config_arena_alloc(problem->arena, tasks, sizeof(double)),
-        .by_loop = td_config_arena_alloc(problem->arena, tasks, sizeof(bool)),
-        .shares = td_config_arena_alloc(problem->arena, shares,
-                                        sizeof(td_plan_share)),
+        .rates_hz = td_arena_alloc(problem->arena, tasks, sizeof(double)),
+        .loops_hz = td_arena_alloc(problem->arena, tasks, sizeof(double)),
+        .bounds_hz = td_arena_alloc(problem->arena, tasks, sizeof(double)),
+        .by_loop = td_arena_alloc(problem->arena, tasks, sizeof(bool)),
+        .shares = td_arena_alloc(problem->arena, shares, sizeof(td_plan_share)),
     };
     return found->rates_hz && found->loops_hz && found->bounds_hz &&
                    found->by_loop && found->shares

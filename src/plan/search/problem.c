@@ -35,8 +35,8 @@ static td_plan_pool *find_pool(td_plan_problem *problem,
         .name = part->name,
         .deadline_ms = part->slo_ms,
         .percentile = part->slo_percentile,
-        .needs = td_config_arena_alloc(problem->arena, problem->most_needs,
-                                       sizeof *pool->needs),
+        .needs = td_arena_alloc(problem->arena, problem->most_needs,
+                                sizeof *pool->needs),
     };
     return pool;
 }
@@ -131,8 +131,8 @@ static td_err add_types(td_plan_problem *problem, td_errinfo *info)
 {
     const td_config_factory_cluster *cluster =
         &problem->factory->server_cluster;
-    problem->kept = td_config_arena_alloc(problem->arena, cluster->node_count,
-                                          sizeof *problem->kept);
+    problem->kept = td_arena_alloc(problem->arena, cluster->node_count,
+                                   sizeof *problem->kept);
     if (!problem->kept) return TD_ERR_NOMEM;
     for (size_t i = 0; i < cluster->node_count; i++)
         TD_TRY(add_type(problem, &cluster->nodes[i], info));
@@ -194,7 +194,7 @@ static td_err add_steps(td_plan_problem *problem, td_plan_pool *pool,
                         td_plan_curve_settings settings, size_t type)
 {
     const td_config_profile *profile = pool->curves[type]->profile;
-    td_plan_curve *curves = td_config_arena_alloc(
+    td_plan_curve *curves = td_arena_alloc(
         problem->arena, profile->service_count + 1, sizeof *curves);
     if (!curves) return TD_ERR_NOMEM;
     pool->in_step[type] = curves;
@@ -221,8 +221,7 @@ static td_err add_curve(td_plan_problem *problem, td_plan_pool *pool,
         .most = most_that_fit(problem, profile, type),
     };
     if (settings.most == 0) return TD_OK;
-    td_plan_curve *curves =
-        td_config_arena_alloc(problem->arena, 2, sizeof *curves);
+    td_plan_curve *curves = td_arena_alloc(problem->arena, 2, sizeof *curves);
     if (!curves) return TD_ERR_NOMEM;
     td_plan_curve_init(&curves[0], profile, &settings);
     pool->curves[type] = &curves[0];
@@ -319,8 +318,8 @@ static td_err build(td_plan_problem *problem, td_errinfo *info)
     for (size_t i = 0; i < factory->task_count; i++)
         problem->most_needs += factory->tasks[i].component_count;
     TD_TRY(add_types(problem, info));
-    problem->pools = td_config_arena_alloc(problem->arena, problem->most_needs,
-                                           sizeof *problem->pools);
+    problem->pools = td_arena_alloc(problem->arena, problem->most_needs,
+                                    sizeof *problem->pools);
     if (!problem->pools) return TD_ERR_NOMEM;
     for (uint32_t i = 0; i < factory->task_count; i++)
         TD_TRY(add_task(problem, i));
@@ -342,7 +341,7 @@ td_err td_plan_problem_new(const td_config_factory *factory,
     problem->profiles = profiles;
     problem->options = *options;
     problem->most_loads = TD_PLAN_NONE;
-    TD_TRY(td_config_arena_new(&problem->arena));
+    TD_TRY(td_arena_new(&problem->arena));
     TD_TRY(build(problem, info));
     *ret_problem = TD_TAKE(problem);
     return TD_OK;
@@ -350,7 +349,7 @@ td_err td_plan_problem_new(const td_config_factory *factory,
 
 void td_plan_problem_free(td_plan_problem *problem)
 {
-    if (problem->arena) td_config_arena_free(problem->arena);
+    if (problem->arena) td_arena_free(problem->arena);
     free(problem);
 }
 

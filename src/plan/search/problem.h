@@ -5,7 +5,7 @@
 // What is to be planned, in the planner's own terms: types of GPUs, classes of
 // robots, and pools of streams that may share servers.
 
-#include "config/yaml/arena.h"
+#include "base/arena.h"
 #include "plan/capacity/curve.h"
 #include "plan/pack/pack.h"
 
@@ -48,7 +48,7 @@ typedef struct td_plan_problem {
     const td_config_factory *factory;
     const td_config_profiles *profiles;
     td_plan_options options;
-    td_config_arena *arena; // owns what is below
+    td_arena *arena; // owns what is below
     td_plan_type types[TD_PLAN_MAX_TYPES];
     size_t type_count;
     uint32_t gpus;   // for streams, of all types

@@ -30,7 +30,7 @@ typedef enum choice {
 
 static double *numbers(const td_plan_problem *problem, size_t count)
 {
-    return td_config_arena_alloc(problem->arena, count, sizeof(double));
+    return td_arena_alloc(problem->arena, count, sizeof(double));
 }
 
 static double value_of(const climber *search, const double *rates_hz)
@@ -56,16 +56,14 @@ static td_err init(climber *search)
     search->trial_hz = numbers(problem, tasks);
     search->start_hz = numbers(problem, tasks);
     search->frozen = SIZE_MAX;
-    search->by_loop =
-        td_config_arena_alloc(problem->arena, tasks, sizeof(bool));
+    search->by_loop = td_arena_alloc(problem->arena, tasks, sizeof(bool));
     search->best = (td_plan_found){
         .rates_hz = numbers(problem, tasks),
         .loops_hz = numbers(problem, tasks),
         .bounds_hz = numbers(problem, tasks),
-        .by_loop = td_config_arena_alloc(problem->arena, tasks, sizeof(bool)),
-        .shares =
-            td_config_arena_alloc(problem->arena, search->evaluator.most_shares,
-                                  sizeof(td_plan_share)),
+        .by_loop = td_arena_alloc(problem->arena, tasks, sizeof(bool)),
+        .shares = td_arena_alloc(problem->arena, search->evaluator.most_shares,
+                                 sizeof(td_plan_share)),
         .value_hz = -1,
     };
     const td_plan_found *best = &search->best;
