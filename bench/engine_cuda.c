@@ -3,8 +3,8 @@
 // batch size, beside LeRobot on the same GPU with the same weights.
 #include "base/clock.h"
 #include "bench/bench.h"
+#include "engine/native/cuda/library.h"
 #include "engine/native/model.h"
-#include "engine/native/ops/library.h"
 
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
 # once for each set of vector instructions, always with optimisation, and with
 # a * b + c rounded once, which is what these instructions do.
 
-set(TD_NATIVE_CPU native/cpu/kernel.c native/cpu/pool.c native/cpu/cpu.c
+set(TD_NATIVE_CPU native/cpu/kernel.c native/cpu/pool.c native/cpu/backend.c
   native/cpu/linear.c native/cpu/attention.c native/cpu/conv.c
   native/cpu/direct.c native/cpu/winograd.c)
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")

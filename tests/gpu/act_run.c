@@ -5,8 +5,8 @@
 //
 // Frames are bytes, states and what goes to OUT floats, all of them normalised
 // and one observation after the other.
+#include "engine/native/cuda/library.h"
 #include "engine/native/model.h"
-#include "engine/native/ops/library.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,10 +2,10 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
+#include "engine/native/cuda/library.h"
 #include "engine/native/model.h"
-#include "engine/native/ops/library.h"
 #include "engine/native/pipeline/ensemble.h"
-#include "engine/native/pipeline/request.h"
+#include "engine/native/request.h"
 #include "tendon/worker.h"
 #include "wire/msgpack/text.h"
 

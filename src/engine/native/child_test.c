@@ -4,10 +4,10 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
+#include "engine/native/cuda/library.h"
+#include "engine/native/golden.h"
 #include "engine/native/native_fixture.h"
-#include "engine/native/ops/golden.h"
 #include "engine/native/ops/hashed.h"
-#include "engine/native/ops/library.h"
 #include "engine/warmup.h"
 #include "engine/worker/worker.h"
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/model.h"
 
-#include "engine/native/body.h"
+#include "engine/native/architecture.h"
 
 #include <stdlib.h>
 

@@ -7,7 +7,7 @@
 #include "engine/native/child.h"
 #include "engine/native/model.h"
 #include "engine/native/pipeline/ensemble.h"
-#include "engine/native/pipeline/request.h"
+#include "engine/native/request.h"
 
 #include <math.h>
 #include <sched.h>

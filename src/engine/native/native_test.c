@@ -2,8 +2,8 @@
 #include "engine/native/native.h"
 
 #include "engine/conformance.h"
+#include "engine/native/golden.h"
 #include "engine/native/native_fixture.h"
-#include "engine/native/ops/golden.h"
 #include "engine/warmup.h"
 
 #include <math.h>

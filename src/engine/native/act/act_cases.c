@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/act/act_cases.h"
 
+#include "engine/native/golden.h"
 #include "engine/native/model.h"
-#include "engine/native/ops/golden.h"
 #include "engine/native/ops/hashed.h"
 
 #include <math.h>

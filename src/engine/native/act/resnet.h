@@ -5,7 +5,7 @@
 // The vision of ACT: a ResNet of torchvision's (18, 34, 50, 101, 152) with
 // frozen batch norms, from pixels to its last map of features.
 
-#include "engine/native/body.h"
+#include "engine/native/architecture.h"
 
 typedef struct td_native_resnet td_native_resnet;
 

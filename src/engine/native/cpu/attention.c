@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task is one head of one member: its keys and values are packed once, then
 // the queries go through them in blocks.
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #include <string.h>
 

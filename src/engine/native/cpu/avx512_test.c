@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The AVX-512 loops against the plain ones, and their side against PyTorch, on
 // a processor that has them; elsewhere skipped (77).
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #include "base/err.h"
 #include "engine/native/ops/hashed.h"

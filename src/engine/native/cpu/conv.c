@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 static uint32_t out_size(const td_ops_conv *op, uint32_t size)
 {

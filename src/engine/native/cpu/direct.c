@@ -4,7 +4,7 @@
 // is `runs` pieces of that copy, and the windows of a row are rows of a product
 // that overlap. With pooling the band is computed in scratch memory, with the
 // rows of its neighbours that it needs, and only the largest leave it.
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #define KERNEL_NAME td_native_cpu_kernel_plain
 #define KERNEL_TEXT "plain"
 #define LANES 4
-#include "engine/native/cpu/kernel_body.h"
+#include "engine/native/cpu/kernel_loops.h"
 
 #if defined(__x86_64__)
 extern const td_native_cpu_kernel td_native_cpu_kernel_avx2;

@@ -2,7 +2,7 @@
 #ifndef TD_ENGINE_NATIVE_CPU_KERNEL_H
 #define TD_ENGINE_NATIVE_CPU_KERNEL_H
 
-// The innermost loops, one source (kernel_body.h) compiled for each set of
+// The innermost loops, one source (kernel_loops.h) compiled for each set of
 // vector instructions, and the best that this processor has.
 //
 // What a row of an answer is depends on that row alone, never on how many are

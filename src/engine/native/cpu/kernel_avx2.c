@@ -3,4 +3,4 @@
 #define KERNEL_NAME td_native_cpu_kernel_avx2
 #define KERNEL_TEXT "AVX2"
 #define LANES 8
-#include "engine/native/cpu/kernel_body.h"
+#include "engine/native/cpu/kernel_loops.h"

@@ -3,4 +3,4 @@
 #define KERNEL_NAME td_native_cpu_kernel_avx512
 #define KERNEL_TEXT "AVX-512"
 #define LANES 16
-#include "engine/native/cpu/kernel_body.h"
+#include "engine/native/cpu/kernel_loops.h"

@@ -4,4 +4,4 @@
 #define KERNEL_NAME td_native_cpu_kernel_wide
 #define KERNEL_TEXT "16 lanes"
 #define LANES 16
-#include "engine/native/cpu/kernel_body.h"
+#include "engine/native/cpu/kernel_loops.h"

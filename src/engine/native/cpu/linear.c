@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A task is a group of columns: it packs their weights, which are then in the
 // nearest memory, and goes through all rows.
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #include <math.h>
 #include <string.h>

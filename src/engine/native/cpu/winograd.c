@@ -5,7 +5,7 @@
 // 2 x 2 costs 16 instead of 36. Weights grow there, 4 and 1.8 times: the
 // smaller tile is for small pictures, where reading them would cost more than
 // computing.
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #define LARGE_PIXELS 1024         // from here on tiles of 4 x 4
 #define BLOCK_FLOATS (384u << 10) // tiles of a task before and after

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Weights as the kernels want them, from weights as a checkpoint has them.
-#include "engine/native/cuda/side.h"
+#include "engine/native/cuda/backend.h"
 
 #include <cuda_fp16.h>
 #include <stdlib.h>

@@ -3,7 +3,7 @@
 #include "engine/native/ops/ops_cases.h"
 
 #include "base/err.h"
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

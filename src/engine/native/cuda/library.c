@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/native/ops/library.h"
+#include "engine/native/cuda/library.h"
 
 #include "base/library.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_NATIVE_CPU_SIDE_H
-#define TD_ENGINE_NATIVE_CPU_SIDE_H
+#ifndef TD_ENGINE_NATIVE_CPU_BACKEND_H
+#define TD_ENGINE_NATIVE_CPU_BACKEND_H
 
 // What the files of the CPU's side share: weights, and programs, which are
 // lists of steps. A step is a number of tasks that the threads of a pool share;

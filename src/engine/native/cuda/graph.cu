@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // From an operation of the table to its kernels.
-#include "engine/native/cuda/side.h"
+#include "engine/native/cuda/backend.h"
 
 #define FEW_BYTES ((size_t)128 << 10) // that leave by a kernel
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_NATIVE_PIPELINE_REQUEST_H
-#define TD_ENGINE_NATIVE_PIPELINE_REQUEST_H
+#ifndef TD_ENGINE_NATIVE_REQUEST_H
+#define TD_ENGINE_NATIVE_REQUEST_H
 
 // Between an observation of the wire and a native model: what the model is
 // called and takes, and one observation into its inputs.

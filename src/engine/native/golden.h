@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_NATIVE_OPS_GOLDEN_H
-#define TD_ENGINE_NATIVE_OPS_GOLDEN_H
+#ifndef TD_ENGINE_NATIVE_GOLDEN_H
+#define TD_ENGINE_NATIVE_GOLDEN_H
 
 // The checkpoints of tests/golden/act/ with their weights, for tests: what is
 // kept of them goes to a folder of its own, and the weights are made there.

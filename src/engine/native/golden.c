@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/native/ops/golden.h"
+#include "engine/native/golden.h"
 
 #include "engine/native/ops/hashed.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_NATIVE_CUDA_SIDE_H
-#define TD_ENGINE_NATIVE_CUDA_SIDE_H
+#ifndef TD_ENGINE_NATIVE_CUDA_BACKEND_H
+#define TD_ENGINE_NATIVE_CUDA_BACKEND_H
 
 // Inside of the CUDA side of ops.h: one GPU, one stream, bf16.
 //
@@ -105,7 +105,7 @@ td_err td_native_cuda_side_clear(td_ops_side *side, uint32_t *words,
 td_native_cuda_turn td_native_cuda_side_turn(td_ops_side *side);
 td_native_cuda_turn td_native_cuda_side_turn_aside(td_ops_side *side);
 
-// Operations of the table, in weights.cu and record.cu.
+// Operations of the table, in weights.cu and graph.cu.
 td_err td_native_cuda_weights_linear(td_ops_side *side,
                                      const td_ops_linear_source *source,
                                      td_ops_linear_weight **ret_weight,

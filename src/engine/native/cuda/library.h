@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_NATIVE_OPS_LIBRARY_H
-#define TD_ENGINE_NATIVE_OPS_LIBRARY_H
+#ifndef TD_ENGINE_NATIVE_CUDA_LIBRARY_H
+#define TD_ENGINE_NATIVE_CUDA_LIBRARY_H
 
 // The CUDA side of ops.h, which is a library of its own so that this program
 // runs where there is no GPU: libtendon_cuda.so, beside the program, where

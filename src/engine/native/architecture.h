@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_NATIVE_BODY_H
-#define TD_ENGINE_NATIVE_BODY_H
+#ifndef TD_ENGINE_NATIVE_ARCHITECTURE_H
+#define TD_ENGINE_NATIVE_ARCHITECTURE_H
 
 // What a kind of policy is to model.c, and how it gives its tensors to a side.
 //

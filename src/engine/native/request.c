@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/native/pipeline/request.h"
+#include "engine/native/request.h"
 
 #include "wire/msgpack/text.h"
 

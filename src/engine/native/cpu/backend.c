@@ -2,7 +2,7 @@
 // The side of the processor: weights of linears stay where they are, in the
 // mapped file, and are packed in passing; those of convolutions are kept in the
 // order in which they are read.
-#include "engine/native/cpu/side.h"
+#include "engine/native/cpu/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

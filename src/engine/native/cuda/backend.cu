@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The GPU itself: its memory, its programs, and what the library exports.
-#include "engine/native/cuda/side.h"
+#include "engine/native/cuda/backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/native/body.h"
+#include "engine/native/architecture.h"
 
 #include <stdarg.h>
 #include <stdio.h>

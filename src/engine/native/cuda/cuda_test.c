@@ -2,7 +2,7 @@
 // The CUDA side, where there is a GPU; elsewhere skipped (77).
 #include "base/err.h"
 #include "engine/native/act/act_cases.h"
-#include "engine/native/ops/library.h"
+#include "engine/native/cuda/library.h"
 #include "engine/native/ops/ops_cases.h"
 
 #include <setjmp.h>
