@@ -74,7 +74,7 @@ static td_err open_model(world *w, const td_ops *ops, td_errinfo *info)
         .checkpoint = w->checkpoint,
         .pipeline = w->pipeline,
         .ops = ops,
-        .side = {.precision = TD_OPS_BF16, .threads = 1},
+        .backend = {.precision = TD_OPS_BF16, .threads = 1},
         .max_batch = MAX_BATCH,
     };
     return td_native_model_open(&config, &w->model, info);
@@ -159,22 +159,23 @@ static td_err run_batch(world *w, size_t i, td_errinfo *info)
 
 static td_err run(world *w, const td_ops *ops, td_errinfo *info)
 {
-    td_ops_info side;
+    td_ops_info backend;
     TD_TRY(start_peer(w, info));
     int64_t start_ns = td_clock_monotonic_ns();
     TD_TRY(open_model(w, ops, info));
     fill_frames(w);
     TD_TRY(td_native_model_run(w->model, 1, info));
     double start_s = (double)(td_clock_monotonic_ns() - start_ns) / TD_NS_PER_S;
-    td_native_model_info(w->model, &side);
-    td_bench_say(w->options, "engine: on %s", side.device);
+    td_native_model_info(w->model, &backend);
+    td_bench_say(w->options, "engine: on %s", backend.device);
     print(w, MAX_BATCH, "start",
           (td_bench_row){.value = start_s,
                          .unit = "s",
                          .limited = TD_BENCH_VALUE,
                          .limit = 3});
-    print(w, MAX_BATCH, "memory",
-          (td_bench_row){.value = (double)(side.bytes >> 20), .unit = "MiB"});
+    print(
+        w, MAX_BATCH, "memory",
+        (td_bench_row){.value = (double)(backend.bytes >> 20), .unit = "MiB"});
     for (size_t i = 0; i < TD_COUNT_OF(sizes); i++) {
         TD_TRY(run_batch(w, i, info));
         TD_TRY(td_bench_sleep(0));
@@ -186,7 +187,7 @@ td_err td_bench_engine_cuda(const td_bench_options *options, td_errinfo *info)
 {
     const td_ops *ops = NULL;
     td_errinfo why = {.text = ""};
-    if (td_native_library_load(&ops, &why) != TD_OK) {
+    if (td_native_cuda_library_load(&ops, &why) != TD_OK) {
         td_bench_say(options, "engine: nothing of a GPU: %s", why.text);
         return TD_OK;
     }

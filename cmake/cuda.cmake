@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# libtendon_cuda.so: the CUDA side of engine/native, made wherever there is an
+# libtendon_cuda.so: the CUDA backend of engine/native, made wherever there is an
 # nvcc (`tools/setup --cuda`, or the system's) and loaded where there is a GPU.
 # Always optimised, in one folder for all presets; sanitizers do not see into it,
 # so theirs do not make it again.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-# How the processor's side of the native engine is compiled: its innermost loops
+# How the processor's backend of the native engine is compiled: its innermost loops
 # once for each set of vector instructions, always with optimisation, and with
 # a * b + c rounded once, which is what these instructions do.
 

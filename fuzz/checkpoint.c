@@ -39,7 +39,7 @@ static void check_policy(const td_native_policy *policy)
         abort();
 }
 
-static void open_steps(td_slice text, td_native_side side)
+static void open_steps(td_slice text, td_native_step_place place)
 {
     static const td_slice known = {CONFIG, sizeof CONFIG - 1};
     td_native_policy policy;
@@ -52,7 +52,7 @@ static void open_steps(td_slice text, td_native_side side)
     if (td_json_read_bytes(text, TD_NATIVE_MAX_JSON_BYTES, "steps.json",
                            &config, &info) == TD_OK &&
         td_native_steps_init_from(config, "steps.json", "/nonexistent", &policy,
-                                  side, &steps, &info) == TD_OK) {
+                                  place, &steps, &info) == TD_OK) {
         if (steps.count > TD_NATIVE_MAX_STEPS) abort();
         td_native_steps_done(&steps);
     }

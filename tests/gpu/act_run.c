@@ -13,7 +13,7 @@
 #include <string.h>
 
 typedef struct job {
-    const char *side, *checkpoint;
+    const char *backend, *checkpoint;
     FILE *frames, *states, *out;
     uint32_t batch, count;
 } job;
@@ -47,7 +47,7 @@ static td_err run_batch(const job *of, const td_native_policy *policy,
 
 static td_err run(const job *of, td_errinfo *info)
 {
-    const bool is_cuda = strcmp(of->side, "cuda") == 0;
+    const bool is_cuda = strcmp(of->backend, "cuda") == 0;
     TD_AUTO(td_native_checkpoint) *checkpoint = NULL;
     TD_AUTO(td_native_pipeline) *pipeline = NULL;
     TD_AUTO(td_native_model) *model = NULL;
@@ -57,10 +57,11 @@ static td_err run(const job *of, td_errinfo *info)
         .checkpoint = checkpoint,
         .pipeline = pipeline,
         .ops = &td_ops_cpu,
-        .side = {.precision = is_cuda ? TD_OPS_BF16 : TD_OPS_F32, .threads = 8},
+        .backend = {.precision = is_cuda ? TD_OPS_BF16 : TD_OPS_F32,
+                    .threads = 8},
         .max_batch = of->batch,
     };
-    if (is_cuda) TD_TRY(td_native_library_load(&config.ops, info));
+    if (is_cuda) TD_TRY(td_native_cuda_library_load(&config.ops, info));
     TD_TRY(td_native_model_open(&config, &model, info));
     for (uint32_t i = 0; i + of->batch <= of->count; i += of->batch)
         TD_TRY(run_batch(of, &checkpoint->policy, model, info));
@@ -71,7 +72,7 @@ int main(int argc, char **argv)
 {
     if (argc != 8) return 2;
     job of = {
-        .side = argv[1],
+        .backend = argv[1],
         .checkpoint = argv[2],
         .frames = fopen(argv[3], "rb"),
         .states = fopen(argv[4], "rb"),

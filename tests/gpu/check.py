@@ -102,13 +102,13 @@ def answers(policy, before, frames, states, dtype=torch.float32) -> torch.Tensor
     return torch.cat(chunks).double().cpu()
 
 
-def run_ours(side: str, folder: pathlib.Path, batch: int, count: int) -> torch.Tensor:
+def run_ours(backend: str, folder: pathlib.Path, batch: int, count: int) -> torch.Tensor:
     """One of ours, with the libraries that came with it."""
     programs = pathlib.Path(sys.argv[1]).resolve()
     libraries = {"LD_LIBRARY_PATH": str(programs.parent / "lib")}
     out = folder / "out.f32"
     inputs = (folder / "checkpoint", folder / "frames.u8", folder / "states.f32")
-    command = [programs / "gpu_act_run", side, *inputs, out, str(batch), str(count)]
+    command = [programs / "gpu_act_run", backend, *inputs, out, str(batch), str(count)]
     subprocess.run(command, env=os.environ | libraries, check=True)
     return torch.from_numpy(np.fromfile(out, np.float32)).view(count, 100, -1).double()
 

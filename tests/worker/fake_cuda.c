@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stands for libtendon_cuda.so where there is no GPU: the processor's side,
+// Stands for libtendon_cuda.so where there is no GPU: the processor's backend,
 // which fails as a GPU can when the file that TENDON_FAKE_GPU names says so:
 // "load", "run" (no memory for either) or "lost".
 #include "base/err.h"
@@ -22,32 +22,33 @@ static bool is_told(const char *what)
     return strcmp(word, what) == 0;
 }
 
-static td_err open_side(const td_ops_config *config, td_ops_side **ret_side,
-                        td_errinfo *info)
+static td_err open_backend(const td_ops_config *config,
+                           td_ops_backend **ret_backend, td_errinfo *info)
 {
     td_ops_config own = *config;
     own.precision = TD_OPS_F32;
-    return td_ops_cpu.open(&own, ret_side, info);
+    return td_ops_cpu.open(&own, ret_backend, info);
 }
 
-static td_err alloc(td_ops_side *side, size_t bytes, void **ret_data,
+static td_err alloc(td_ops_backend *backend, size_t bytes, void **ret_data,
                     td_errinfo *info)
 {
     if (is_told("load"))
         return td_fail(info, TD_ERR_NOMEM,
                        "CUDA, allocating 5 MiB after 6: out of memory, 3 of 9 "
                        "MiB are free");
-    return td_ops_cpu.alloc(side, bytes, ret_data, info);
+    return td_ops_cpu.alloc(backend, bytes, ret_data, info);
 }
 
-static td_err run(td_ops_side *side, td_ops_program *program, td_errinfo *info)
+static td_err run(td_ops_backend *backend, td_ops_graph *graph,
+                  td_errinfo *info)
 {
     if (is_told("lost"))
         return td_fail(info, TD_ERR_IO, "CUDA, running: the GPU is lost");
     if (is_told("run"))
         return td_fail(info, TD_ERR_NOMEM,
                        "CUDA, running: out of memory, 0 of 9 MiB are free");
-    return td_ops_cpu.run(side, program, info);
+    return td_ops_cpu.run(backend, graph, info);
 }
 
 // As libtendon_cuda.so exports it.
@@ -57,7 +58,7 @@ const td_ops *td_ops_cuda(uint32_t version)
 {
     ops = td_ops_cpu;
     ops.name = "fake";
-    ops.open = open_side;
+    ops.open = open_backend;
     ops.alloc = alloc;
     ops.run = run;
     return version == TD_OPS_VERSION ? &ops : NULL;

@@ -24,7 +24,7 @@ typedef struct child {
     td_native_model *model;
     td_native_ensemble *ensemble; // NULL: none
     td_worker_spec spec;
-    td_native_taken taken[TD_WORKER_MAX_BATCH];
+    td_native_pipeline_prepared prepared[TD_WORKER_MAX_BATCH];
 } child;
 
 static void child_free(child *self)
@@ -121,7 +121,7 @@ static td_err describe(child *self, td_errinfo *info)
     return err;
 }
 
-// To what the side says, what a person can do.
+// To what the backend says, what a person can do.
 static td_err say_no_room(const child *self, td_errinfo *info)
 {
     return td_fail(info, TD_ERR_NOMEM,
@@ -138,18 +138,18 @@ static td_err open_model(child *self, const td_ops *ops, uint32_t device,
         .checkpoint = self->checkpoint,
         .pipeline = self->pipeline,
         .ops = ops,
-        .side = {.precision = TD_OPS_BF16, .threads = 1, .device = device},
+        .backend = {.precision = TD_OPS_BF16, .threads = 1, .device = device},
         .max_batch = self->spec.max_batch,
     };
-    td_ops_info side;
+    td_ops_info backend;
     td_err err = td_native_model_open(&config, &self->model, info);
     if (err != TD_OK)
         return err == TD_ERR_NOMEM ? say_no_room(self, info) : err;
-    td_native_model_info(self->model, &side);
-    self->spec.tolerance = side.tolerance;
+    td_native_model_info(self->model, &backend);
+    self->spec.tolerance = backend.tolerance;
     (void)printf("native: %s on %s, bf16, %zu MiB\n",
                  td_native_policy_name(self->checkpoint->policy.type),
-                 side.device, side.bytes >> 20);
+                 backend.device, backend.bytes >> 20);
     (void)fflush(stdout);
     return TD_OK;
 }
@@ -160,7 +160,7 @@ static td_err load(child *self, td_errinfo *info)
     const td_ops *ops = NULL;
     uint32_t device = 0;
     TD_TRY(read_device(wanted->device, &device, info));
-    TD_TRY(td_native_library_load(&ops, info));
+    TD_TRY(td_native_cuda_library_load(&ops, info));
     TD_TRY(td_native_checkpoint_open(wanted->pretrained_path, &self->checkpoint,
                                      info));
     TD_TRY(td_native_model_check(self->checkpoint, info));
@@ -193,7 +193,7 @@ static td_err take_numbers(child *self, const td_worker_item *item,
                            uint32_t slot, td_errinfo *info)
 {
     const td_native_policy *policy = &self->checkpoint->policy;
-    const td_native_given given = {
+    const td_native_pipeline_input input = {
         .state = td_worker_at(self->worker, item->state.offset,
                               policy->state_dim * sizeof(float)),
         .env = policy->env_dim ? find_environment(self, item, policy->env_dim)
@@ -201,20 +201,21 @@ static td_err take_numbers(child *self, const td_worker_item *item,
         .task = {td_worker_at(self->worker, item->task.offset, item->task.size),
                  item->task.size},
     };
-    td_native_taken *taken = &self->taken[slot];
-    if (policy->state_dim && (!given.state || !item->state.rank))
+    td_native_pipeline_prepared *prepared = &self->prepared[slot];
+    if (policy->state_dim && (!input.state || !item->state.rank))
         return td_fail(info, TD_ERR_MISMATCH, "state: is missing");
-    if (policy->env_dim && !given.env)
+    if (policy->env_dim && !input.env)
         return td_fail(info, TD_ERR_MISMATCH,
                        "tensors." TD_NATIVE_ENVIRONMENT
                        ": is missing, or not %u x <f4",
                        policy->env_dim);
-    TD_TRY(td_native_pipeline_before(self->pipeline, &given, taken, info));
+    TD_TRY(
+        td_native_pipeline_preprocess(self->pipeline, &input, prepared, info));
     if (policy->state_dim)
-        memcpy(td_native_model_state(self->model, slot), taken->state,
+        memcpy(td_native_model_state(self->model, slot), prepared->state,
                policy->state_dim * sizeof(float));
     if (policy->env_dim)
-        memcpy(td_native_model_env(self->model, slot), taken->env,
+        memcpy(td_native_model_env(self->model, slot), prepared->env,
                policy->env_dim * sizeof(float));
     return TD_OK;
 }
@@ -267,8 +268,8 @@ static td_err make_answer(child *self, const td_worker_item *item,
            values * sizeof(float));
     bool finite = is_finite(actions, values);
     if (finite && self->ensemble) TD_TRY(join_ensemble(self, item, actions));
-    td_native_pipeline_after(self->pipeline, &self->taken[slot],
-                             policy->chunk_rows, actions);
+    td_native_pipeline_postprocess(self->pipeline, &self->prepared[slot],
+                                   policy->chunk_rows, actions);
     if (finite && is_finite(actions, values)) return TD_OK;
     return td_fail(info, TD_ERR_FORMAT, "the policy gave what is not finite");
 }

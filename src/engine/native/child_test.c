@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The native engine as a worker of its own: on a GPU (tools/gpu-check), and
-// elsewhere with a side that stands for one (tests/worker/fake_cuda.c).
+// elsewhere with a backend that stands for one (tests/worker/fake_cuda.c).
 #include "engine/native/child.h"
 
 #include "base/clock.h"
@@ -255,27 +255,27 @@ static int begin(void **state)
 #else
 
 // Takes all memory of the GPU that can be had.
-static td_ops_side *fill_gpu(const td_ops **ret_ops)
+static td_ops_backend *fill_gpu(const td_ops **ret_ops)
 {
     const td_ops_config side_config = {.precision = TD_OPS_BF16, .threads = 1};
-    td_ops_side *side = NULL;
+    td_ops_backend *backend = NULL;
     td_errinfo info = {.text = ""};
     void *data;
-    assert_int_equal(td_native_library_load(ret_ops, &info), TD_OK);
-    assert_int_equal((*ret_ops)->open(&side_config, &side, &info), TD_OK);
+    assert_int_equal(td_native_cuda_library_load(ret_ops, &info), TD_OK);
+    assert_int_equal((*ret_ops)->open(&side_config, &backend, &info), TD_OK);
     for (size_t bytes = (size_t)64 << 30; bytes >= (size_t)32 << 20; bytes /= 2)
-        while ((*ret_ops)->alloc(side, bytes, &data, &info) == TD_OK)
+        while ((*ret_ops)->alloc(backend, bytes, &data, &info) == TD_OK)
             continue;
-    return side;
+    return backend;
 }
 
 static void no_memory_at_load_is_said(void **state)
 {
     (void)state;
     const td_ops *ops = NULL;
-    td_ops_side *side = fill_gpu(&ops);
+    td_ops_backend *backend = fill_gpu(&ops);
     assert_does_not_open("out of memory");
-    ops->close(side);
+    ops->close(backend);
 }
 
 static void memory_that_others_take_does_not_matter_in_service(void **state)
@@ -284,10 +284,10 @@ static void memory_that_others_take_does_not_matter_in_service(void **state)
     const td_ops *ops = NULL;
     td_engine *engine = open_engine();
     int pid = td_engine_worker_pid(engine);
-    td_ops_side *side = fill_gpu(&ops);
+    td_ops_backend *backend = fill_gpu(&ops);
     assert_answers(engine);
     assert_int_equal(td_engine_worker_pid(engine), pid);
-    ops->close(side);
+    ops->close(backend);
     td_engine_close(engine);
 }
 

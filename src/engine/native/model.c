@@ -5,45 +5,46 @@
 
 #include <stdlib.h>
 
-static const td_native_body_ops *const bodies[] = {
+static const td_native_architecture_ops *const architectures[] = {
     &td_native_act,
 };
 
 // NULL: there is none.
-static const td_native_body_ops *find_body(const td_native_checkpoint *of)
+static const td_native_architecture_ops *
+find_architecture(const td_native_checkpoint *of)
 {
-    for (size_t i = 0; i < TD_COUNT_OF(bodies); i++)
-        if (bodies[i]->type == of->policy.type) return bodies[i];
+    for (size_t i = 0; i < TD_COUNT_OF(architectures); i++)
+        if (architectures[i]->type == of->policy.type) return architectures[i];
     return NULL;
 }
 
 td_err td_native_model_check(const td_native_checkpoint *of, td_errinfo *info)
 {
-    const td_native_body_ops *ops = find_body(of);
+    const td_native_architecture_ops *ops = find_architecture(of);
     if (ops) return ops->check(of, info);
     return td_fail(info, TD_ERR_UNSUPPORTED,
                    "%s: the native engine does not run policies of type %s",
                    of->policy.file, td_native_policy_name(of->policy.type));
 }
 
-// Batch sizes that have a program: all of them, or powers of two and the last.
-static bool has_program(const td_native_model *model, bool exact, uint32_t n)
+// Batch sizes that have a graph: all of them, or powers of two and the last.
+static bool has_graph(const td_native_model *model, bool exact, uint32_t n)
 {
     return exact || (n & (n - 1)) == 0 || n == model->max_batch;
 }
 
-static td_err record_all(td_native_model *model, td_errinfo *info)
+static td_err build_graphs(td_native_model *model, td_errinfo *info)
 {
-    td_ops_info side;
-    model->side_ops->info(model->side, &side);
+    td_ops_info backend;
+    model->ops->info(model->backend, &backend);
     for (uint32_t n = model->max_batch; n > 0; n--) {
-        if (!has_program(model, side.exact_batches, n)) {
-            model->programs[n] = model->programs[n + 1];
+        if (!has_graph(model, backend.exact_batches, n)) {
+            model->graphs[n] = model->graphs[n + 1];
             continue;
         }
-        TD_TRY(model->side_ops->begin(model->side, info));
-        TD_TRY(model->ops->record(model, n, info));
-        TD_TRY(model->side_ops->end(model->side, &model->programs[n], info));
+        TD_TRY(model->ops->begin(model->backend, info));
+        TD_TRY(model->architecture->build(model, n, info));
+        TD_TRY(model->ops->end(model->backend, &model->graphs[n], info));
     }
     return TD_OK;
 }
@@ -59,20 +60,20 @@ td_err td_native_model_open(const td_native_model_config *config,
     if (!model) return TD_ERR_NOMEM;
     model->checkpoint = config->checkpoint;
     model->pipeline = config->pipeline;
-    model->side_ops = config->ops;
+    model->ops = config->ops;
     model->max_batch = config->max_batch;
-    model->ops = find_body(config->checkpoint);
-    TD_TRY(config->ops->open(&config->side, &model->side, info));
-    TD_TRY(model->ops->load(model, info));
-    TD_TRY(record_all(model, info));
+    model->architecture = find_architecture(config->checkpoint);
+    TD_TRY(config->ops->open(&config->backend, &model->backend, info));
+    TD_TRY(model->architecture->load(model, info));
+    TD_TRY(build_graphs(model, info));
     *ret_model = TD_TAKE(model);
     return TD_OK;
 }
 
 void td_native_model_close(td_native_model *model)
 {
-    if (model->body) model->ops->free(model->body);
-    if (model->side) model->side_ops->close(model->side);
+    if (model->network) model->architecture->free(model->network);
+    if (model->backend) model->ops->close(model->backend);
     free(model);
 }
 
@@ -104,7 +105,7 @@ td_err td_native_model_run(td_native_model *model, uint32_t count,
     if (count < 1 || count > model->max_batch)
         return td_fail(info, TD_ERR_INVALID, "a batch of %u, at most %u", count,
                        model->max_batch);
-    return model->side_ops->run(model->side, model->programs[count], info);
+    return model->ops->run(model->backend, model->graphs[count], info);
 }
 
 const float *td_native_model_actions(const td_native_model *model,
@@ -117,5 +118,19 @@ const float *td_native_model_actions(const td_native_model *model,
 
 void td_native_model_info(const td_native_model *model, td_ops_info *ret_info)
 {
-    model->side_ops->info(model->side, ret_info);
+    model->ops->info(model->backend, ret_info);
+}
+
+td_err td_native_model_buffer(td_native_model *model, uint32_t rows,
+                              uint32_t cols, td_ops_view *ret_view,
+                              td_errinfo *info)
+{
+    td_ops_info backend;
+    void *data = NULL;
+    model->ops->info(model->backend, &backend);
+    size_t count = (size_t)model->max_batch * rows * cols;
+    TD_TRY(model->ops->alloc(model->backend,
+                             count * td_ops_bytes(backend.dtype), &data, info));
+    *ret_view = td_ops_dense(data, backend.dtype, model->max_batch, rows, cols);
+    return TD_OK;
 }

@@ -2,7 +2,7 @@
 #ifndef TD_ENGINE_NATIVE_MODEL_H
 #define TD_ENGINE_NATIVE_MODEL_H
 
-// A checkpoint's policy on one side (ops.h), ready to run: numbers of each
+// A checkpoint's policy on one backend (ops.h), ready to run: numbers of each
 // member of a batch in, a chunk for each out, both as the policy has them. What
 // a robot's units are is the pipeline's affair.
 //
@@ -17,7 +17,7 @@ typedef struct td_native_model_config {
     const td_native_checkpoint *checkpoint; // these three are borrowed
     const td_native_pipeline *pipeline;
     const td_ops *ops;
-    td_ops_config side;
+    td_ops_config backend;
     uint32_t max_batch; // 1 to TD_ENGINE_MAX_BATCH
 } td_native_model_config;
 
@@ -26,9 +26,9 @@ typedef struct td_native_model_config {
 TD_NODISCARD td_err td_native_model_check(const td_native_checkpoint *of,
                                           td_errinfo *info);
 
-// Loads weights and makes a program for each batch size. Owned by the caller.
+// Loads weights and makes a graph for each batch size. Owned by the caller.
 // Blocks. As td_native_model_check; NOTFOUND and MISMATCH for a tensor, FORMAT
-// for one that is not finite, NOMEM, and what the side's open() gives.
+// for one that is not finite, NOMEM, and what the backend's open() gives.
 TD_NODISCARD td_err td_native_model_open(const td_native_model_config *config,
                                          td_native_model **ret_model,
                                          td_errinfo *info);
@@ -51,7 +51,7 @@ TD_NODISCARD td_err td_native_model_run(td_native_model *model, uint32_t count,
 const float *td_native_model_actions(const td_native_model *model,
                                      uint32_t member);
 
-// What the side says of itself.
+// What the backend says of itself.
 void td_native_model_info(const td_native_model *model, td_ops_info *ret_info);
 
 #endif

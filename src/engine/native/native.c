@@ -24,7 +24,7 @@ typedef struct native {
     td_native_model *model;
     td_native_ensemble *ensemble; // NULL: none
     td_engine_picture_reader *pictures;
-    td_native_taken *taken; // [max_batch]
+    td_native_pipeline_prepared *prepared; // [max_batch]
     td_engine_blocking *blocking;
 } native;
 
@@ -38,7 +38,7 @@ static void close_native(td_engine *engine)
     if (self->pipeline) td_native_pipeline_free(self->pipeline);
     if (self->checkpoint) td_native_checkpoint_close(self->checkpoint);
     free(self->names);
-    free(self->taken);
+    free(self->prepared);
     free(self);
 }
 
@@ -71,8 +71,8 @@ static td_err answer(native *self, uint32_t slot, td_engine_item *item)
     if (self->ensemble)
         TD_TRY(
             td_native_ensemble_join(self->ensemble, item->obs, item->actions));
-    td_native_pipeline_after(self->pipeline, &self->taken[slot],
-                             spec->chunk_rows, item->actions);
+    td_native_pipeline_postprocess(self->pipeline, &self->prepared[slot],
+                                   spec->chunk_rows, item->actions);
     TD_TRY(check_finite(spec, item->actions, item->info));
     item->rows = spec->chunk_rows;
     return TD_OK;
@@ -92,8 +92,8 @@ static void run(void *model, const td_engine_job *job)
     for (uint32_t i = 0; i < job->batch->count; i++) {
         td_engine_item *item = job->batch->items[i];
         item->rows = 0;
-        item->status = td_native_request_take(&request, item->obs, count,
-                                              &self->taken[count], item->info);
+        item->status = td_native_request_prepare(
+            &request, item->obs, count, &self->prepared[count], item->info);
         if (item->status == TD_OK) members[count++] = item;
     }
     if (count == 0) return;
@@ -120,19 +120,19 @@ static td_err open_model(native *self,
         .checkpoint = self->checkpoint,
         .pipeline = self->pipeline,
         .ops = &td_ops_cpu,
-        .side = {.precision = TD_OPS_F32,
-                 .threads =
-                     settings->threads ? settings->threads : own_threads()},
+        .backend = {.precision = TD_OPS_F32,
+                    .threads =
+                        settings->threads ? settings->threads : own_threads()},
         .max_batch = settings->max_batch,
     };
     TD_TRY(td_native_model_open(&config, &self->model, info));
-    td_ops_info side;
-    td_native_model_info(self->model, &side);
-    self->spec.tolerance = side.tolerance;
+    td_ops_info backend;
+    td_native_model_info(self->model, &backend);
+    self->spec.tolerance = backend.tolerance;
     td_log_text(TD_LOG_INFO, "native: %s: %s on %s, %zu MiB",
                 self->spec.model_id,
                 td_native_policy_name(self->checkpoint->policy.type),
-                side.device, side.bytes >> 20);
+                backend.device, backend.bytes >> 20);
     return TD_OK;
 }
 
@@ -202,8 +202,8 @@ static td_err open_native(const td_engine_config *config,
         TD_TRY(td_native_ensemble_new(
             settings->ensemble_coefficient, self->spec.chunk_rows,
             self->spec.action_count, &self->ensemble));
-    self->taken = calloc(settings->max_batch, sizeof *self->taken);
-    if (!self->taken) return TD_ERR_NOMEM;
+    self->prepared = calloc(settings->max_batch, sizeof *self->prepared);
+    if (!self->prepared) return TD_ERR_NOMEM;
     TD_TRY(td_engine_picture_reader_new(&self->pictures));
     TD_TRY(start(self, info));
     *ret_engine = &TD_TAKE(self)->engine;

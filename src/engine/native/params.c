@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/native/architecture.h"
+#include "engine/native/params.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 
 #define LAYER_NORM_EPSILON 1e-5f // PyTorch's
 
-void td_native_body_name(char ret_name[TD_NATIVE_NAME_BYTES], const char *fmt,
-                         ...)
+void td_native_params_name(char ret_name[TD_NATIVE_NAME_BYTES], const char *fmt,
+                           ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -16,30 +16,10 @@ void td_native_body_name(char ret_name[TD_NATIVE_NAME_BYTES], const char *fmt,
     va_end(args);
 }
 
-td_err td_native_body_alloc(td_native_model *model, uint32_t rows,
-                            uint32_t cols, td_ops_view *ret_view,
-                            td_errinfo *info)
-{
-    td_ops_info side;
-    void *data = NULL;
-    model->side_ops->info(model->side, &side);
-    size_t count = (size_t)model->max_batch * rows * cols;
-    TD_TRY(model->side_ops->alloc(model->side, count * td_ops_bytes(side.dtype),
-                                  &data, info));
-    *ret_view = td_ops_dense(data, side.dtype, model->max_batch, rows, cols);
-    return TD_OK;
-}
-
-td_ops_view td_native_body_part(td_ops_view view, uint32_t batch)
-{
-    view.batch = batch;
-    return view;
-}
-
-td_err td_native_body_tensor(const td_native_model *model, const char *name,
-                             uint32_t rank, const uint64_t *shape,
-                             const td_native_tensor **ret_tensor,
-                             td_errinfo *info)
+td_err td_native_params_tensor(const td_native_model *model, const char *name,
+                               uint32_t rank, const uint64_t *shape,
+                               const td_native_tensor **ret_tensor,
+                               td_errinfo *info)
 {
     const td_native_tensor *tensor = NULL;
     TD_TRY(td_native_weights_get(model->checkpoint->weights, name, rank, shape,
@@ -53,12 +33,12 @@ td_err td_native_body_tensor(const td_native_model *model, const char *name,
     return err;
 }
 
-td_err td_native_body_floats(const td_native_model *model, const char *name,
-                             uint32_t rank, const uint64_t *shape,
-                             float **ret_floats, td_errinfo *info)
+td_err td_native_params_floats(const td_native_model *model, const char *name,
+                               uint32_t rank, const uint64_t *shape,
+                               float **ret_floats, td_errinfo *info)
 {
     const td_native_tensor *tensor = NULL;
-    TD_TRY(td_native_body_tensor(model, name, rank, shape, &tensor, info));
+    TD_TRY(td_native_params_tensor(model, name, rank, shape, &tensor, info));
     float *floats = malloc((tensor->count + 1) * sizeof *floats);
     if (!floats) return TD_ERR_NOMEM;
     td_native_tensor_read(tensor, 0, tensor->count, floats);
@@ -66,9 +46,9 @@ td_err td_native_body_floats(const td_native_model *model, const char *name,
     return TD_OK;
 }
 
-td_err td_native_body_shape(const td_native_model *model, const char *name,
-                            uint32_t rank, uint64_t *ret_shape,
-                            td_errinfo *info)
+td_err td_native_params_shape(const td_native_model *model, const char *name,
+                              uint32_t rank, uint64_t *ret_shape,
+                              td_errinfo *info)
 {
     const td_native_checkpoint *from = model->checkpoint;
     const td_native_tensor *tensor =
@@ -95,8 +75,8 @@ static td_ops_dtype dtype_of(const td_native_tensor *tensor)
     return tensor->dtype == TD_NATIVE_F16 ? TD_OPS_F16 : TD_OPS_F32;
 }
 
-td_ops_source td_native_body_source(const td_native_tensor *tensor,
-                                    uint64_t first)
+td_ops_source td_native_params_source(const td_native_tensor *tensor,
+                                      uint64_t first)
 {
     td_ops_source source = {.dtype = dtype_of(tensor)};
     source.data =
@@ -104,40 +84,39 @@ td_ops_source td_native_body_source(const td_native_tensor *tensor,
     return source;
 }
 
-// "PREFIX.weight" and "PREFIX.bias" for a side.
+// "PREFIX.weight" and "PREFIX.bias" for a backend.
 static td_err pair_of(td_native_model *model, const char *prefix, uint32_t rank,
                       const uint64_t *shape, td_ops_source *ret_weight,
                       td_ops_source *ret_bias, td_errinfo *info)
 {
     char name[TD_NATIVE_NAME_BYTES];
     const td_native_tensor *weight = NULL, *bias = NULL;
-    td_native_body_name(name, "%s.weight", prefix);
-    TD_TRY(td_native_body_tensor(model, name, rank, shape, &weight, info));
-    td_native_body_name(name, "%s.bias", prefix);
-    TD_TRY(td_native_body_tensor(model, name, 1, shape, &bias, info));
-    *ret_weight = td_native_body_source(weight, 0);
-    *ret_bias = td_native_body_source(bias, 0);
+    td_native_params_name(name, "%s.weight", prefix);
+    TD_TRY(td_native_params_tensor(model, name, rank, shape, &weight, info));
+    td_native_params_name(name, "%s.bias", prefix);
+    TD_TRY(td_native_params_tensor(model, name, 1, shape, &bias, info));
+    *ret_weight = td_native_params_source(weight, 0);
+    *ret_bias = td_native_params_source(bias, 0);
     return TD_OK;
 }
 
-td_err td_native_body_linear(td_native_model *model, const char *prefix,
-                             uint32_t in, uint32_t out,
-                             td_ops_linear_weight **ret_weight,
-                             td_errinfo *info)
+td_err td_native_params_linear(td_native_model *model, const char *prefix,
+                               uint32_t in, uint32_t out,
+                               td_ops_linear_weight **ret_weight,
+                               td_errinfo *info)
 {
     td_ops_linear_source source = {.in = in, .out = out};
     TD_TRY(pair_of(model, prefix, 2, (const uint64_t[]){out, in},
                    &source.weight, &source.bias, info));
-    return model->side_ops->linear_weight(model->side, &source, ret_weight,
-                                          info);
+    return model->ops->linear_weight(model->backend, &source, ret_weight, info);
 }
 
-td_err td_native_body_norm(td_native_model *model, const char *prefix,
-                           uint32_t cols, td_ops_norm **ret_norm,
-                           td_errinfo *info)
+td_err td_native_params_norm(td_native_model *model, const char *prefix,
+                             uint32_t cols, td_ops_norm **ret_norm,
+                             td_errinfo *info)
 {
     td_ops_norm_source source = {.cols = cols, .epsilon = LAYER_NORM_EPSILON};
     TD_TRY(pair_of(model, prefix, 1, (const uint64_t[]){cols}, &source.weight,
                    &source.bias, info));
-    return model->side_ops->norm_weight(model->side, &source, ret_norm, info);
+    return model->ops->norm_weight(model->backend, &source, ret_norm, info);
 }

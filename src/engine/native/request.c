@@ -162,26 +162,27 @@ static td_err take_environment(const td_wire_obs *obs, uint32_t count,
                    "tensors." TD_NATIVE_ENVIRONMENT ": is missing");
 }
 
-td_err td_native_request_take(const td_native_request *request,
-                              const td_wire_obs *obs, uint32_t slot,
-                              td_native_taken *ret_taken, td_errinfo *info)
+td_err td_native_request_prepare(const td_native_request *request,
+                                 const td_wire_obs *obs, uint32_t slot,
+                                 td_native_pipeline_prepared *ret_prepared,
+                                 td_errinfo *info)
 {
     const td_engine_spec *spec = request->spec;
     float state[TD_WIRE_MAX_CHANNELS], env[TD_WIRE_MAX_CHANNELS];
-    const td_native_given given = {state, env, obs->task};
+    const td_native_pipeline_input input = {state, env, obs->task};
     if (spec->state_count > 0) {
         TD_TRY(check_numbers("state", &obs->state, spec->state_count, info));
         memcpy(state, obs->state.data, obs->state.size);
     }
     if (spec->environment_count > 0)
         TD_TRY(take_environment(obs, spec->environment_count, env, info));
-    TD_TRY(
-        td_native_pipeline_before(request->pipeline, &given, ret_taken, info));
+    TD_TRY(td_native_pipeline_preprocess(request->pipeline, &input,
+                                         ret_prepared, info));
     if (spec->state_count > 0)
-        memcpy(td_native_model_state(request->model, slot), ret_taken->state,
+        memcpy(td_native_model_state(request->model, slot), ret_prepared->state,
                spec->state_count * sizeof(float));
     if (spec->environment_count > 0)
-        memcpy(td_native_model_env(request->model, slot), ret_taken->env,
+        memcpy(td_native_model_env(request->model, slot), ret_prepared->env,
                spec->environment_count * sizeof(float));
     return take_pictures(request, obs, slot, info);
 }

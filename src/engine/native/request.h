@@ -31,11 +31,9 @@ typedef struct td_native_request {
 } td_native_request;
 
 // One observation into member `slot` of the model. MISMATCH for what does not
-// fit; as td_engine_picture_decode and td_native_pipeline_before.
-TD_NODISCARD td_err td_native_request_take(const td_native_request *request,
-                                           const td_wire_obs *obs,
-                                           uint32_t slot,
-                                           td_native_taken *ret_taken,
-                                           td_errinfo *info);
+// fit; as td_engine_picture_decode and td_native_pipeline_preprocess.
+TD_NODISCARD td_err td_native_request_prepare(
+    const td_native_request *request, const td_wire_obs *obs, uint32_t slot,
+    td_native_pipeline_prepared *ret_prepared, td_errinfo *info);
 
 #endif

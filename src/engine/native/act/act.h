@@ -2,7 +2,7 @@
 #ifndef TD_ENGINE_NATIVE_ACT_ACT_H
 #define TD_ENGINE_NATIVE_ACT_ACT_H
 
-// ACT between its two files: act_load.c fills this in, act.c runs it.
+// ACT between its files: act_load.c fills this in, act.c builds graphs of it.
 //
 // d is the width of a token, T how many the encoder has: the latent, the state,
 // the environment, and the pixels of each camera's features.
@@ -51,10 +51,10 @@ typedef struct td_native_act_stream {
     td_ops_view normed;  // with norms before the layers
 } td_native_act_stream;
 
-typedef struct td_native_act_body {
+typedef struct td_native_act_network {
     uint32_t width, heads, hidden, chunk, tokens;
     bool norm_first;
-    td_ops_act act;
+    td_ops_activation activation;
 
     td_native_resnet *resnet;
     td_native_act_cameras cameras[TD_WIRE_MAX_IMAGES];
@@ -78,13 +78,13 @@ typedef struct td_native_act_body {
     void *maps[TD_NATIVE_RESNET_MAPS];
     void *wide, *queries, *attended, *raised; // 3 d, d, d, hidden wide
     td_native_act_stream encoding, decoding;
-} td_native_act_body;
+} td_native_act_network;
 
-// As td_native_body_ops; the body is the model's.
+// As td_native_architecture_ops; the network is the model's.
 TD_NODISCARD td_err td_native_act_check(const td_native_checkpoint *of,
                                         td_errinfo *info);
 TD_NODISCARD td_err td_native_act_load(td_native_model *model,
                                        td_errinfo *info);
-void td_native_act_free(void *body);
+void td_native_act_free(void *network);
 
 #endif

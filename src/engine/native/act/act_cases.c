@@ -18,7 +18,7 @@
 #define OBSERVATIONS 3
 
 static const char *const names[] = {"two-cameras", "norms-first", "no-camera"};
-static const td_native_act_side *tested;
+static const td_native_act_backend *tested;
 
 typedef struct world {
     td_native_golden golden;
@@ -49,13 +49,13 @@ static int open_world(void **state)
         .checkpoint = w->checkpoint,
         .pipeline = w->pipeline,
         .ops = tested->ops,
-        .side = tested->config,
+        .backend = tested->config,
         .max_batch = OBSERVATIONS,
     };
-    td_ops_info side;
+    td_ops_info backend;
     check(td_native_model_open(&config, &w->model, &info), &info);
-    td_native_model_info(w->model, &side);
-    w->across = side.tolerance;
+    td_native_model_info(w->model, &backend);
+    w->across = backend.tolerance;
     w->values = (size_t)w->checkpoint->policy.chunk_rows *
                 w->checkpoint->policy.action_dim;
     *state = w;
@@ -81,22 +81,24 @@ static void input_name(const world *w, int observation, const char *key,
 
 // Observation `observation` into member `slot`.
 static void observe(world *w, int observation, uint32_t slot,
-                    td_native_taken *taken)
+                    td_native_pipeline_prepared *prepared)
 {
     const td_native_policy *policy = &w->checkpoint->policy;
     float given_state[TD_WIRE_MAX_CHANNELS], given_env[TD_WIRE_MAX_CHANNELS];
-    const td_native_given given = {.state = given_state, .env = given_env};
+    const td_native_pipeline_input input = {.state = given_state,
+                                            .env = given_env};
     td_errinfo info = {.text = ""};
     char name[256];
     input_name(w, observation, "observation.state", name);
     td_native_hashed_floats(name, policy->state_dim, given_state);
     input_name(w, observation, "observation.environment_state", name);
     td_native_hashed_floats(name, policy->env_dim, given_env);
-    check(td_native_pipeline_before(w->pipeline, &given, taken, &info), &info);
-    memcpy(td_native_model_state(w->model, slot), taken->state,
+    check(td_native_pipeline_preprocess(w->pipeline, &input, prepared, &info),
+          &info);
+    memcpy(td_native_model_state(w->model, slot), prepared->state,
            policy->state_dim * sizeof(float));
     if (policy->env_dim > 0)
-        memcpy(td_native_model_env(w->model, slot), taken->env,
+        memcpy(td_native_model_env(w->model, slot), prepared->env,
                policy->env_dim * sizeof(float));
     for (uint32_t i = 0; i < policy->camera_count; i++) {
         const td_native_camera *camera = &policy->cameras[i];
@@ -130,13 +132,13 @@ static void answers_are_those_of_lerobot(void **state)
     double most = largest(expected, OBSERVATIONS * w->values), off = 0;
     assert_non_null(actions);
     for (int i = 0; i < OBSERVATIONS; i++) {
-        td_native_taken taken;
-        observe(w, i, 0, &taken);
+        td_native_pipeline_prepared prepared;
+        observe(w, i, 0, &prepared);
         run(w, 1);
         memcpy(actions, td_native_model_actions(w->model, 0),
                w->values * sizeof *actions);
-        td_native_pipeline_after(w->pipeline, &taken,
-                                 w->checkpoint->policy.chunk_rows, actions);
+        td_native_pipeline_postprocess(
+            w->pipeline, &prepared, w->checkpoint->policy.chunk_rows, actions);
         for (size_t k = 0; k < w->values; k++)
             off = fmax(off, fabs((double)actions[k] -
                                  (double)expected[i * w->values + k]));
@@ -152,10 +154,10 @@ static void answers_are_those_of_lerobot(void **state)
 static float *ask_alone(world *w)
 {
     float *alone = malloc(OBSERVATIONS * w->values * sizeof *alone);
-    td_native_taken taken;
+    td_native_pipeline_prepared prepared;
     assert_non_null(alone);
     for (int i = 0; i < OBSERVATIONS; i++) {
-        observe(w, i, 0, &taken);
+        observe(w, i, 0, &prepared);
         run(w, 1);
         memcpy(alone + i * w->values, td_native_model_actions(w->model, 0),
                w->values * sizeof *alone);
@@ -172,16 +174,16 @@ static void same_observation_gives_the_same_bits(void **state)
     free(again);
 }
 
-// Bit for bit where the side's tolerance is 0.
+// Bit for bit where the backend's tolerance is 0.
 static void answers_are_the_same_in_any_batch_and_place(void **state)
 {
     world *w = *state;
     float *alone = ask_alone(w);
     double most = largest(alone, OBSERVATIONS * w->values), off = 0;
     for (int shift = 0; shift < OBSERVATIONS; shift++) {
-        td_native_taken taken;
+        td_native_pipeline_prepared prepared;
         for (uint32_t slot = 0; slot < OBSERVATIONS; slot++)
-            observe(w, ((int)slot + shift) % OBSERVATIONS, slot, &taken);
+            observe(w, ((int)slot + shift) % OBSERVATIONS, slot, &prepared);
         run(w, OBSERVATIONS);
         for (uint32_t slot = 0; slot < OBSERVATIONS; slot++) {
             const float *got = td_native_model_actions(w->model, slot);
@@ -204,10 +206,10 @@ static void a_batch_of_a_wrong_size_is_refused(void **state)
                      TD_ERR_INVALID);
 }
 
-int td_native_act_cases(const td_native_act_side *side)
+int td_native_act_cases(const td_native_act_backend *backend)
 {
     int failed = 0;
-    tested = side;
+    tested = backend;
     for (size_t i = 0; i < TD_COUNT_OF(names); i++) {
 #define WORLD(test)                                                            \
     {#test, test, open_world, close_world, (void *)(uintptr_t)names[i]}

@@ -13,25 +13,25 @@ static td_err give_rows(const td_native_act_loading *load, const char *prefix,
     uint32_t d = load->act->width;
     char name[TD_NATIVE_NAME_BYTES];
     const td_native_tensor *tensor = NULL;
-    td_native_body_name(name, "%s.in_proj_weight", prefix);
-    TD_TRY(td_native_body_tensor(load->model, name, 2,
-                                 (const uint64_t[]){3 * (uint64_t)d, d},
-                                 &tensor, load->info));
+    td_native_params_name(name, "%s.in_proj_weight", prefix);
+    TD_TRY(td_native_params_tensor(load->model, name, 2,
+                                   (const uint64_t[]){3 * (uint64_t)d, d},
+                                   &tensor, load->info));
     const td_ops_linear_source source = {
-        .weight = td_native_body_source(tensor, (uint64_t)first * d),
+        .weight = td_native_params_source(tensor, (uint64_t)first * d),
         .in = d,
         .out = rows,
     };
-    return load->model->side_ops->linear_weight(load->model->side, &source,
-                                                ret_weight, load->info);
+    return load->model->ops->linear_weight(load->model->backend, &source,
+                                           ret_weight, load->info);
 }
 
 static td_err read_bias(const td_native_act_loading *load, const char *prefix,
                         float **ret_bias)
 {
     char name[TD_NATIVE_NAME_BYTES];
-    td_native_body_name(name, "%s.in_proj_bias", prefix);
-    return td_native_body_floats(
+    td_native_params_name(name, "%s.in_proj_bias", prefix);
+    return td_native_params_floats(
         load->model, name, 1,
         (const uint64_t[]){3 * (uint64_t)load->act->width}, ret_bias,
         load->info);
@@ -42,9 +42,9 @@ static td_err give_linear(const td_native_act_loading *load, const char *prefix,
                           td_ops_linear_weight **ret_weight)
 {
     char name[TD_NATIVE_NAME_BYTES];
-    td_native_body_name(name, "%s.%s", prefix, rest);
-    return td_native_body_linear(load->model, name, in, out, ret_weight,
-                                 load->info);
+    td_native_params_name(name, "%s.%s", prefix, rest);
+    return td_native_params_linear(load->model, name, in, out, ret_weight,
+                                   load->info);
 }
 
 static td_err load_self(const td_native_act_loading *load, const char *prefix,
@@ -87,16 +87,16 @@ static td_err load_cross(const td_native_act_loading *load, const char *prefix,
 static td_err load_rest(const td_native_act_loading *load, const char *prefix,
                         uint32_t norms, td_native_act_layer *layer)
 {
-    const td_native_act_body *act = load->act;
+    const td_native_act_network *act = load->act;
     TD_TRY(give_linear(load, prefix, "linear1", act->width, act->hidden,
                        &layer->up));
     TD_TRY(give_linear(load, prefix, "linear2", act->hidden, act->width,
                        &layer->down));
     for (uint32_t i = 0; i < norms; i++) {
         char name[TD_NATIVE_NAME_BYTES];
-        td_native_body_name(name, "%s.norm%u", prefix, i + 1);
-        TD_TRY(td_native_body_norm(load->model, name, act->width,
-                                   &layer->norms[i], load->info));
+        td_native_params_name(name, "%s.norm%u", prefix, i + 1);
+        TD_TRY(td_native_params_norm(load->model, name, act->width,
+                                     &layer->norms[i], load->info));
     }
     return TD_OK;
 }
@@ -164,9 +164,9 @@ static td_err read_first_layer(const td_native_act_loading *load,
     };
     for (size_t i = 0; i < TD_COUNT_OF(each); i++) {
         char name[TD_NATIVE_NAME_BYTES];
-        td_native_body_name(name, "model.decoder.layers.0.%s", each[i].name);
-        TD_TRY(td_native_body_floats(load->model, name, each[i].rank,
-                                     each[i].shape, each[i].to, load->info));
+        td_native_params_name(name, "model.decoder.layers.0.%s", each[i].name);
+        TD_TRY(td_native_params_floats(load->model, name, each[i].rank,
+                                       each[i].shape, each[i].to, load->info));
     }
     return TD_OK;
 }
@@ -195,7 +195,7 @@ static void attend_to_nothing(const first_layer *of, uint32_t d,
 static td_err load_start(const td_native_act_loading *load,
                          td_ops_view *ret_queries)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     uint32_t d = act->width;
     first_layer of = {0};
     float *rows = malloc((size_t)(act->chunk + 3) * d * sizeof *rows);
@@ -221,42 +221,42 @@ static td_err load_start(const td_native_act_loading *load,
 
 static td_err load_encoder(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     for (uint32_t i = 0; i < act->encoder_layers; i++) {
         td_native_act_layer *layer = &act->encoder[i];
         char prefix[TD_NATIVE_NAME_BYTES], self[TD_NATIVE_NAME_BYTES];
-        td_native_body_name(prefix, "model.encoder.layers.%u", i);
-        td_native_body_name(self, "%s.self_attn", prefix);
+        td_native_params_name(prefix, "model.encoder.layers.%u", i);
+        td_native_params_name(self, "%s.self_attn", prefix);
         TD_TRY(load_self(load, self, load->positions_view, &layer->self));
         TD_TRY(load_rest(load, prefix, 2, layer));
     }
     if (!act->norm_first) return TD_OK;
-    return td_native_body_norm(load->model, "model.encoder.norm", act->width,
-                               &act->encoder_norm, load->info);
+    return td_native_params_norm(load->model, "model.encoder.norm", act->width,
+                                 &act->encoder_norm, load->info);
 }
 
 static td_err load_decoder(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     td_ops_view queries = {0};
     TD_TRY(load_start(load, &queries));
     for (uint32_t i = 0; i < act->decoder_layers; i++) {
         td_native_act_layer *layer = &act->decoder[i];
         char prefix[TD_NATIVE_NAME_BYTES], part[TD_NATIVE_NAME_BYTES];
-        td_native_body_name(prefix, "model.decoder.layers.%u", i);
-        td_native_body_name(part, "%s.self_attn", prefix);
+        td_native_params_name(prefix, "model.decoder.layers.%u", i);
+        td_native_params_name(part, "%s.self_attn", prefix);
         if (i > 0)
             TD_TRY(load_self(load, part, load->steps_view, &layer->self));
-        td_native_body_name(part, "%s.multihead_attn", prefix);
+        td_native_params_name(part, "%s.multihead_attn", prefix);
         TD_TRY(load_cross(load, part, i > 0 ? load->steps_view : queries,
                           i == 0, &layer->cross));
         TD_TRY(load_rest(load, prefix, 3, layer));
     }
-    TD_TRY(td_native_body_norm(load->model, "model.decoder.norm", act->width,
-                               &act->decoder_norm, load->info));
-    return td_native_body_linear(load->model, "model.action_head", act->width,
-                                 load->model->checkpoint->policy.action_dim,
-                                 &act->head, load->info);
+    TD_TRY(td_native_params_norm(load->model, "model.decoder.norm", act->width,
+                                 &act->decoder_norm, load->info));
+    return td_native_params_linear(load->model, "model.action_head", act->width,
+                                   load->model->checkpoint->policy.action_dim,
+                                   &act->head, load->info);
 }
 
 td_err td_native_act_layers_load(const td_native_act_loading *load)

@@ -11,18 +11,19 @@
 typedef struct options {
     uint32_t heads, encoder_layers, decoder_layers;
     bool norm_first, dilate;
-    td_ops_act act;
+    td_ops_activation activation;
 } options;
 
-static td_err read_activation(const td_json_at *at, td_ops_act *ret_act,
+static td_err read_activation(const td_json_at *at,
+                              td_ops_activation *ret_activation,
                               td_errinfo *info)
 {
     const char *name = NULL;
     TD_TRY(td_json_read_text(at, "feedforward_activation", &name, info));
     if (strcmp(name, "relu") == 0)
-        *ret_act = TD_OPS_RELU;
+        *ret_activation = TD_OPS_RELU;
     else if (strcmp(name, "gelu") == 0)
-        *ret_act = TD_OPS_GELU;
+        *ret_activation = TD_OPS_GELU;
     else
         return td_json_read_fail(at, "feedforward_activation", info,
                                  TD_ERR_UNSUPPORTED,
@@ -46,7 +47,7 @@ static td_err read_options(const td_native_checkpoint *of, options *ret_options,
     TD_TRY(td_json_read_bool(&at, "pre_norm", &read.norm_first, info));
     TD_TRY(td_json_read_bool(&at, "replace_final_stride_with_dilation",
                              &read.dilate, info));
-    TD_TRY(read_activation(&at, &read.act, info));
+    TD_TRY(read_activation(&at, &read.activation, info));
     TD_TRY(td_json_read_text(&at, "vision_backbone", &backbone, info));
     if (strncmp(backbone, "resnet", 6) != 0)
         return td_json_read_fail(&at, "vision_backbone", info,
@@ -92,11 +93,11 @@ static uint32_t flat_tokens(const td_native_policy *policy)
 
 static td_err load_positions(td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     uint32_t flat = flat_tokens(&load->model->checkpoint->policy);
     size_t d = act->width;
     float *table = NULL;
-    TD_TRY(td_native_body_floats(
+    TD_TRY(td_native_params_floats(
         load->model, "model.encoder_1d_feature_pos_embed.weight", 2,
         (const uint64_t[]){flat, d}, &table, load->info));
     load->positions = malloc(act->tokens * d * sizeof(float));
@@ -119,10 +120,10 @@ static td_err load_positions(td_native_act_loading *load)
 
 static td_err load_steps(td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
-    TD_TRY(td_native_body_floats(load->model, "model.decoder_pos_embed.weight",
-                                 2, (const uint64_t[]){act->chunk, act->width},
-                                 &load->steps, load->info));
+    td_native_act_network *act = load->act;
+    TD_TRY(td_native_params_floats(
+        load->model, "model.decoder_pos_embed.weight", 2,
+        (const uint64_t[]){act->chunk, act->width}, &load->steps, load->info));
     TD_TRY(td_native_act_table_new(load, act->chunk, act->width,
                                    &load->steps_view));
     return td_native_act_table_fill(load, load->steps_view, load->steps);
@@ -146,7 +147,8 @@ static bool same_pixels(const td_ops_pixels *a, const td_ops_pixels *b)
     return same;
 }
 
-static void group_cameras(const td_native_model *model, td_native_act_body *act)
+static void group_cameras(const td_native_model *model,
+                          td_native_act_network *act)
 {
     const td_native_policy *policy = &model->checkpoint->policy;
     td_native_act_cameras *last = NULL;
@@ -173,9 +175,9 @@ static td_err alloc_frames(const td_native_act_loading *load,
 {
     td_native_model *model = load->model;
     size_t each = (size_t)of->height * of->width * 3;
-    TD_TRY(model->side_ops->alloc_io(model->side,
-                                     each * of->count * model->max_batch,
-                                     &of->frames, load->info));
+    TD_TRY(model->ops->alloc_io(model->backend,
+                                each * of->count * model->max_batch,
+                                &of->frames, load->info));
     for (uint32_t i = 0; i < of->count; i++)
         model->frames[of->first + i] = (td_native_frames){
             .host = (uint8_t *)of->frames.host + i * each,
@@ -186,7 +188,7 @@ static td_err alloc_frames(const td_native_act_loading *load,
 
 static td_err alloc_maps(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     td_native_model *model = load->model;
     size_t most = 0;
     uint32_t maps = 0;
@@ -197,15 +199,15 @@ static td_err alloc_maps(const td_native_act_loading *load)
         maps = of->shape.maps;
     }
     for (uint32_t i = 0; i < maps; i++)
-        TD_TRY(model->side_ops->alloc(
-            model->side, most * model->max_batch * td_ops_bytes(act->dtype),
+        TD_TRY(model->ops->alloc(
+            model->backend, most * model->max_batch * td_ops_bytes(act->dtype),
             &act->maps[i], load->info));
     return TD_OK;
 }
 
 static td_err load_cameras(const td_native_act_loading *load, bool dilate)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     group_cameras(load->model, act);
     act->tokens = flat_tokens(&load->model->checkpoint->policy);
     if (act->camera_groups == 0) return TD_OK;
@@ -230,26 +232,26 @@ static td_err load_cameras(const td_native_act_loading *load, bool dilate)
 // [d][channels][1][1].
 static td_err load_image_proj(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     const char *name = "model.encoder_img_feat_input_proj.weight";
     const char *bias_name = "model.encoder_img_feat_input_proj.bias";
     const td_native_tensor *weight = NULL, *bias = NULL;
     if (act->camera_groups == 0) return TD_OK;
     uint32_t channels = act->cameras[0].shape.channels;
-    TD_TRY(td_native_body_tensor(load->model, name, 4,
-                                 (const uint64_t[]){act->width, channels, 1, 1},
-                                 &weight, load->info));
-    TD_TRY(td_native_body_tensor(load->model, bias_name, 1,
-                                 (const uint64_t[]){act->width}, &bias,
-                                 load->info));
+    TD_TRY(td_native_params_tensor(
+        load->model, name, 4, (const uint64_t[]){act->width, channels, 1, 1},
+        &weight, load->info));
+    TD_TRY(td_native_params_tensor(load->model, bias_name, 1,
+                                   (const uint64_t[]){act->width}, &bias,
+                                   load->info));
     const td_ops_linear_source source = {
-        .weight = td_native_body_source(weight, 0),
-        .bias = td_native_body_source(bias, 0),
+        .weight = td_native_params_source(weight, 0),
+        .bias = td_native_params_source(bias, 0),
         .in = channels,
         .out = act->width,
     };
-    return load->model->side_ops->linear_weight(load->model->side, &source,
-                                                &act->image_proj, load->info);
+    return load->model->ops->linear_weight(load->model->backend, &source,
+                                           &act->image_proj, load->info);
 }
 
 static td_err load_vector(const td_native_act_loading *load, const char *prefix,
@@ -258,19 +260,19 @@ static td_err load_vector(const td_native_act_loading *load, const char *prefix,
 {
     td_native_model *model = load->model;
     if (size == 0) return TD_OK;
-    TD_TRY(model->side_ops->alloc_io(
-        model->side, (size_t)model->max_batch * size * sizeof(float), ret_io,
-        load->info));
-    return td_native_body_linear(model, prefix, size, load->act->width,
-                                 ret_weight, load->info);
+    TD_TRY(model->ops->alloc_io(model->backend,
+                                (size_t)model->max_batch * size * sizeof(float),
+                                ret_io, load->info));
+    return td_native_params_linear(model, prefix, size, load->act->width,
+                                   ret_weight, load->info);
 }
 
 // The latent is zero, and what its projection makes of it is the bias.
 static td_err load_latent(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     float *bias = NULL;
-    TD_TRY(td_native_body_floats(
+    TD_TRY(td_native_params_floats(
         load->model, "model.encoder_latent_input_proj.bias", 1,
         (const uint64_t[]){act->width}, &bias, load->info));
     td_err err = td_native_act_table_repeat(
@@ -281,7 +283,7 @@ static td_err load_latent(const td_native_act_loading *load)
 
 static td_err load_inputs(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     td_native_model *model = load->model;
     const td_native_policy *policy = &model->checkpoint->policy;
     TD_TRY(load_image_proj(load));
@@ -291,8 +293,8 @@ static td_err load_inputs(const td_native_act_loading *load)
                        policy->env_dim, &act->env_proj, &act->env));
     model->state = act->state.host;
     model->env = act->env.host;
-    TD_TRY(td_native_body_alloc(model, act->tokens, act->width, &act->embedded,
-                                load->info));
+    TD_TRY(td_native_model_buffer(model, act->tokens, act->width,
+                                  &act->embedded, load->info));
     return load_latent(load);
 }
 
@@ -301,16 +303,16 @@ static td_err alloc_stream(const td_native_act_loading *load, uint32_t rows,
 {
     uint32_t d = load->act->width;
     for (int i = 0; i < 2; i++)
-        TD_TRY(td_native_body_alloc(load->model, rows, d, &stream->sums[i],
-                                    load->info));
+        TD_TRY(td_native_model_buffer(load->model, rows, d, &stream->sums[i],
+                                      load->info));
     if (!load->act->norm_first) return TD_OK;
-    return td_native_body_alloc(load->model, rows, d, &stream->normed,
-                                load->info);
+    return td_native_model_buffer(load->model, rows, d, &stream->normed,
+                                  load->info);
 }
 
 static td_err alloc_rooms(const td_native_act_loading *load)
 {
-    td_native_act_body *act = load->act;
+    td_native_act_network *act = load->act;
     td_native_model *model = load->model;
     uint32_t rows = act->tokens > act->chunk ? act->tokens : act->chunk;
     const struct {
@@ -322,30 +324,30 @@ static td_err alloc_rooms(const td_native_act_loading *load)
                 {act->hidden, &act->raised}};
     for (size_t i = 0; i < TD_COUNT_OF(each); i++) {
         td_ops_view made = {0};
-        TD_TRY(
-            td_native_body_alloc(model, rows, each[i].cols, &made, load->info));
+        TD_TRY(td_native_model_buffer(model, rows, each[i].cols, &made,
+                                      load->info));
         *each[i].to = made.data;
     }
     TD_TRY(alloc_stream(load, act->tokens, &act->encoding));
     TD_TRY(alloc_stream(load, act->chunk, &act->decoding));
     size_t values = (size_t)act->chunk * model->checkpoint->policy.action_dim;
-    TD_TRY(model->side_ops->alloc_io(model->side,
-                                     model->max_batch * values * sizeof(float),
-                                     &act->actions, load->info));
+    TD_TRY(model->ops->alloc_io(model->backend,
+                                model->max_batch * values * sizeof(float),
+                                &act->actions, load->info));
     model->actions = act->actions.host;
     return TD_OK;
 }
 
 // Sizes are the tensors', and must agree with what config.json says.
-static td_err read_sizes(const td_native_model *model, td_native_act_body *act,
-                         td_errinfo *info)
+static td_err read_sizes(const td_native_model *model,
+                         td_native_act_network *act, td_errinfo *info)
 {
     uint64_t latent[2], raised[2];
     const td_native_policy *policy = &model->checkpoint->policy;
-    TD_TRY(td_native_body_shape(model, "model.encoder_latent_input_proj.weight",
-                                2, latent, info));
-    TD_TRY(td_native_body_shape(model, "model.encoder.layers.0.linear1.weight",
-                                2, raised, info));
+    TD_TRY(td_native_params_shape(
+        model, "model.encoder_latent_input_proj.weight", 2, latent, info));
+    TD_TRY(td_native_params_shape(
+        model, "model.encoder.layers.0.linear1.weight", 2, raised, info));
     act->width = (uint32_t)latent[0];
     act->hidden = (uint32_t)raised[0];
     act->chunk = policy->chunk_rows;
@@ -371,18 +373,18 @@ static td_err load_all(td_native_act_loading *load, const options *opts)
 td_err td_native_act_load(td_native_model *model, td_errinfo *info)
 {
     options opts = {0};
-    td_ops_info side;
+    td_ops_info backend;
     TD_TRY(read_options(model->checkpoint, &opts, info));
-    td_native_act_body *act = calloc(1, sizeof *act);
+    td_native_act_network *act = calloc(1, sizeof *act);
     if (!act) return TD_ERR_NOMEM;
-    model->body = act;
-    model->side_ops->info(model->side, &side);
-    act->dtype = side.dtype;
+    model->network = act;
+    model->ops->info(model->backend, &backend);
+    act->dtype = backend.dtype;
     act->heads = opts.heads;
     act->encoder_layers = opts.encoder_layers;
     act->decoder_layers = opts.decoder_layers;
     act->norm_first = opts.norm_first;
-    act->act = opts.act;
+    act->activation = opts.activation;
     td_native_act_loading load = {.model = model, .act = act, .info = info};
     td_err err = load_all(&load, &opts);
     free(load.positions);
@@ -390,9 +392,9 @@ td_err td_native_act_load(td_native_model *model, td_errinfo *info)
     return err;
 }
 
-void td_native_act_free(void *body)
+void td_native_act_free(void *network)
 {
-    td_native_act_body *act = body;
+    td_native_act_network *act = network;
     if (act->resnet) td_native_resnet_free(act->resnet);
     free(act);
 }

@@ -10,9 +10,9 @@ td_err td_native_act_table_new(const td_native_act_loading *load, uint32_t rows,
     td_native_model *model = load->model;
     td_ops_dtype dtype = load->act->dtype;
     void *data = NULL;
-    TD_TRY(model->side_ops->alloc(model->side,
-                                  (size_t)rows * cols * td_ops_bytes(dtype),
-                                  &data, load->info));
+    TD_TRY(model->ops->alloc(model->backend,
+                             (size_t)rows * cols * td_ops_bytes(dtype), &data,
+                             load->info));
     *ret_view = td_ops_dense(data, dtype, 1, rows, cols);
     return TD_OK;
 }
@@ -20,8 +20,8 @@ td_err td_native_act_table_new(const td_native_act_loading *load, uint32_t rows,
 td_err td_native_act_table_fill(const td_native_act_loading *load,
                                 td_ops_view to, const float *from)
 {
-    return load->model->side_ops->upload(load->model->side, &to, from,
-                                         load->info);
+    return load->model->ops->upload(load->model->backend, &to, from,
+                                    load->info);
 }
 
 td_err td_native_act_table_repeat(const td_native_act_loading *load,
@@ -42,18 +42,18 @@ td_err td_native_act_table_make(const td_native_act_loading *load,
                                 td_ops_view x, const float *bias, uint32_t cols,
                                 uint32_t placed, td_ops_view *ret_table)
 {
-    const td_ops *ops = load->model->side_ops;
-    td_ops_side *side = load->model->side;
-    td_ops_program *program = NULL;
+    const td_ops *ops = load->model->ops;
+    td_ops_backend *backend = load->model->backend;
+    td_ops_graph *graph = NULL;
     td_ops_view table = {0};
     TD_TRY(td_native_act_table_new(load, x.rows, cols, &table));
     TD_TRY(td_native_act_table_repeat(load, table, bias));
     const td_ops_linear op = {
         .weight = weight, .x = x, .add = table, .out = table};
-    TD_TRY(ops->begin(side, load->info));
-    TD_TRY(ops->linear(side, &op, load->info));
-    TD_TRY(ops->end(side, &program, load->info));
-    TD_TRY(ops->run(side, program, load->info));
+    TD_TRY(ops->begin(backend, load->info));
+    TD_TRY(ops->linear(backend, &op, load->info));
+    TD_TRY(ops->end(backend, &graph, load->info));
+    TD_TRY(ops->run(backend, graph, load->info));
     if (placed < cols)
         TD_TRY(td_native_act_table_repeat(
             load, td_ops_cols(table, placed, cols - placed), bias + placed));

@@ -3,7 +3,7 @@
 
 int main(void)
 {
-    const td_native_act_side side = {
+    const td_native_act_backend backend = {
         .ops = &td_ops_cpu, .config = {.threads = 2}, .tolerance = 1e-4};
-    return td_native_act_cases(&side);
+    return td_native_act_cases(&backend);
 }

@@ -51,9 +51,9 @@ static td_err read_frozen(const td_native_model *model, const char *prefix,
                 {"running_var", &norm->variance}};
     for (size_t i = 0; i < TD_COUNT_OF(each); i++) {
         char name[TD_NATIVE_NAME_BYTES];
-        td_native_body_name(name, "%s.%s", prefix, each[i].name);
-        TD_TRY(
-            td_native_body_floats(model, name, 1, &channels, each[i].to, info));
+        td_native_params_name(name, "%s.%s", prefix, each[i].name);
+        TD_TRY(td_native_params_floats(model, name, 1, &channels, each[i].to,
+                                       info));
     }
     return TD_OK;
 }
@@ -77,7 +77,7 @@ static td_err give_conv(td_native_model *model, const td_native_tensor *tensor,
                         const frozen *norm, conv *made, td_errinfo *info)
 {
     const td_ops_conv_source source = {
-        .weight = td_native_body_source(tensor, 0),
+        .weight = td_native_params_source(tensor, 0),
         .scale = norm->weight,
         .bias = norm->bias,
         .in = made->in,
@@ -87,8 +87,8 @@ static td_err give_conv(td_native_model *model, const td_native_tensor *tensor,
         .pad = made->pad,
         .dilation = made->dilation,
     };
-    return model->side_ops->conv_weight(model->side, &source, &made->weight,
-                                        info);
+    return model->ops->conv_weight(model->backend, &source, &made->weight,
+                                   info);
 }
 
 // A convolution and the norm after it. Its sides are the tensor's; `made` says
@@ -98,12 +98,12 @@ static td_err load_conv(td_native_model *model, const char *name,
 {
     uint64_t shape[4];
     const td_native_tensor *tensor = NULL;
-    TD_TRY(td_native_body_shape(model, name, 4, shape, info));
+    TD_TRY(td_native_params_shape(model, name, 4, shape, info));
     if (shape[2] != shape[3] || shape[2] > 7 || shape[2] % 2 == 0)
         return td_fail(info, TD_ERR_UNSUPPORTED, "%s: a kernel of %llu x %llu",
                        name, (unsigned long long)shape[2],
                        (unsigned long long)shape[3]);
-    TD_TRY(td_native_body_tensor(model, name, 4, shape, &tensor, info));
+    TD_TRY(td_native_params_tensor(model, name, 4, shape, &tensor, info));
     made->out = (uint32_t)shape[0];
     made->in = (uint32_t)shape[1];
     made->kernel = (uint32_t)shape[2];
@@ -120,7 +120,7 @@ static bool has(const td_native_model *model, const char *prefix,
                 const char *rest)
 {
     char name[TD_NATIVE_NAME_BYTES];
-    td_native_body_name(name, "%s%s", prefix, rest);
+    td_native_params_name(name, "%s%s", prefix, rest);
     return td_native_weights_find(model->checkpoint->weights, name) != NULL;
 }
 
@@ -134,15 +134,15 @@ static td_err load_block(td_native_model *model, const char *prefix,
     for (uint32_t i = 0; i < made->count; i++) {
         made->convs[i].stride = i == wide ? stride : 1;
         made->convs[i].dilation = i == wide ? dilation : 1;
-        td_native_body_name(name, "%s.conv%u.weight", prefix, i + 1);
-        td_native_body_name(norm, "%s.bn%u", prefix, i + 1);
+        td_native_params_name(name, "%s.conv%u.weight", prefix, i + 1);
+        td_native_params_name(norm, "%s.bn%u", prefix, i + 1);
         TD_TRY(load_conv(model, name, norm, &made->convs[i], info));
     }
     if (!has(model, prefix, ".downsample.0.weight")) return TD_OK;
     made->around.stride = stride;
     made->around.dilation = 1;
-    td_native_body_name(name, "%s.downsample.0.weight", prefix);
-    td_native_body_name(norm, "%s.downsample.1", prefix);
+    td_native_params_name(name, "%s.downsample.0.weight", prefix);
+    td_native_params_name(norm, "%s.downsample.1", prefix);
     return load_conv(model, name, norm, &made->around, info);
 }
 
@@ -174,7 +174,7 @@ static td_err load_stage(td_native_resnet *resnet, td_native_model *model,
 {
     for (uint32_t i = 0;; i++) {
         char name[TD_NATIVE_NAME_BYTES];
-        td_native_body_name(name, "%s.layer%u.%u", prefix, stage, i);
+        td_native_params_name(name, "%s.layer%u.%u", prefix, stage, i);
         if (i > 0 && !has(model, name, ".conv1.weight")) return TD_OK;
         if (resnet->count == MAX_BLOCKS)
             return td_fail(info, TD_ERR_LIMIT, "%s: more than %d blocks", name,
@@ -195,8 +195,8 @@ td_err td_native_resnet_load(td_native_model *model, const char *prefix,
     char name[TD_NATIVE_NAME_BYTES], norm[TD_NATIVE_NAME_BYTES];
     TD_AUTO(td_native_resnet) *resnet = calloc(1, sizeof *resnet);
     if (!resnet) return TD_ERR_NOMEM;
-    td_native_body_name(name, "%s.conv1.weight", prefix);
-    td_native_body_name(norm, "%s.bn1", prefix);
+    td_native_params_name(name, "%s.conv1.weight", prefix);
+    td_native_params_name(norm, "%s.bn1", prefix);
     resnet->stem.stride = 2;
     resnet->stem.dilation = 1;
     TD_TRY(load_conv(model, name, norm, &resnet->stem, info));
@@ -281,8 +281,8 @@ static td_ops_view view_of(const progress *now, map of, uint32_t slot)
                         of.channels);
 }
 
-static td_err record_stem(const td_native_resnet *resnet, progress *now,
-                          td_errinfo *info)
+static td_err build_stem(const td_native_resnet *resnet, progress *now,
+                         td_errinfo *info)
 {
     const td_native_resnet_input *input = now->input;
     now->at = after_stem(resnet, input->height, input->width);
@@ -293,13 +293,13 @@ static td_err record_stem(const td_native_resnet *resnet, progress *now,
         .width = input->width,
         .x = input->frames,
         .out = view_of(now, now->at, 0),
-        .act = TD_OPS_RELU,
+        .activation = TD_OPS_RELU,
         .pool = true,
     };
-    return now->model->side_ops->conv(now->model->side, &op, info);
+    return now->model->ops->conv(now->model->backend, &op, info);
 }
 
-static td_err record_block(const block *of, progress *now, td_errinfo *info)
+static td_err build_block(const block *of, progress *now, td_errinfo *info)
 {
     map first = now->at;
     uint32_t slots = of->count + 1, slot = now->slot;
@@ -313,17 +313,17 @@ static td_err record_block(const block *of, progress *now, td_errinfo *info)
             .width = now->at.width,
             .x = view_of(now, now->at, slot),
             .out = view_of(now, made, next),
-            .act = TD_OPS_RELU,
+            .activation = TD_OPS_RELU,
         };
         if (last && of->around.weight) {
-            op.joined_weight = of->around.weight;
-            op.joined_height = first.height;
-            op.joined_width = first.width;
-            op.joined = view_of(now, first, now->slot);
+            op.shortcut_weight = of->around.weight;
+            op.shortcut_height = first.height;
+            op.shortcut_width = first.width;
+            op.shortcut = view_of(now, first, now->slot);
         } else if (last) {
             op.add = view_of(now, first, now->slot);
         }
-        TD_TRY(now->model->side_ops->conv(now->model->side, &op, info));
+        TD_TRY(now->model->ops->conv(now->model->backend, &op, info));
         now->at = made;
         slot = next;
     }
@@ -331,15 +331,15 @@ static td_err record_block(const block *of, progress *now, td_errinfo *info)
     return TD_OK;
 }
 
-td_err td_native_resnet_record(const td_native_resnet *resnet,
-                               const td_native_model *model,
-                               const td_native_resnet_input *input,
-                               td_ops_view *ret_features, td_errinfo *info)
+td_err td_native_resnet_build(const td_native_resnet *resnet,
+                              const td_native_model *model,
+                              const td_native_resnet_input *input,
+                              td_ops_view *ret_features, td_errinfo *info)
 {
     progress now = {.model = model, .input = input};
-    TD_TRY(record_stem(resnet, &now, info));
+    TD_TRY(build_stem(resnet, &now, info));
     for (uint32_t i = 0; i < resnet->count; i++)
-        TD_TRY(record_block(&resnet->blocks[i], &now, info));
+        TD_TRY(build_block(&resnet->blocks[i], &now, info));
     *ret_features = view_of(&now, now.at, now.slot);
     return TD_OK;
 }

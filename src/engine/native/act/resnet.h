@@ -5,13 +5,13 @@
 // The vision of ACT: a ResNet of torchvision's (18, 34, 50, 101, 152) with
 // frozen batch norms, from pixels to its last map of features.
 
-#include "engine/native/architecture.h"
+#include "engine/native/params.h"
 
 typedef struct td_native_resnet td_native_resnet;
 
-// Gives the side the weights that begin with "PREFIX."; what kind of ResNet it
-// is, the tensors say. `dilate`: the last stage keeps its size and looks wider.
-// Owned by the caller. As td_native_body_tensor; NOMEM.
+// Gives the backend the weights that begin with "PREFIX."; what kind of ResNet
+// it is, the tensors say. `dilate`: the last stage keeps its size and looks
+// wider. Owned by the caller. As td_native_params_tensor; NOMEM.
 TD_NODISCARD td_err td_native_resnet_load(td_native_model *model,
                                           const char *prefix, bool dilate,
                                           td_native_resnet **ret_resnet,
@@ -41,11 +41,12 @@ typedef struct td_native_resnet_input {
     void *maps[TD_NATIVE_RESNET_MAPS]; // of `most` numbers a picture
 } td_native_resnet_input;
 
-// Records; `ret_features` lies in one of the maps. As the side's operations.
-TD_NODISCARD td_err td_native_resnet_record(const td_native_resnet *resnet,
-                                            const td_native_model *model,
-                                            const td_native_resnet_input *input,
-                                            td_ops_view *ret_features,
-                                            td_errinfo *info);
+// Adds to the graph; `ret_features` lies in one of the maps. As the backend's
+// operations.
+TD_NODISCARD td_err td_native_resnet_build(const td_native_resnet *resnet,
+                                           const td_native_model *model,
+                                           const td_native_resnet_input *input,
+                                           td_ops_view *ret_features,
+                                           td_errinfo *info);
 
 #endif

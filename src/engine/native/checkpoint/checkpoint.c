@@ -10,9 +10,9 @@ static bool is_enabled(const td_native_steps *steps, td_native_step_kind kind)
     return step && step->enabled;
 }
 
-// What one side leaves to the other: a robot is given absolute actions.
-static td_err check_sides(const td_native_checkpoint *checkpoint,
-                          td_errinfo *info)
+// What one place leaves to the other: a robot is given absolute actions.
+static td_err check_both(const td_native_checkpoint *checkpoint,
+                         td_errinfo *info)
 {
     if (is_enabled(&checkpoint->before, TD_NATIVE_STEP_RELATIVE) !=
         is_enabled(&checkpoint->after, TD_NATIVE_STEP_ABSOLUTE))
@@ -46,7 +46,7 @@ td_err td_native_checkpoint_open(const char *folder,
                                 &opened->before, info));
     TD_TRY(td_native_steps_init(folder, &opened->policy, TD_NATIVE_AFTER,
                                 &opened->after, info));
-    TD_TRY(check_sides(opened, info));
+    TD_TRY(check_both(opened, info));
     TD_TRY(td_native_weights_open(folder, &opened->weights, info));
     *ret_checkpoint = TD_TAKE(opened);
     return TD_OK;

@@ -12,9 +12,9 @@
 
 static const struct {
     const char *name;
-    td_native_side side;
+    td_native_step_place place;
 } kinds[] = {
-#define TD_NATIVE_STEP_ROW(id, name, side) {name, TD_NATIVE_##side},
+#define TD_NATIVE_STEP_ROW(id, name, place) {name, TD_NATIVE_##place},
     TD_NATIVE_STEPS(TD_NATIVE_STEP_ROW)
 #undef TD_NATIVE_STEP_ROW
 };
@@ -230,13 +230,14 @@ static const struct {
     [TD_NATIVE_STEP_ABSOLUTE] = {read_absolute, {"enabled"}},
 };
 
-td_err td_native_step_kind_of(const td_json_at *entry, td_native_side wanted,
+td_err td_native_step_kind_of(const td_json_at *entry,
+                              td_native_step_place wanted,
                               td_native_step_kind *ret_kind, td_errinfo *info)
 {
     const char *name = NULL;
     TD_TRY(td_json_read_text(entry, "registry_name", &name, info));
     for (td_native_step_kind i = 0; i < TD_NATIVE_STEP_COUNT; i++)
-        if (strcmp(kinds[i].name, name) == 0 && kinds[i].side & wanted) {
+        if (strcmp(kinds[i].name, name) == 0 && kinds[i].place & wanted) {
             *ret_kind = i;
             return TD_OK;
         }

@@ -11,11 +11,11 @@
 
 #define TD_NATIVE_MAX_TOKENS 512
 
-typedef enum td_native_side {
+typedef enum td_native_step_place {
     TD_NATIVE_BEFORE = 1,
     TD_NATIVE_AFTER = 2,
     TD_NATIVE_EITHER = TD_NATIVE_BEFORE | TD_NATIVE_AFTER,
-} td_native_side;
+} td_native_step_place;
 
 // its name in the file, where it may stand
 #define TD_NATIVE_STEPS(X)                                                     \
@@ -32,7 +32,7 @@ typedef enum td_native_side {
     X(ABSOLUTE, "absolute_actions_processor", AFTER)
 
 typedef enum td_native_step_kind {
-#define TD_NATIVE_STEP_ENUM(id, name, side) TD_NATIVE_STEP_##id,
+#define TD_NATIVE_STEP_ENUM(id, name, place) TD_NATIVE_STEP_##id,
     TD_NATIVE_STEPS(TD_NATIVE_STEP_ENUM)
 #undef TD_NATIVE_STEP_ENUM
         TD_NATIVE_STEP_COUNT
@@ -53,9 +53,9 @@ typedef struct td_native_step {
 // Its name in the file.
 const char *td_native_step_name(td_native_step_kind kind);
 
-// Which one it is, and may stand on this side. UNSUPPORTED by name.
+// Which one it is, and may stand on this place. UNSUPPORTED by name.
 TD_NODISCARD td_err td_native_step_kind_of(const td_json_at *entry,
-                                           td_native_side side,
+                                           td_native_step_place place,
                                            td_native_step_kind *ret_kind,
                                            td_errinfo *info);
 

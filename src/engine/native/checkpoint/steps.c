@@ -39,11 +39,11 @@ static td_err check_order(const td_native_steps *steps, const td_json_at *entry,
 }
 
 static td_err read_step(const char *folder, const td_native_policy *policy,
-                        td_native_side side, const td_json_at *entry,
+                        td_native_step_place place, const td_json_at *entry,
                         td_native_steps *steps, td_errinfo *info)
 {
     td_native_step_kind kind = TD_NATIVE_STEP_COUNT;
-    TD_TRY(td_native_step_kind_of(entry, side, &kind, info));
+    TD_TRY(td_native_step_kind_of(entry, place, &kind, info));
     TD_TRY(check_order(steps, entry, kind, info));
     td_native_step *step = &steps->each[steps->count++];
     *step = (td_native_step){.kind = kind, .enabled = true};
@@ -51,7 +51,7 @@ static td_err read_step(const char *folder, const td_native_policy *policy,
 }
 
 static td_err read_steps(const char *folder, const td_native_policy *policy,
-                         td_native_side side, td_native_steps *steps,
+                         td_native_step_place place, td_native_steps *steps,
                          td_errinfo *info)
 {
     const td_json_at top = {steps->file, "", steps->config};
@@ -68,7 +68,7 @@ static td_err read_steps(const char *folder, const td_native_policy *policy,
         if (!json_is_object(entry.object))
             return td_json_read_fail(&top, "steps", info, TD_ERR_FORMAT,
                                      "must be objects");
-        TD_TRY(read_step(folder, policy, side, &entry, steps, info));
+        TD_TRY(read_step(folder, policy, place, &entry, steps, info));
     }
     return TD_OK;
 }
@@ -76,11 +76,11 @@ static td_err read_steps(const char *folder, const td_native_policy *policy,
 td_err td_native_steps_init_from(json_t *config, const char *file,
                                  const char *folder,
                                  const td_native_policy *policy,
-                                 td_native_side side,
+                                 td_native_step_place place,
                                  td_native_steps *ret_steps, td_errinfo *info)
 {
     td_native_steps steps = {.config = config, .file = strdup(file)};
-    td_err err = steps.file ? read_steps(folder, policy, side, &steps, info)
+    td_err err = steps.file ? read_steps(folder, policy, place, &steps, info)
                             : TD_ERR_NOMEM;
     if (err != TD_OK) {
         td_native_steps_done(&steps);
@@ -91,15 +91,15 @@ td_err td_native_steps_init_from(json_t *config, const char *file,
 }
 
 td_err td_native_steps_init(const char *folder, const td_native_policy *policy,
-                            td_native_side side, td_native_steps *ret_steps,
-                            td_errinfo *info)
+                            td_native_step_place place,
+                            td_native_steps *ret_steps, td_errinfo *info)
 {
     char path[TD_NATIVE_MAX_PATH];
     json_t *config = NULL;
     TD_TRY(td_native_path_join(
-        folder, side == TD_NATIVE_BEFORE ? BEFORE : AFTER, path, info));
+        folder, place == TD_NATIVE_BEFORE ? BEFORE : AFTER, path, info));
     TD_TRY(td_json_read_file(path, TD_NATIVE_MAX_JSON_BYTES, &config, info));
-    return td_native_steps_init_from(config, path, folder, policy, side,
+    return td_native_steps_init_from(config, path, folder, policy, place,
                                      ret_steps, info);
 }
 

@@ -18,11 +18,11 @@ typedef struct td_native_steps {
     td_native_step each[TD_NATIVE_MAX_STEPS];
 } td_native_steps;
 
-// Reads the file of one side, BEFORE or AFTER, and the state files that it
+// Reads the file of one place, BEFORE or AFTER, and the state files that it
 // names. Owned: td_native_steps_done(). Blocks. As td_native_checkpoint_open.
 TD_NODISCARD td_err td_native_steps_init(const char *folder,
                                          const td_native_policy *policy,
-                                         td_native_side side,
+                                         td_native_step_place place,
                                          td_native_steps *ret_steps,
                                          td_errinfo *info);
 
@@ -31,7 +31,7 @@ TD_NODISCARD td_err td_native_steps_init(const char *folder,
 TD_NODISCARD td_err td_native_steps_init_from(json_t *config, const char *file,
                                               const char *folder,
                                               const td_native_policy *policy,
-                                              td_native_side side,
+                                              td_native_step_place place,
                                               td_native_steps *ret_steps,
                                               td_errinfo *info);
 void td_native_steps_done(td_native_steps *steps);

@@ -114,8 +114,8 @@ static void run_head(const td_native_cpu_step *step, uint32_t task,
     }
 }
 
-td_err td_native_cpu_attention(td_ops_side *side, const td_ops_attention *op,
-                               td_errinfo *info)
+td_err td_native_cpu_attention(td_ops_backend *backend,
+                               const td_ops_attention *op, td_errinfo *info)
 {
     if (op->heads == 0 || op->q.cols % op->heads != 0 ||
         op->k.cols != op->q.cols || op->v.cols != op->q.cols ||
@@ -125,11 +125,11 @@ td_err td_native_cpu_attention(td_ops_side *side, const td_ops_attention *op,
         return td_fail(info, TD_ERR_INVALID,
                        "an attention of %u heads does not fit its views",
                        op->heads);
-    td_native_cpu_step step = td_native_cpu_side_step(side);
+    td_native_cpu_step step = td_native_cpu_backend_step(backend);
     head of = head_of(op, step.kernel->panel);
     step.task = run_head;
     step.tasks = op->q.batch * op->heads;
     step.as.attention = *op;
-    return td_native_cpu_side_add(
-        side, &step, of.packed_keys + of.packed_values + of.scores, info);
+    return td_native_cpu_backend_add(
+        backend, &step, of.packed_keys + of.packed_values + of.scores, info);
 }

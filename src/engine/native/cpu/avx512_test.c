@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The AVX-512 loops against the plain ones, and their side against PyTorch, on
-// a processor that has them; elsewhere skipped (77).
+// The AVX-512 loops against the plain ones, and their backend against PyTorch,
+// on a processor that has them; elsewhere skipped (77).
 #include "engine/native/cpu/backend.h"
 
 #include "base/err.h"
@@ -136,10 +136,10 @@ static void tiles_are_those_of_the_plain_loops(void **state)
         }
 }
 
-static td_err open_fast(const td_ops_config *config, td_ops_side **ret_side,
-                        td_errinfo *info)
+static td_err open_fast(const td_ops_config *config,
+                        td_ops_backend **ret_backend, td_errinfo *info)
 {
-    return td_native_cpu_side_open(fast, config, ret_side, info);
+    return td_native_cpu_backend_open(fast, config, ret_backend, info);
 }
 
 static void operations_are_those_of_pytorch(void **state)

@@ -2,9 +2,10 @@
 #ifndef TD_ENGINE_NATIVE_CPU_BACKEND_H
 #define TD_ENGINE_NATIVE_CPU_BACKEND_H
 
-// What the files of the CPU's side share: weights, and programs, which are
-// lists of steps. A step is a number of tasks that the threads of a pool share;
-// each task has scratch memory of its thread's, as much as the largest asks.
+// What the files of the CPU's backend share: weights, and graphs, which are
+// lists of steps in order. A step is a number of tasks that the threads of a
+// pool share; each task has scratch memory of its thread's, as much as the
+// largest asks.
 
 #include "engine/native/cpu/kernel.h"
 #include "engine/native/cpu/pool.h"
@@ -23,7 +24,7 @@ struct td_ops_norm {
     float epsilon;
 };
 
-// Packed for its algorithm when it is first recorded.
+// Packed for its algorithm when it is first added to a graph.
 struct td_ops_conv_weight {
     td_ops_conv_source source;
     float *scale, *bias; // [out]; scale may be NULL
@@ -67,52 +68,53 @@ struct td_native_cpu_step {
     } as;
 };
 
-// Opens a side with this kernel; the table's own open() takes the best one. As
-// that.
-TD_NODISCARD td_err td_native_cpu_side_open(const td_native_cpu_kernel *kernel,
-                                            const td_ops_config *config,
-                                            td_ops_side **ret_side,
-                                            td_errinfo *info);
+// Opens a backend with this kernel; the table's own open() takes the best one.
+// As that.
+TD_NODISCARD td_err td_native_cpu_backend_open(
+    const td_native_cpu_kernel *kernel, const td_ops_config *config,
+    td_ops_backend **ret_backend, td_errinfo *info);
 
-// Adds a step to the program that is recorded, whose tasks want so many floats
+// Adds a step to the graph that is being built, whose tasks want so many floats
 // of scratch. INVALID outside begin and end, NOMEM.
-TD_NODISCARD td_err td_native_cpu_side_add(td_ops_side *side,
-                                           const td_native_cpu_step *step,
-                                           size_t scratch_floats,
-                                           td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_backend_add(td_ops_backend *backend,
+                                              const td_native_cpu_step *step,
+                                              size_t scratch_floats,
+                                              td_errinfo *info);
 
-// Memory that lives as long as the side: zeros, aligned for any vector. NOMEM.
-TD_NODISCARD td_err td_native_cpu_side_alloc(td_ops_side *side, size_t bytes,
-                                             void **ret_data, td_errinfo *info);
+// Memory that lives as long as the backend: zeros, aligned for any vector.
+// NOMEM.
+TD_NODISCARD td_err td_native_cpu_backend_alloc(td_ops_backend *backend,
+                                                size_t bytes, void **ret_data,
+                                                td_errinfo *info);
 
-// A step with the side's kernel and nothing else.
-td_native_cpu_step td_native_cpu_side_step(const td_ops_side *side);
-td_native_cpu_pool *td_native_cpu_side_pool(const td_ops_side *side);
-uint32_t td_native_cpu_side_threads(const td_ops_side *side);
+// A step with the backend's kernel and nothing else.
+td_native_cpu_step td_native_cpu_backend_step(const td_ops_backend *backend);
+td_native_cpu_pool *td_native_cpu_backend_pool(const td_ops_backend *backend);
+uint32_t td_native_cpu_backend_threads(const td_ops_backend *backend);
 
 // The operations, as the table has them.
-TD_NODISCARD td_err td_native_cpu_linear(td_ops_side *side,
+TD_NODISCARD td_err td_native_cpu_linear(td_ops_backend *backend,
                                          const td_ops_linear *op,
                                          td_errinfo *info);
-TD_NODISCARD td_err td_native_cpu_norm(td_ops_side *side,
+TD_NODISCARD td_err td_native_cpu_norm(td_ops_backend *backend,
                                        const td_ops_norm *norm,
                                        const td_ops_view *x,
                                        const td_ops_view *out,
                                        td_errinfo *info);
-TD_NODISCARD td_err td_native_cpu_attention(td_ops_side *side,
+TD_NODISCARD td_err td_native_cpu_attention(td_ops_backend *backend,
                                             const td_ops_attention *op,
                                             td_errinfo *info);
-TD_NODISCARD td_err td_native_cpu_conv(td_ops_side *side, const td_ops_conv *op,
-                                       td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_conv(td_ops_backend *backend,
+                                       const td_ops_conv *op, td_errinfo *info);
 
 // Its two algorithms: any convolution, and those of 3 x 3 with stride 1 whose
 // channels are whole panels, which Winograd's does with a quarter of the work.
 bool td_native_cpu_winograd_can(const td_native_cpu_kernel *kernel,
                                 const td_ops_conv *op);
-TD_NODISCARD td_err td_native_cpu_winograd_add(td_ops_side *side,
+TD_NODISCARD td_err td_native_cpu_winograd_add(td_ops_backend *backend,
                                                const td_ops_conv *op,
                                                td_errinfo *info);
-TD_NODISCARD td_err td_native_cpu_direct_add(td_ops_side *side,
+TD_NODISCARD td_err td_native_cpu_direct_add(td_ops_backend *backend,
                                              const td_ops_conv *op,
                                              td_errinfo *info);
 

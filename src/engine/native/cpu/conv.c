@@ -17,7 +17,8 @@ static td_err check(const td_ops_conv *op, td_errinfo *info)
         op->x.rows != op->height * op->width || op->out.cols != source->out ||
         op->out.rows != out_size(op, op->height) * out_size(op, op->width) ||
         op->x.batch != op->out.batch || (op->pool && !op->pixels) ||
-        (op->pixels && op->x.dtype != TD_OPS_U8) || op->act == TD_OPS_GELU ||
+        (op->pixels && op->x.dtype != TD_OPS_U8) ||
+        op->activation == TD_OPS_GELU ||
         source->kernel * source->kernel > TD_NATIVE_CPU_MAX_RUNS)
         return td_fail(info, TD_ERR_INVALID,
                        "a convolution of %u to %u channels does not fit its "
@@ -26,32 +27,33 @@ static td_err check(const td_ops_conv *op, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err add_one(td_ops_side *side, const td_ops_conv *op,
+static td_err add_one(td_ops_backend *backend, const td_ops_conv *op,
                       td_errinfo *info)
 {
     TD_TRY(check(op, info));
-    if (td_native_cpu_winograd_can(td_native_cpu_side_step(side).kernel, op))
-        return td_native_cpu_winograd_add(side, op, info);
-    return td_native_cpu_direct_add(side, op, info);
+    if (td_native_cpu_winograd_can(td_native_cpu_backend_step(backend).kernel,
+                                   op))
+        return td_native_cpu_winograd_add(backend, op, info);
+    return td_native_cpu_direct_add(backend, op, info);
 }
 
-// What is joined goes into the output first, and is added from there.
-td_err td_native_cpu_conv(td_ops_side *side, const td_ops_conv *op,
+// The shortcut goes into the output first, and is added from there.
+td_err td_native_cpu_conv(td_ops_backend *backend, const td_ops_conv *op,
                           td_errinfo *info)
 {
     td_ops_conv last = *op;
-    if (op->joined_weight) {
+    if (op->shortcut_weight) {
         const td_ops_conv first = {
-            .weight = op->joined_weight,
-            .height = op->joined_height,
-            .width = op->joined_width,
-            .x = op->joined,
+            .weight = op->shortcut_weight,
+            .height = op->shortcut_height,
+            .width = op->shortcut_width,
+            .x = op->shortcut,
             .add = op->add,
             .out = op->out,
         };
-        TD_TRY(add_one(side, &first, info));
+        TD_TRY(add_one(backend, &first, info));
         last.add = op->out;
-        last.joined_weight = NULL;
+        last.shortcut_weight = NULL;
     }
-    return add_one(side, &last, info);
+    return add_one(backend, &last, info);
 }

@@ -136,7 +136,7 @@ static void activate(const td_native_cpu_direct *conv, const band *of,
     size_t count =
         (size_t)rows.rows * conv->out_width * conv->op.weight->source.out;
     float *sums = sums_of(conv, of, rows.row);
-    if (conv->op.act != TD_OPS_RELU) return;
+    if (conv->op.activation != TD_OPS_RELU) return;
     for (size_t i = 0; i < count; i++)
         sums[i] = sums[i] > 0 ? sums[i] : 0;
 }
@@ -243,20 +243,21 @@ static void pack(void *user, uint32_t task, uint32_t thread)
     }
 }
 
-static td_err prepare(td_ops_side *side, td_ops_conv_weight *weight,
+static td_err prepare(td_ops_backend *backend, td_ops_conv_weight *weight,
                       td_errinfo *info)
 {
     if (weight->direct) return TD_OK;
     void *packed = NULL;
     const td_ops_conv_source *source = &weight->source;
-    uint32_t panel = td_native_cpu_side_step(side).kernel->panel;
+    uint32_t panel = td_native_cpu_backend_step(backend).kernel->panel;
     uint32_t panels = td_native_cpu_ceil(source->out, panel);
     size_t depth = (size_t)source->kernel * source->kernel * source->in;
-    TD_TRY(td_native_cpu_side_alloc(
-        side, depth * panels * panel * sizeof(float), &packed, info));
+    TD_TRY(td_native_cpu_backend_alloc(
+        backend, depth * panels * panel * sizeof(float), &packed, info));
     weight->direct = packed;
     packing work = {.weight = weight, .panel = panel};
-    td_native_cpu_pool_run(td_native_cpu_side_pool(side), panels, pack, &work);
+    td_native_cpu_pool_run(td_native_cpu_backend_pool(backend), panels, pack,
+                           &work);
     return TD_OK;
 }
 
@@ -295,12 +296,12 @@ static size_t place_bands(td_native_cpu_direct *conv, uint32_t threads)
                       conv->op.weight->source.in;
 }
 
-td_err td_native_cpu_direct_add(td_ops_side *side, const td_ops_conv *op,
+td_err td_native_cpu_direct_add(td_ops_backend *backend, const td_ops_conv *op,
                                 td_errinfo *info)
 {
     td_ops_conv_weight *weight = op->weight;
     const td_ops_conv_source *source = &weight->source;
-    td_native_cpu_step step = td_native_cpu_side_step(side);
+    td_native_cpu_step step = td_native_cpu_backend_step(backend);
     td_native_cpu_direct *conv = &step.as.direct;
     *conv = (td_native_cpu_direct){
         .op = *op,
@@ -311,10 +312,10 @@ td_err td_native_cpu_direct_add(td_ops_side *side, const td_ops_conv *op,
                                       source->pad, source->dilation),
     };
     if (op->pixels) conv->pixels = *op->pixels;
-    TD_TRY(prepare(side, weight, info));
+    TD_TRY(prepare(backend, weight, info));
     place_runs(conv);
-    size_t scratch = place_bands(conv, td_native_cpu_side_threads(side));
+    size_t scratch = place_bands(conv, td_native_cpu_backend_threads(backend));
     step.task = op->pool ? run_pooled : run_direct;
     step.tasks = op->x.batch * conv->bands;
-    return td_native_cpu_side_add(side, &step, scratch, info);
+    return td_native_cpu_backend_add(backend, &step, scratch, info);
 }

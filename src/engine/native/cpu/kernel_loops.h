@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The body of a kernel, included once by each file that defines KERNEL_NAME,
+// The loops of a kernel, included once by each file that defines KERNEL_NAME,
 // KERNEL_TEXT and LANES, the floats in a vector. The compiler's vector types
 // make the same C fit all instruction sets.
 

@@ -53,12 +53,12 @@ static void fill(const td_ops_linear *op, uint32_t member, uint32_t row,
     }
 }
 
-static void activate(td_ops_act act, float *row, uint32_t cols)
+static void activate(td_ops_activation activation, float *row, uint32_t cols)
 {
-    if (act == TD_OPS_RELU)
+    if (activation == TD_OPS_RELU)
         for (uint32_t i = 0; i < cols; i++)
             row[i] = row[i] > 0 ? row[i] : 0;
-    if (act == TD_OPS_GELU)
+    if (activation == TD_OPS_GELU)
         for (uint32_t i = 0; i < cols; i++)
             row[i] *= 0.5f * (1.0f + erff(row[i] * 0.70710678f));
 }
@@ -100,7 +100,7 @@ static void run_part(const td_native_cpu_step *step, const part *of,
         fill(op, of->member, of->row + i, of->first, of->cols);
     multiply(step, of, packed);
     for (uint32_t i = 0; i < of->rows; i++)
-        activate(op->act,
+        activate(op->activation,
                  td_native_cpu_row(target(op), of->member, of->row + i) +
                      of->first,
                  of->cols);
@@ -144,21 +144,21 @@ static bool fits(const td_ops_linear *op)
                           op->normed.cols == to->cols));
 }
 
-td_err td_native_cpu_linear(td_ops_side *side, const td_ops_linear *op,
+td_err td_native_cpu_linear(td_ops_backend *backend, const td_ops_linear *op,
                             td_errinfo *info)
 {
     if (!fits(op))
         return td_fail(info, TD_ERR_INVALID,
                        "a linear of %u to %u does not fit its views",
                        op->weight->source.in, op->weight->source.out);
-    td_native_cpu_step step = td_native_cpu_side_step(side);
+    td_native_cpu_step step = td_native_cpu_backend_step(backend);
     step.task = run_linear;
     step.tasks = td_native_cpu_ceil(op->weight->source.out, GROUP);
     step.as.linear = *op;
-    TD_TRY(td_native_cpu_side_add(side, &step,
-                                  (size_t)op->weight->source.in * GROUP, info));
+    TD_TRY(td_native_cpu_backend_add(
+        backend, &step, (size_t)op->weight->source.in * GROUP, info));
     if (!op->norm) return TD_OK;
-    return td_native_cpu_norm(side, op->norm, target(op), &op->normed, info);
+    return td_native_cpu_norm(backend, op->norm, target(op), &op->normed, info);
 }
 
 static void run_norm(const td_native_cpu_step *step, uint32_t task,
@@ -174,18 +174,18 @@ static void run_norm(const td_native_cpu_step *step, uint32_t task,
                            td_native_cpu_row(out, i / x->rows, i % x->rows));
 }
 
-td_err td_native_cpu_norm(td_ops_side *side, const td_ops_norm *norm,
+td_err td_native_cpu_norm(td_ops_backend *backend, const td_ops_norm *norm,
                           const td_ops_view *x, const td_ops_view *out,
                           td_errinfo *info)
 {
     if (!same_rows(x, out) || x->cols != norm->cols || out->cols != norm->cols)
         return td_fail(info, TD_ERR_INVALID,
                        "a norm of %u does not fit its views", norm->cols);
-    td_native_cpu_step step = td_native_cpu_side_step(side);
+    td_native_cpu_step step = td_native_cpu_backend_step(backend);
     step.task = run_norm;
     step.tasks = td_native_cpu_ceil((size_t)x->batch * x->rows, NORM_ROWS);
     step.as.norm.norm = norm;
     step.as.norm.x = *x;
     step.as.norm.out = *out;
-    return td_native_cpu_side_add(side, &step, 0, info);
+    return td_native_cpu_backend_add(backend, &step, 0, info);
 }

@@ -85,7 +85,7 @@ static void pack(void *user, uint32_t task, uint32_t thread)
     }
 }
 
-static td_err prepare(td_ops_side *side, td_ops_conv_weight *weight,
+static td_err prepare(td_ops_backend *backend, td_ops_conv_weight *weight,
                       uint32_t tile, const float **ret_packed, td_errinfo *info)
 {
     float **slot = &weight->tiles[tile == 6];
@@ -93,17 +93,17 @@ static td_err prepare(td_ops_side *side, td_ops_conv_weight *weight,
     if (!*slot) {
         void *packed = NULL;
         size_t count = (size_t)tile * tile * source->in * source->out;
-        TD_TRY(td_native_cpu_side_alloc(side, count * sizeof(float), &packed,
-                                        info));
+        TD_TRY(td_native_cpu_backend_alloc(backend, count * sizeof(float),
+                                           &packed, info));
         *slot = packed;
         packing work = {
             .weight = weight,
             .matrix = tile == 6 ? to_large : to_small,
             .side = tile,
-            .panel = td_native_cpu_side_step(side).kernel->panel,
+            .panel = td_native_cpu_backend_step(backend).kernel->panel,
             .to = packed,
         };
-        td_native_cpu_pool_run(td_native_cpu_side_pool(side),
+        td_native_cpu_pool_run(td_native_cpu_backend_pool(backend),
                                source->out / work.panel, pack, &work);
     }
     *ret_packed = *slot;
@@ -169,8 +169,8 @@ static void give_out(const td_native_cpu_step *step, uint32_t tile, size_t size,
     }
     const td_native_cpu_tile shape = {conv->side, op->weight->source.out, size};
     step->kernel->tile_out(&shape, from, op->weight->bias,
-                           op->add.data ? adds : NULL, op->act == TD_OPS_RELU,
-                           pixels);
+                           op->add.data ? adds : NULL,
+                           op->activation == TD_OPS_RELU, pixels);
 }
 
 // One of the side x side products: tiles x in with in x out.
@@ -231,26 +231,26 @@ static uint32_t block_of(const td_native_cpu_winograd *conv, uint32_t tiles,
     return td_native_cpu_ceil(td_native_cpu_ceil(tiles, blocks), STRIP) * STRIP;
 }
 
-td_err td_native_cpu_winograd_add(td_ops_side *side, const td_ops_conv *op,
-                                  td_errinfo *info)
+td_err td_native_cpu_winograd_add(td_ops_backend *backend,
+                                  const td_ops_conv *op, td_errinfo *info)
 {
     td_ops_conv_weight *weight = op->weight;
-    td_native_cpu_step step = td_native_cpu_side_step(side);
+    td_native_cpu_step step = td_native_cpu_backend_step(backend);
     td_native_cpu_winograd *conv = &step.as.winograd;
     *conv = (td_native_cpu_winograd){
         .op = *op,
         .side = op->x.rows >= LARGE_PIXELS ? 6 : 4,
     };
-    TD_TRY(prepare(side, weight, conv->side, &conv->weight, info));
+    TD_TRY(prepare(backend, weight, conv->side, &conv->weight, info));
     conv->across = td_native_cpu_ceil(op->width, conv->side - 2);
     conv->down = td_native_cpu_ceil(op->height, conv->side - 2);
     uint32_t tiles = op->x.batch * conv->across * conv->down;
-    conv->block = block_of(conv, tiles, td_native_cpu_side_threads(side));
+    conv->block = block_of(conv, tiles, td_native_cpu_backend_threads(backend));
     step.task = run_tiles;
     step.tasks = td_native_cpu_ceil(tiles, conv->block);
     size_t each =
         (size_t)conv->block * (weight->source.in + weight->source.out) +
         2 * (size_t)APART;
-    return td_native_cpu_side_add(side, &step, each * conv->side * conv->side,
-                                  info);
+    return td_native_cpu_backend_add(backend, &step,
+                                     each * conv->side * conv->side, info);
 }

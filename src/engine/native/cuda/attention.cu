@@ -269,7 +269,7 @@ __global__ void __launch_bounds__(WARPS * 32)
 
 template <int SIZE>
 static cudaError_t run_size(const td_native_cuda_attention *a,
-                            td_native_cuda_turn turn)
+                            td_native_cuda_order turn)
 {
     launch how = {};
     how.grid = dim3((unsigned)((a->queries + QUERIES - 1) / QUERIES),
@@ -281,7 +281,7 @@ static cudaError_t run_size(const td_native_cuda_attention *a,
 
 cudaError_t
 td_native_cuda_attention_run(const td_native_cuda_attention *attention,
-                             td_native_cuda_turn turn)
+                             td_native_cuda_order turn)
 {
     if (attention->size <= 16) return run_size<16>(attention, turn);
     if (attention->size <= 32) return run_size<32>(attention, turn);

@@ -2,10 +2,10 @@
 #ifndef TD_ENGINE_NATIVE_CUDA_BACKEND_H
 #define TD_ENGINE_NATIVE_CUDA_BACKEND_H
 
-// Inside of the CUDA side of ops.h: one GPU, one stream, bf16.
+// The CUDA backend of ops.h, between its files: one GPU, bf16.
 //
 // Memory comes in large blocks that are never given back before close(). A
-// program is a graph that was captured between begin() and end().
+// graph is a CUDA graph, captured between begin() and end().
 
 #include "engine/native/cuda/kernels.h"
 #include "engine/native/ops/ops.h"
@@ -32,104 +32,109 @@ struct td_ops_norm {
     float epsilon;
 };
 
-struct td_ops_program {
+struct td_ops_graph {
     cudaGraphExec_t exec;
-    td_ops_program *next;
+    td_ops_graph *next;
 };
 
 // What close() has to free; begins what it is about.
-typedef struct td_native_cuda_side_held {
-    struct td_native_cuda_side_held *next;
+typedef struct td_native_cuda_backend_held {
+    struct td_native_cuda_backend_held *next;
     void *device, *host, *heap;
-} td_native_cuda_side_held;
+} td_native_cuda_backend_held;
 
-#define TD_NATIVE_CUDA_SIDE_WAITING 16
+#define TD_NATIVE_CUDA_BACKEND_WAITING 16
 
-#define TD_NATIVE_CUDA_SIDE_WORDS 8192
+#define TD_NATIVE_CUDA_BACKEND_WORDS 8192
 
-// Frames that a program fetches: their copies are recorded where they are used,
+// Frames that a graph fetches: their copies are added where they are used,
 // so that one frame is on its way while another is worked on.
-typedef struct td_native_cuda_side_fetch {
+typedef struct td_native_cuda_backend_fetch {
     td_ops_io io;
     size_t bytes;
-} td_native_cuda_side_fetch;
+} td_native_cuda_backend_fetch;
 
-struct td_ops_side {
+struct td_ops_backend {
     int device;
     char name[96];
     cudaStream_t stream, aside; // copies and what needs nothing else go aside
     cudaEvent_t event;          // for those two to wait for each other
-    td_native_cuda_side_fetch waiting[TD_NATIVE_CUDA_SIDE_WAITING];
+    td_native_cuda_backend_fetch waiting[TD_NATIVE_CUDA_BACKEND_WAITING];
     uint32_t waiting_count;
-    td_native_cuda_side_held *held;
-    td_ops_program *programs;
+    td_native_cuda_backend_held *held;
+    td_ops_graph *graphs;
     char *block; // what is left of the last one
     size_t block_left;
     size_t bytes;
     uint32_t *words; // zeros, for kernels that talk to each other
     uint32_t words_used;
-    bool is_recording;
+    bool is_building;
     bool is_split; // something went aside that the stream must still wait for
     bool is_alone; // so that the next kernel must not start early
 };
 
 // What CUDA said, in words. NOMEM or IO.
-td_err td_native_cuda_side_fail(td_errinfo *info, cudaError_t error,
-                                const char *doing);
+td_err td_native_cuda_backend_fail(td_errinfo *info, cudaError_t error,
+                                   const char *doing);
 
 // Zeroed memory of the device, at a multiple of 1024; and of the host, for the
-// small structs that weights are. Both live as long as the side.
-td_err td_native_cuda_side_alloc(td_ops_side *side, size_t bytes,
-                                 void **ret_data, td_errinfo *info);
-td_err td_native_cuda_side_alloc_io(td_ops_side *side, size_t bytes,
-                                    td_ops_io *ret_io, td_errinfo *info);
-td_err td_native_cuda_side_keep(td_ops_side *side, size_t bytes,
-                                void **ret_data, td_errinfo *info);
+// small structs that weights are. Both live as long as the backend.
+td_err td_native_cuda_backend_alloc(td_ops_backend *backend, size_t bytes,
+                                    void **ret_data, td_errinfo *info);
+td_err td_native_cuda_backend_alloc_io(td_ops_backend *backend, size_t bytes,
+                                       td_ops_io *ret_io, td_errinfo *info);
+td_err td_native_cuda_backend_keep(td_ops_backend *backend, size_t bytes,
+                                   void **ret_data, td_errinfo *info);
 
-// Records what of a fetch that waits is at `data`: `bytes`, which the next
-// kernel will read; nothing when it is there already. IO.
-td_err td_native_cuda_side_fetch_part(td_ops_side *side, const void *data,
-                                      size_t bytes, td_errinfo *info);
+// Adds the copy of what of a fetch that waits is at `data`: `bytes`, which the
+// next kernel will read; nothing when it is there already. IO.
+td_err td_native_cuda_backend_fetch_part(td_ops_backend *backend,
+                                         const void *data, size_t bytes,
+                                         td_errinfo *info);
 
 // Where in the host's memory a fetch that waits has these bytes; NULL: nowhere.
-const void *td_native_cuda_side_waits(const td_ops_side *side, const void *data,
-                                      size_t bytes);
+const void *td_native_cuda_backend_waits(const td_ops_backend *backend,
+                                         const void *data, size_t bytes);
 
-// So many words of this program's own; NULL: there are none left. They are
-// zeros again when what was recorded before clear is over. IO.
-uint32_t *td_native_cuda_side_take_words(td_ops_side *side, size_t count);
-td_err td_native_cuda_side_clear(td_ops_side *side, uint32_t *words,
-                                 size_t count, td_errinfo *info);
+// So many words of this graph's own; NULL: there are none left. They are
+// zeros again when what was added before clear is over. IO.
+uint32_t *td_native_cuda_backend_take_words(td_ops_backend *backend,
+                                            size_t count);
+td_err td_native_cuda_backend_clear(td_ops_backend *backend, uint32_t *words,
+                                    size_t count, td_errinfo *info);
 
-// How the next kernel is recorded: after all before it, or aside.
-td_native_cuda_turn td_native_cuda_side_turn(td_ops_side *side);
-td_native_cuda_turn td_native_cuda_side_turn_aside(td_ops_side *side);
+// Where the next kernel goes: after all before it, or aside.
+td_native_cuda_order td_native_cuda_backend_order(td_ops_backend *backend);
+td_native_cuda_order
+td_native_cuda_backend_order_aside(td_ops_backend *backend);
 
 // Operations of the table, in weights.cu and graph.cu.
-td_err td_native_cuda_weights_linear(td_ops_side *side,
+td_err td_native_cuda_weights_linear(td_ops_backend *backend,
                                      const td_ops_linear_source *source,
                                      td_ops_linear_weight **ret_weight,
                                      td_errinfo *info);
-td_err td_native_cuda_weights_conv(td_ops_side *side,
+td_err td_native_cuda_weights_conv(td_ops_backend *backend,
                                    const td_ops_conv_source *source,
                                    td_ops_conv_weight **ret_weight,
                                    td_errinfo *info);
-td_err td_native_cuda_weights_norm(td_ops_side *side,
+td_err td_native_cuda_weights_norm(td_ops_backend *backend,
                                    const td_ops_norm_source *source,
                                    td_ops_norm **ret_norm, td_errinfo *info);
-td_err td_native_cuda_weights_upload(td_ops_side *side, const td_ops_view *to,
-                                     const float *from, td_errinfo *info);
-td_err td_native_cuda_record_give(td_ops_side *side, const td_ops_io *io,
-                                  size_t bytes, td_errinfo *info);
-td_err td_native_cuda_record_linear(td_ops_side *side, const td_ops_linear *op,
-                                    td_errinfo *info);
-td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,
-                                  td_errinfo *info);
-td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
-                                  const td_ops_view *x, const td_ops_view *out,
-                                  td_errinfo *info);
-td_err td_native_cuda_record_attention(td_ops_side *side,
-                                       const td_ops_attention *op,
-                                       td_errinfo *info);
+td_err td_native_cuda_weights_upload(td_ops_backend *backend,
+                                     const td_ops_view *to, const float *from,
+                                     td_errinfo *info);
+td_err td_native_cuda_graph_copy_out(td_ops_backend *backend,
+                                     const td_ops_io *io, size_t bytes,
+                                     td_errinfo *info);
+td_err td_native_cuda_graph_linear(td_ops_backend *backend,
+                                   const td_ops_linear *op, td_errinfo *info);
+td_err td_native_cuda_graph_conv(td_ops_backend *backend, const td_ops_conv *op,
+                                 td_errinfo *info);
+td_err td_native_cuda_graph_norm(td_ops_backend *backend,
+                                 const td_ops_norm *norm, const td_ops_view *x,
+                                 const td_ops_view *out, td_errinfo *info);
+td_err td_native_cuda_graph_attention(td_ops_backend *backend,
+                                      const td_ops_attention *op,
+                                      td_errinfo *info);
 
 #endif

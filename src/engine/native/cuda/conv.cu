@@ -23,15 +23,15 @@ typedef struct source {
 } source;
 
 typedef struct product {
-    source x, joined;
-    const float *bias, *joined_bias; // the second may be NULL
+    source x, shortcut;
+    const float *bias, *shortcut_bias; // the second may be NULL
     td_native_cuda_rows add, out;
     float *out_float;
     int32_t rows, outs;      // of the result
     int32_t batches, pixels; // of which rows are
     int32_t out_width;
-    int32_t steps;       // along K, in all
-    int32_t joined_from; // the first of them that reads `joined`
+    int32_t steps;         // along K, in all
+    int32_t shortcut_from; // the first of them that reads `shortcut`
     bool relu;
 } product;
 
@@ -92,10 +92,10 @@ __device__ static void cursor_next(cursor *c)
 
 __device__ static void cursor_at(cursor *c, const product *p, int row, int step)
 {
-    if (step < p->joined_from)
+    if (step < p->shortcut_from)
         cursor_begin(c, p, &p->x, row, step);
     else
-        cursor_begin(c, p, &p->joined, row, step - p->joined_from);
+        cursor_begin(c, p, &p->shortcut, row, step - p->shortcut_from);
 }
 
 // The feeding thread: steps [begin, end) into the ring. Weights are nobody's
@@ -108,7 +108,7 @@ __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
     int early = min(begin + STAGES, end);
     cursor_at(&c, p, row, begin);
     for (int step = begin, i = 0; step < early; step++, i++) {
-        if (step == p->joined_from) cursor_at(&c, p, row, step);
+        if (step == p->shortcut_from) cursor_at(&c, p, row, step);
         barrier_expect(r.full(i), r.bytes);
         copy_box(r.stage(i) + r.a_bytes, &c.from->filters, c.column, out,
                  r.full(i));
@@ -117,7 +117,7 @@ __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
     wait_for_earlier();
     cursor_at(&c, p, row, begin);
     for (int step = begin, i = 0, turn = 0; step < end; step++) {
-        if (step == p->joined_from) cursor_at(&c, p, row, step);
+        if (step == p->shortcut_from) cursor_at(&c, p, row, step);
         if (step >= early) {
             barrier_wait(r.empty(i), (uint32_t)(turn - 1) & 1);
             barrier_expect(r.full(i), r.bytes);
@@ -224,8 +224,8 @@ template <int TILE_M, int TILE_N, int SHARE> struct ending {
         const float4 *from = (const float4 *)(p->bias + out);
         add4(bias, from[0]);
         add4(bias + 4, from[1]);
-        if (!p->joined_bias) return;
-        from = (const float4 *)(p->joined_bias + out);
+        if (!p->shortcut_bias) return;
+        from = (const float4 *)(p->shortcut_bias + out);
         add4(bias, from[0]);
         add4(bias + 4, from[1]);
     }
@@ -431,11 +431,11 @@ static bool source_of(const td_native_cuda_map *map, int batches, int tile_m,
 
 template <int TILE_M, int TILE_N, int STAGES, int SHARE>
 static cudaError_t run_tiles(const td_native_cuda_conv *conv, product *p,
-                             td_native_cuda_turn turn)
+                             td_native_cuda_order turn)
 {
     if (!source_of(&conv->x, conv->batches, TILE_M, TILE_N, &p->x) ||
-        (conv->joined.rows.at &&
-         !source_of(&conv->joined, conv->batches, TILE_M, TILE_N, &p->joined)))
+        (conv->shortcut.rows.at && !source_of(&conv->shortcut, conv->batches,
+                                              TILE_M, TILE_N, &p->shortcut)))
         return cudaErrorInvalidValue;
     launch how = {};
     how.grid = dim3((unsigned)(ceiling(p->rows, TILE_M) * SHARE),
@@ -449,7 +449,7 @@ static cudaError_t run_tiles(const td_native_cuda_conv *conv, product *p,
 // Few tiles, each in 64 x 64: as many blocks share one as there is room for, as
 // long as each has eight steps.
 static cudaError_t run_few(const td_native_cuda_conv *conv, product *p,
-                           int tiles, td_native_cuda_turn turn)
+                           int tiles, td_native_cuda_order turn)
 {
     if (tiles * 6 <= 132 && p->steps / 6 >= 8)
         return run_tiles<64, 64, 6, 6>(conv, p, turn);
@@ -463,7 +463,7 @@ static cudaError_t run_few(const td_native_cuda_conv *conv, product *p,
 // A long way along K: what is read for a tile counts, so tiles are large, and
 // several blocks share one.
 static cudaError_t run_long(const td_native_cuda_conv *conv, product *p,
-                            int tiles, td_native_cuda_turn turn)
+                            int tiles, td_native_cuda_order turn)
 {
     const int flat = ceiling(p->rows, 64) * ceiling(p->outs, 128);
     if (ceiling(p->rows, 192) * ceiling(p->outs, 128) >= 45)
@@ -477,7 +477,7 @@ static cudaError_t run_long(const td_native_cuda_conv *conv, product *p,
 // Large tiles read less for what they do, small ones are more and sooner done:
 // the fastest for the shapes of ACT, in batches of 1, 4 and 16, on an H200.
 static cudaError_t run_best(const td_native_cuda_conv *conv, product *p,
-                            td_native_cuda_turn turn)
+                            td_native_cuda_order turn)
 {
     const int tiles = ceiling(p->rows, 64) * ceiling(p->outs, 64);
     const bool is_wide = p->outs % 128 == 0;
@@ -492,13 +492,14 @@ static cudaError_t run_best(const td_native_cuda_conv *conv, product *p,
 }
 
 cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,
-                                    td_native_cuda_turn turn)
+                                    td_native_cuda_order turn)
 {
     product p;
     memset(&p, 0, sizeof p);
     const td_native_cuda_filter *filter = &conv->x.filter;
     p.bias = filter->bias;
-    p.joined_bias = conv->joined.rows.at ? conv->joined.filter.bias : NULL;
+    p.shortcut_bias =
+        conv->shortcut.rows.at ? conv->shortcut.filter.bias : NULL;
     p.add = conv->add;
     p.out = conv->out;
     p.out_float = conv->out_float;
@@ -508,9 +509,10 @@ cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,
     p.out_width = conv->out_width;
     p.rows = p.batches * p.pixels;
     p.outs = filter->outs;
-    p.joined_from =
+    p.shortcut_from =
         filter->kernel * filter->kernel * ceiling(filter->ins, STEP);
-    p.steps = p.joined_from;
-    if (conv->joined.rows.at) p.steps += ceiling(conv->joined.filter.ins, STEP);
+    p.steps = p.shortcut_from;
+    if (conv->shortcut.rows.at)
+        p.steps += ceiling(conv->shortcut.filter.ins, STEP);
     return run_best(conv, &p, turn);
 }

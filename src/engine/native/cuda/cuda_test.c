@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The CUDA side, where there is a GPU; elsewhere skipped (77).
+// The CUDA backend, where there is a GPU; elsewhere skipped (77).
 #include "base/err.h"
 #include "engine/native/act/act_cases.h"
 #include "engine/native/cuda/library.h"
@@ -20,16 +20,16 @@
 static const td_ops_config config = {.precision = TD_OPS_BF16, .threads = 1};
 static const td_ops *ops;
 
-static int open_side(void **state)
+static int open_backend(void **state)
 {
     td_errinfo info = {.text = ""};
-    td_ops_side *side = NULL;
-    if (ops->open(&config, &side, &info) != TD_OK) return -1;
-    *state = side;
+    td_ops_backend *backend = NULL;
+    if (ops->open(&config, &backend, &info) != TD_OK) return -1;
+    *state = backend;
     return 0;
 }
 
-static int close_side(void **state)
+static int close_backend(void **state)
 {
     ops->close(*state);
     return 0;
@@ -55,21 +55,21 @@ static void no_memory_is_said_and_the_rest_goes_on(void **state)
 }
 
 // Numbers go through the device and come back.
-static td_err record_copy(td_ops_side *side, const td_ops_io *io,
-                          td_ops_program **ret_program, td_errinfo *info)
+static td_err build_copy(td_ops_backend *backend, const td_ops_io *io,
+                         td_ops_graph **ret_graph, td_errinfo *info)
 {
-    TD_TRY(ops->begin(side, info));
-    TD_TRY(ops->fetch(side, io, 64, info));
-    TD_TRY(ops->give(side, io, 64, info));
-    return ops->end(side, ret_program, info);
+    TD_TRY(ops->begin(backend, info));
+    TD_TRY(ops->copy_in(backend, io, 64, info));
+    TD_TRY(ops->copy_out(backend, io, 64, info));
+    return ops->end(backend, ret_graph, info);
 }
 
-static void program_that_failed_leaves_room_for_the_next(void **state)
+static void graph_that_failed_leaves_room_for_the_next(void **state)
 {
     td_errinfo info = {.text = ""};
     td_ops_io io = {NULL, NULL};
     td_ops_norm *norm = NULL;
-    td_ops_program *program = NULL;
+    td_ops_graph *graph = NULL;
     float ones[8] = {1, 1, 1, 1, 1, 1, 1, 1};
     const td_ops_norm_source source = {.weight = {ones, TD_OPS_F32},
                                        .bias = {ones, TD_OPS_F32},
@@ -81,19 +81,19 @@ static void program_that_failed_leaves_room_for_the_next(void **state)
     assert_int_equal(ops->begin(*state, &info), TD_OK);
     assert_int_equal(ops->norm(*state, norm, &wide, &wide, &info),
                      TD_ERR_INVALID);
-    assert_int_equal(record_copy(*state, &io, &program, &info), TD_OK);
+    assert_int_equal(build_copy(*state, &io, &graph, &info), TD_OK);
     memset(io.host, 7, 64);
-    assert_int_equal(ops->run(*state, program, &info), TD_OK);
+    assert_int_equal(ops->run(*state, graph, &info), TD_OK);
     assert_int_equal(((const uint8_t *)io.host)[63], 7);
 }
 
 static bool has_gpu(void)
 {
     td_errinfo info = {.text = ""};
-    void *side = NULL;
-    if (td_native_library_load(&ops, &info) == TD_OK &&
-        ops->open(&config, (td_ops_side **)&side, &info) == TD_OK) {
-        ops->close(side);
+    void *backend = NULL;
+    if (td_native_cuda_library_load(&ops, &info) == TD_OK &&
+        ops->open(&config, (td_ops_backend **)&backend, &info) == TD_OK) {
+        ops->close(backend);
         return true;
     }
     (void)printf("skipped: %s\n", info.text);
@@ -105,14 +105,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operations_agree_with_pytorch),
         cmocka_unit_test_setup_teardown(no_memory_is_said_and_the_rest_goes_on,
-                                        open_side, close_side),
+                                        open_backend, close_backend),
         cmocka_unit_test_setup_teardown(
-            program_that_failed_leaves_room_for_the_next, open_side,
-            close_side),
+            graph_that_failed_leaves_room_for_the_next, open_backend,
+            close_backend),
     };
     if (!has_gpu()) return SKIPPED;
-    const td_native_act_side side = {
+    const td_native_act_backend backend = {
         .ops = ops, .config = config, .tolerance = ACT_TOLERANCE};
     return cmocka_run_group_tests(tests, NULL, NULL) +
-           td_native_act_cases(&side);
+           td_native_act_cases(&backend);
 }

@@ -12,10 +12,11 @@ static td_native_cuda_rows rows_of(const td_ops_view *view)
     return rows;
 }
 
-static td_err recorded(cudaError_t error, const char *what, td_errinfo *info)
+static td_err added(cudaError_t error, const char *what, td_errinfo *info)
 {
-    return error == cudaSuccess ? TD_OK
-                                : td_native_cuda_side_fail(info, error, what);
+    return error == cudaSuccess
+               ? TD_OK
+               : td_native_cuda_backend_fail(info, error, what);
 }
 
 // Vectors of 16 bytes need a place at a multiple of 16.
@@ -34,26 +35,27 @@ static td_err check_view(const td_ops_view *view, const char *what,
                    what);
 }
 
-td_err td_native_cuda_record_give(td_ops_side *side, const td_ops_io *io,
-                                  size_t bytes, td_errinfo *info)
+td_err td_native_cuda_graph_copy_out(td_ops_backend *backend,
+                                     const td_ops_io *io, size_t bytes,
+                                     td_errinfo *info)
 {
-    const td_native_cuda_turn turn = td_native_cuda_side_turn(side);
+    const td_native_cuda_order turn = td_native_cuda_backend_order(backend);
     if (bytes <= FEW_BYTES && bytes % sizeof(float) == 0) {
         const td_native_cuda_leave leave = {(const float *)io->device,
                                             (float *)io->host,
                                             (int32_t)(bytes / sizeof(float))};
-        return recorded(td_native_cuda_leave_run(&leave, turn),
-                        "recording a copy", info);
+        return added(td_native_cuda_leave_run(&leave, turn), "adding a copy",
+                     info);
     }
-    side->is_alone = true;
-    return recorded(cudaMemcpyAsync(io->host, io->device, bytes,
-                                    cudaMemcpyDeviceToHost, turn.stream),
-                    "recording a copy", info);
+    backend->is_alone = true;
+    return added(cudaMemcpyAsync(io->host, io->device, bytes,
+                                 cudaMemcpyDeviceToHost, turn.stream),
+                 "adding a copy", info);
 }
 
-td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
-                                  const td_ops_view *x, const td_ops_view *out,
-                                  td_errinfo *info)
+td_err td_native_cuda_graph_norm(td_ops_backend *backend,
+                                 const td_ops_norm *norm, const td_ops_view *x,
+                                 const td_ops_view *out, td_errinfo *info)
 {
     TD_TRY(check_view(x, "what is normalised", info));
     TD_TRY(check_view(out, "what a norm gives", info));
@@ -69,23 +71,23 @@ td_err td_native_cuda_record_norm(td_ops_side *side, const td_ops_norm *norm,
     op.rows = (int32_t)x->rows;
     op.width = norm->width;
     op.epsilon = norm->epsilon;
-    return recorded(
-        td_native_cuda_norm_run(&op, td_native_cuda_side_turn(side)),
-        "recording a norm", info);
+    return added(
+        td_native_cuda_norm_run(&op, td_native_cuda_backend_order(backend)),
+        "adding a norm", info);
 }
 
 // Inputs are dense floats of any width. They go aside, while the stream is busy
 // with frames: nothing before them uses what they give.
-static td_err record_token(td_ops_side *side, const td_ops_linear *op,
-                           const td_ops_view *out, td_errinfo *info)
+static td_err build_token(td_ops_backend *backend, const td_ops_linear *op,
+                          const td_ops_view *out, td_errinfo *info)
 {
     if (op->x.row_stride != op->x.cols ||
         (op->x.batch > 1 &&
          op->x.batch_stride != (size_t)op->x.rows * op->x.cols))
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "CUDA: inputs of a linear that are apart");
-    TD_TRY(td_native_cuda_side_fetch_part(
-        side, op->x.data,
+    TD_TRY(td_native_cuda_backend_fetch_part(
+        backend, op->x.data,
         (size_t)op->x.batch * op->x.rows * op->x.cols * sizeof(float), info));
     td_native_cuda_token token = {};
     token.x = (const float *)op->x.data;
@@ -94,16 +96,16 @@ static td_err record_token(td_ops_side *side, const td_ops_linear *op,
     token.out = rows_of(out);
     token.batches = (int32_t)op->x.batch;
     token.rows = (int32_t)op->x.rows;
-    token.relu = op->act == TD_OPS_RELU;
-    const td_native_cuda_turn turn = op->add.data
-                                         ? td_native_cuda_side_turn(side)
-                                         : td_native_cuda_side_turn_aside(side);
-    return recorded(td_native_cuda_token_run(&token, turn),
-                    "recording a linear", info);
+    token.relu = op->activation == TD_OPS_RELU;
+    const td_native_cuda_order turn =
+        op->add.data ? td_native_cuda_backend_order(backend)
+                     : td_native_cuda_backend_order_aside(backend);
+    return added(td_native_cuda_token_run(&token, turn), "adding a linear",
+                 info);
 }
 
-static td_err record_product(td_ops_side *side, const td_ops_linear *op,
-                             const td_ops_view *out, td_errinfo *info)
+static td_err build_product(td_ops_backend *backend, const td_ops_linear *op,
+                            const td_ops_view *out, td_errinfo *info)
 {
     td_native_cuda_conv conv = {};
     TD_TRY(check_view(&op->x, "what a linear reads", info));
@@ -123,10 +125,10 @@ static td_err record_product(td_ops_side *side, const td_ops_linear *op,
     conv.batches = (int32_t)op->x.batch;
     conv.out_height = 1;
     conv.out_width = (int32_t)op->x.rows;
-    conv.relu = op->act == TD_OPS_RELU;
-    return recorded(
-        td_native_cuda_conv_run(&conv, td_native_cuda_side_turn(side)),
-        "recording a linear", info);
+    conv.relu = op->activation == TD_OPS_RELU;
+    return added(
+        td_native_cuda_conv_run(&conv, td_native_cuda_backend_order(backend)),
+        "adding a linear", info);
 }
 
 static td_err check_linear(const td_ops_linear *op, const td_ops_view *out,
@@ -146,8 +148,8 @@ static td_err check_linear(const td_ops_linear *op, const td_ops_view *out,
     return TD_OK;
 }
 
-static td_err record_gelu(td_ops_side *side, const td_ops_view *x,
-                          td_errinfo *info)
+static td_err build_gelu(td_ops_backend *backend, const td_ops_view *x,
+                         td_errinfo *info)
 {
     TD_TRY(check_view(x, "what goes through GELU", info));
     td_native_cuda_gelu gelu = {};
@@ -155,24 +157,24 @@ static td_err record_gelu(td_ops_side *side, const td_ops_view *x,
     gelu.batches = (int32_t)x->batch;
     gelu.rows = (int32_t)x->rows;
     gelu.width = (int32_t)x->cols;
-    return recorded(
-        td_native_cuda_gelu_run(&gelu, td_native_cuda_side_turn(side)),
-        "recording GELU", info);
+    return added(
+        td_native_cuda_gelu_run(&gelu, td_native_cuda_backend_order(backend)),
+        "adding GELU", info);
 }
 
 // A norm alone wants no memory of its own: the sum stands where it goes.
-td_err td_native_cuda_record_linear(td_ops_side *side, const td_ops_linear *op,
-                                    td_errinfo *info)
+td_err td_native_cuda_graph_linear(td_ops_backend *backend,
+                                   const td_ops_linear *op, td_errinfo *info)
 {
     const td_ops_view *out = op->out.data ? &op->out : &op->normed;
     TD_TRY(check_linear(op, out, info));
     if (op->x.dtype == TD_OPS_F32)
-        TD_TRY(record_token(side, op, out, info));
+        TD_TRY(build_token(backend, op, out, info));
     else
-        TD_TRY(record_product(side, op, out, info));
-    if (op->act == TD_OPS_GELU) TD_TRY(record_gelu(side, out, info));
+        TD_TRY(build_product(backend, op, out, info));
+    if (op->activation == TD_OPS_GELU) TD_TRY(build_gelu(backend, out, info));
     if (!op->norm) return TD_OK;
-    return td_native_cuda_record_norm(side, op->norm, out, &op->normed, info);
+    return td_native_cuda_graph_norm(backend, op->norm, out, &op->normed, info);
 }
 
 static size_t pieces_of(int64_t bytes)
@@ -182,9 +184,9 @@ static size_t pieces_of(int64_t bytes)
 
 // A frame that is still with the host, and words for its pieces: its first
 // layers begin while it arrives.
-static td_err record_arriving(td_ops_side *side, td_native_cuda_stem stem,
-                              const void *from, uint32_t *there,
-                              td_errinfo *info)
+static td_err build_arriving(td_ops_backend *backend, td_native_cuda_stem stem,
+                             const void *from, uint32_t *there,
+                             td_errinfo *info)
 {
     td_native_cuda_arrival arrival = {};
     arrival.from = from;
@@ -192,43 +194,44 @@ static td_err record_arriving(td_ops_side *side, td_native_cuda_stem stem,
     arrival.bytes = (int64_t)stem.height * stem.width * 3;
     arrival.there = there;
     stem.there = there;
-    TD_TRY(recorded(
-        td_native_cuda_arrival_run(&arrival, td_native_cuda_side_turn(side)),
-        "recording a copy", info));
-    TD_TRY(
-        recorded(td_native_cuda_stem_run(&stem, td_native_cuda_side_turn(side)),
-                 "recording the first layers", info));
-    return td_native_cuda_side_clear(side, there, pieces_of(arrival.bytes),
-                                     info);
+    TD_TRY(added(td_native_cuda_arrival_run(
+                     &arrival, td_native_cuda_backend_order(backend)),
+                 "adding a copy", info));
+    TD_TRY(added(
+        td_native_cuda_stem_run(&stem, td_native_cuda_backend_order(backend)),
+        "adding the first layers", info));
+    return td_native_cuda_backend_clear(backend, there,
+                                        pieces_of(arrival.bytes), info);
 }
 
 // A frame after the other: while one is worked on the next is on its way.
-static td_err record_frames(td_ops_side *side, td_native_cuda_stem stem,
-                            uint32_t batch, size_t out_values, td_errinfo *info)
+static td_err build_frames(td_ops_backend *backend, td_native_cuda_stem stem,
+                           uint32_t batch, size_t out_values, td_errinfo *info)
 {
     const size_t bytes = (size_t)stem.height * stem.width * 3;
-    const void *from = td_native_cuda_side_waits(side, stem.x, bytes);
+    const void *from = td_native_cuda_backend_waits(backend, stem.x, bytes);
     uint32_t *there = NULL;
     if (batch == 1 && from)
-        there = td_native_cuda_side_take_words(side, pieces_of((int64_t)bytes));
+        there = td_native_cuda_backend_take_words(backend,
+                                                  pieces_of((int64_t)bytes));
     stem.batches = 1;
-    if (there) return record_arriving(side, stem, from, there, info);
+    if (there) return build_arriving(backend, stem, from, there, info);
     for (uint32_t i = 0; i < batch; i++) {
-        TD_TRY(td_native_cuda_side_fetch_part(side, stem.x, bytes, info));
-        TD_TRY(recorded(
-            td_native_cuda_stem_run(&stem, td_native_cuda_side_turn(side)),
-            "recording the first layers", info));
+        TD_TRY(td_native_cuda_backend_fetch_part(backend, stem.x, bytes, info));
+        TD_TRY(added(td_native_cuda_stem_run(
+                         &stem, td_native_cuda_backend_order(backend)),
+                     "adding the first layers", info));
         stem.x += bytes;
         stem.out += out_values;
     }
     return TD_OK;
 }
 
-static td_err record_stem(td_ops_side *side, const td_ops_conv *op,
-                          td_errinfo *info)
+static td_err build_stem(td_ops_backend *backend, const td_ops_conv *op,
+                         td_errinfo *info)
 {
-    if (!op->weight->is_stem || !op->pool || op->act != TD_OPS_RELU ||
-        op->add.data || op->joined_weight)
+    if (!op->weight->is_stem || !op->pool || op->activation != TD_OPS_RELU ||
+        op->add.data || op->shortcut_weight)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "CUDA: pixels go through the first layers of a ResNet "
                        "only");
@@ -243,8 +246,8 @@ static td_err record_stem(td_ops_side *side, const td_ops_conv *op,
     stem.weight = op->weight->filter.weight;
     stem.bias = op->weight->filter.bias;
     stem.out = (__nv_bfloat16 *)op->out.data;
-    return record_frames(side, stem, op->x.batch,
-                         (size_t)op->out.rows * op->out.cols, info);
+    return build_frames(backend, stem, op->x.batch,
+                        (size_t)op->out.rows * op->out.cols, info);
 }
 
 static td_native_cuda_map map_of(const td_ops_view *view, uint32_t height,
@@ -263,18 +266,18 @@ static int32_t size_of(uint32_t size, const td_native_cuda_filter *of)
                                      (uint32_t)of->dilation);
 }
 
-td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,
-                                  td_errinfo *info)
+td_err td_native_cuda_graph_conv(td_ops_backend *backend, const td_ops_conv *op,
+                                 td_errinfo *info)
 {
-    if (op->pixels) return record_stem(side, op, info);
+    if (op->pixels) return build_stem(backend, op, info);
     td_native_cuda_conv conv = {};
     TD_TRY(check_view(&op->x, "what a convolution reads", info));
     TD_TRY(check_view(&op->out, "what a convolution gives", info));
     conv.x = map_of(&op->x, op->height, op->width, op->weight);
-    if (op->joined_weight) {
-        TD_TRY(check_view(&op->joined, "what joins a convolution", info));
-        conv.joined = map_of(&op->joined, op->joined_height, op->joined_width,
-                             op->joined_weight);
+    if (op->shortcut_weight) {
+        TD_TRY(check_view(&op->shortcut, "what joins a convolution", info));
+        conv.shortcut = map_of(&op->shortcut, op->shortcut_height,
+                               op->shortcut_width, op->shortcut_weight);
     }
     if (op->add.data) {
         TD_TRY(check_view(&op->add, "what a convolution adds", info));
@@ -284,22 +287,23 @@ td_err td_native_cuda_record_conv(td_ops_side *side, const td_ops_conv *op,
     conv.batches = (int32_t)op->x.batch;
     conv.out_height = size_of(op->height, &op->weight->filter);
     conv.out_width = size_of(op->width, &op->weight->filter);
-    conv.relu = op->act == TD_OPS_RELU;
+    conv.relu = op->activation == TD_OPS_RELU;
     if (op->pool || op->weight->is_stem ||
         (uint32_t)(conv.out_height * conv.out_width) != op->out.rows)
         return td_fail(info, TD_ERR_INVALID,
                        "a convolution of %u x %u gives %d x %d, not %u pixels",
                        op->height, op->width, conv.out_height, conv.out_width,
                        op->out.rows);
-    TD_TRY(
-        recorded(td_native_cuda_conv_run(&conv, td_native_cuda_side_turn(side)),
-                 "recording a convolution", info));
-    return op->act == TD_OPS_GELU ? record_gelu(side, &op->out, info) : TD_OK;
+    TD_TRY(added(
+        td_native_cuda_conv_run(&conv, td_native_cuda_backend_order(backend)),
+        "adding a convolution", info));
+    return op->activation == TD_OPS_GELU ? build_gelu(backend, &op->out, info)
+                                         : TD_OK;
 }
 
-td_err td_native_cuda_record_attention(td_ops_side *side,
-                                       const td_ops_attention *op,
-                                       td_errinfo *info)
+td_err td_native_cuda_graph_attention(td_ops_backend *backend,
+                                      const td_ops_attention *op,
+                                      td_errinfo *info)
 {
     const uint32_t size = op->q.cols / op->heads;
     if (size * op->heads != op->q.cols || size % 8 != 0 || size > 128)
@@ -321,7 +325,7 @@ td_err td_native_cuda_record_attention(td_ops_side *side,
     attention.heads = (int32_t)op->heads;
     attention.size = (int32_t)size;
     attention.scale = op->scale;
-    return recorded(td_native_cuda_attention_run(
-                        &attention, td_native_cuda_side_turn(side)),
-                    "recording attention", info);
+    return added(td_native_cuda_attention_run(
+                     &attention, td_native_cuda_backend_order(backend)),
+                 "adding attention", info);
 }

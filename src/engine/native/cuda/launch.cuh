@@ -14,7 +14,7 @@ typedef struct launch {
 // Enqueues `kernel` with its one argument.
 template <typename T>
 static cudaError_t start(void (*kernel)(const T), const launch *how,
-                         const T *argument, td_native_cuda_turn turn)
+                         const T *argument, td_native_cuda_order turn)
 {
     if (how->shared_bytes > 48 << 10) {
         cudaError_t error = cudaFuncSetAttribute(

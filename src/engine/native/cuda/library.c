@@ -8,7 +8,7 @@
 #define NAME "libtendon_cuda.so"
 #define DRIVER "libcuda.so.1"
 
-td_err td_native_library_load(const td_ops **ret_ops, td_errinfo *info)
+td_err td_native_cuda_library_load(const td_ops **ret_ops, td_errinfo *info)
 {
     void *driver = dlopen(DRIVER, RTLD_NOW | RTLD_LOCAL);
     if (!driver)

@@ -37,11 +37,11 @@ static void float32_is_refused(void **state)
 {
     (void)state;
     const td_ops_config config = {.precision = TD_OPS_F32};
-    td_ops_side *side = NULL;
+    td_ops_backend *backend = NULL;
     td_errinfo info = {.text = ""};
-    assert_int_equal(entry(TD_OPS_VERSION)->open(&config, &side, &info),
+    assert_int_equal(entry(TD_OPS_VERSION)->open(&config, &backend, &info),
                      TD_ERR_UNSUPPORTED);
-    assert_null(side);
+    assert_null(backend);
     assert_non_null(strstr(info.text, "bf16"));
 }
 
@@ -49,11 +49,11 @@ static void gpu_that_is_not_there_is_named(void **state)
 {
     (void)state;
     const td_ops_config config = {.precision = TD_OPS_BF16, .device = 99};
-    td_ops_side *side = NULL;
+    td_ops_backend *backend = NULL;
     td_errinfo info = {.text = ""};
-    assert_int_equal(entry(TD_OPS_VERSION)->open(&config, &side, &info),
+    assert_int_equal(entry(TD_OPS_VERSION)->open(&config, &backend, &info),
                      TD_ERR_UNSUPPORTED);
-    assert_null(side);
+    assert_null(backend);
     assert_non_null(strstr(info.text, "no GPU"));
 }
 
@@ -63,7 +63,7 @@ static void missing_library_is_said(void **state)
     const td_ops *ops = NULL;
     td_errinfo info = {.text = ""};
     assert_int_equal(setenv("TENDON_CUDA_LIBRARY", "/nowhere/cuda.so", 1), 0);
-    assert_int_equal(td_native_library_load(&ops, &info), TD_ERR_NOTFOUND);
+    assert_int_equal(td_native_cuda_library_load(&ops, &info), TD_ERR_NOTFOUND);
     assert_null(ops);
     assert_true(info.text[0] != '\0');
     assert_int_equal(unsetenv("TENDON_CUDA_LIBRARY"), 0);

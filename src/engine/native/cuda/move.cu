@@ -35,7 +35,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 cudaError_t td_native_cuda_arrival_run(const td_native_cuda_arrival *arrival,
-                                       td_native_cuda_turn turn)
+                                       td_native_cuda_order turn)
 {
     launch how = {};
     how.grid = dim3(BLOCKS);
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 cudaError_t td_native_cuda_leave_run(const td_native_cuda_leave *leave,
-                                     td_native_cuda_turn turn)
+                                     td_native_cuda_order turn)
 {
     launch how = {};
     how.grid = dim3((unsigned)(leave->count + THREADS - 1) / THREADS);

@@ -66,7 +66,7 @@ __global__ void __launch_bounds__(WARPS * 32)
 }
 
 cudaError_t td_native_cuda_norm_run(const td_native_cuda_norm *norm,
-                                    td_native_cuda_turn turn)
+                                    td_native_cuda_order turn)
 {
     launch how = {};
     int rows = norm->batches * norm->rows;
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(WARPS * 32)
 }
 
 cudaError_t td_native_cuda_gelu_run(const td_native_cuda_gelu *gelu,
-                                    td_native_cuda_turn turn)
+                                    td_native_cuda_order turn)
 {
     launch how = {};
     int all = gelu->batches * gelu->rows * (gelu->width / 8);
@@ -136,7 +136,7 @@ __global__ void __launch_bounds__(WARPS * 32)
 }
 
 cudaError_t td_native_cuda_token_run(const td_native_cuda_token *token,
-                                     td_native_cuda_turn turn)
+                                     td_native_cuda_order turn)
 {
     launch how = {};
     how.grid = dim3((unsigned)((token->filter.outs + WARPS - 1) / WARPS),

@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(THREADS, 4)
 }
 
 cudaError_t td_native_cuda_stem_run(const td_native_cuda_stem *stem,
-                                    td_native_cuda_turn turn)
+                                    td_native_cuda_order turn)
 {
     int height = td_native_cuda_halved(td_native_cuda_halved(stem->height));
     int width = td_native_cuda_halved(td_native_cuda_halved(stem->width));

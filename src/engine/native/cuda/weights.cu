@@ -28,15 +28,15 @@ static float number(const td_ops_source *source, size_t i)
 }
 
 // To the device. `bytes` of `from`, which is freed.
-static td_err send(td_ops_side *side, void *from, size_t bytes,
+static td_err send(td_ops_backend *backend, void *from, size_t bytes,
                    const void **ret_data, td_errinfo *info)
 {
     void *to = NULL;
-    td_err err = td_native_cuda_side_alloc(side, bytes, &to, info);
+    td_err err = td_native_cuda_backend_alloc(backend, bytes, &to, info);
     if (err == TD_OK) {
         cudaError_t error = cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice);
         if (error != cudaSuccess)
-            err = td_native_cuda_side_fail(info, error, "sending weights");
+            err = td_native_cuda_backend_fail(info, error, "sending weights");
     }
     free(from);
     if (err == TD_OK) *ret_data = to;
@@ -44,7 +44,7 @@ static td_err send(td_ops_side *side, void *from, size_t bytes,
 }
 
 // Floats, filled up with zeros to `room`.
-static td_err send_floats(td_ops_side *side, const td_ops_source *source,
+static td_err send_floats(td_ops_backend *backend, const td_ops_source *source,
                           uint32_t count, uint32_t room, const float **ret_data,
                           td_errinfo *info)
 {
@@ -53,7 +53,7 @@ static td_err send_floats(td_ops_side *side, const td_ops_source *source,
     if (!floats) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     for (uint32_t i = 0; i < count && source->data; i++)
         floats[i] = number(source, i);
-    TD_TRY(send(side, floats, room * sizeof *floats, &sent, info));
+    TD_TRY(send(backend, floats, room * sizeof *floats, &sent, info));
     *ret_data = (const float *)sent;
     return TD_OK;
 }
@@ -73,7 +73,7 @@ static void pack_filters(const td_ops_source *from, const float *scale,
                                                   (scale ? scale[out] : 1.0f));
 }
 
-static td_err send_filters(td_ops_side *side, const td_ops_source *from,
+static td_err send_filters(td_ops_backend *backend, const td_ops_source *from,
                            const float *scale, td_native_cuda_filter *of,
                            td_errinfo *info)
 {
@@ -84,13 +84,13 @@ static td_err send_filters(td_ops_side *side, const td_ops_source *from,
     const void *sent = NULL;
     if (!packed) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     pack_filters(from, scale, of, packed);
-    TD_TRY(send(side, packed, bytes, &sent, info));
+    TD_TRY(send(backend, packed, bytes, &sent, info));
     of->weight = (const __nv_bfloat16 *)sent;
     return TD_OK;
 }
 
 // [64][7 lines of 24, and zeros] from [64][3][7][7].
-static td_err send_stem(td_ops_side *side, const td_ops_source *from,
+static td_err send_stem(td_ops_backend *backend, const td_ops_source *from,
                         const float *scale, td_native_cuda_filter *of,
                         td_errinfo *info)
 {
@@ -105,26 +105,26 @@ static td_err send_stem(td_ops_side *side, const td_ops_source *from,
                        tap % STEM_KERNEL * 3 + in] =
                     __float2bfloat16(number(from, at) *
                                      (scale ? scale[out] : 1.0f));
-    TD_TRY(send(side, packed, bytes, &sent, info));
+    TD_TRY(send(backend, packed, bytes, &sent, info));
     of->weight = (const __nv_bfloat16 *)sent;
     return TD_OK;
 }
 
-td_err td_native_cuda_weights_linear(td_ops_side *side,
+td_err td_native_cuda_weights_linear(td_ops_backend *backend,
                                      const td_ops_linear_source *source,
                                      td_ops_linear_weight **ret_weight,
                                      td_errinfo *info)
 {
     void *kept = NULL;
-    TD_TRY(td_native_cuda_side_keep(side, sizeof(td_ops_linear_weight), &kept,
-                                    info));
+    TD_TRY(td_native_cuda_backend_keep(backend, sizeof(td_ops_linear_weight),
+                                       &kept, info));
     td_ops_linear_weight *weight = (td_ops_linear_weight *)kept;
     td_native_cuda_filter *of = &weight->filter;
     of->ins = (int32_t)source->in;
     of->outs = (int32_t)source->out;
     of->kernel = of->step = of->dilation = 1;
-    TD_TRY(send_filters(side, &source->weight, NULL, of, info));
-    TD_TRY(send_floats(side, &source->bias, source->out,
+    TD_TRY(send_filters(backend, &source->weight, NULL, of, info));
+    TD_TRY(send_floats(backend, &source->bias, source->out,
                        (uint32_t)td_native_cuda_up(of->outs, ROWS), &of->bias,
                        info));
     *ret_weight = weight;
@@ -148,7 +148,7 @@ static td_err check_conv(const td_ops_conv_source *source, bool is_stem,
     return TD_OK;
 }
 
-td_err td_native_cuda_weights_conv(td_ops_side *side,
+td_err td_native_cuda_weights_conv(td_ops_backend *backend,
                                    const td_ops_conv_source *source,
                                    td_ops_conv_weight **ret_weight,
                                    td_errinfo *info)
@@ -157,8 +157,8 @@ td_err td_native_cuda_weights_conv(td_ops_side *side,
     const bool is_stem = source->in == 3;
     const td_ops_source bias = {source->bias, TD_OPS_F32};
     TD_TRY(check_conv(source, is_stem, info));
-    TD_TRY(td_native_cuda_side_keep(side, sizeof(td_ops_conv_weight), &kept,
-                                    info));
+    TD_TRY(td_native_cuda_backend_keep(backend, sizeof(td_ops_conv_weight),
+                                       &kept, info));
     td_ops_conv_weight *weight = (td_ops_conv_weight *)kept;
     td_native_cuda_filter *of = &weight->filter;
     weight->is_stem = is_stem;
@@ -168,17 +168,18 @@ td_err td_native_cuda_weights_conv(td_ops_side *side,
     of->step = (int32_t)source->stride;
     of->pad = (int32_t)source->pad;
     of->dilation = (int32_t)source->dilation;
-    TD_TRY(is_stem
-               ? send_stem(side, &source->weight, source->scale, of, info)
-               : send_filters(side, &source->weight, source->scale, of, info));
-    TD_TRY(send_floats(side, &bias, source->out,
+    TD_TRY(
+        is_stem
+            ? send_stem(backend, &source->weight, source->scale, of, info)
+            : send_filters(backend, &source->weight, source->scale, of, info));
+    TD_TRY(send_floats(backend, &bias, source->out,
                        (uint32_t)td_native_cuda_up(of->outs, ROWS), &of->bias,
                        info));
     *ret_weight = weight;
     return TD_OK;
 }
 
-td_err td_native_cuda_weights_norm(td_ops_side *side,
+td_err td_native_cuda_weights_norm(td_ops_backend *backend,
                                    const td_ops_norm_source *source,
                                    td_ops_norm **ret_norm, td_errinfo *info)
 {
@@ -186,22 +187,24 @@ td_err td_native_cuda_weights_norm(td_ops_side *side,
     if (source->cols % 8 != 0 || source->cols > 2048)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "CUDA has no norm of %u columns", source->cols);
-    TD_TRY(td_native_cuda_side_keep(side, sizeof(td_ops_norm), &kept, info));
+    TD_TRY(
+        td_native_cuda_backend_keep(backend, sizeof(td_ops_norm), &kept, info));
     td_ops_norm *norm = (td_ops_norm *)kept;
     norm->width = (int32_t)source->cols;
     norm->epsilon = source->epsilon;
-    TD_TRY(send_floats(side, &source->weight, source->cols, source->cols,
+    TD_TRY(send_floats(backend, &source->weight, source->cols, source->cols,
                        &norm->weight, info));
-    TD_TRY(send_floats(side, &source->bias, source->cols, source->cols,
+    TD_TRY(send_floats(backend, &source->bias, source->cols, source->cols,
                        &norm->bias, info));
     *ret_norm = norm;
     return TD_OK;
 }
 
-td_err td_native_cuda_weights_upload(td_ops_side *side, const td_ops_view *to,
-                                     const float *from, td_errinfo *info)
+td_err td_native_cuda_weights_upload(td_ops_backend *backend,
+                                     const td_ops_view *to, const float *from,
+                                     td_errinfo *info)
 {
-    (void)side;
+    (void)backend;
     uint32_t batches = to->batch_stride ? to->batch : 1;
     size_t each = td_ops_bytes(to->dtype), line = to->cols * each;
     size_t count = (size_t)to->rows * to->cols;
@@ -221,5 +224,5 @@ td_err td_native_cuda_weights_upload(td_ops_side *side, const td_ops_view *to,
     free(numbers);
     return error == cudaSuccess
                ? TD_OK
-               : td_native_cuda_side_fail(info, error, "uploading");
+               : td_native_cuda_backend_fail(info, error, "uploading");
 }

@@ -15,10 +15,11 @@
 #define NAME_BYTES 48
 #define MOST_INPUTS 16
 
-// One case at work. What it gave the side is kept until the side is closed.
+// One case at work. What it gave the backend is kept until the backend is
+// closed.
 typedef struct world {
     const td_ops *ops;
-    td_ops_side *side;
+    td_ops_backend *backend;
     td_ops_dtype dtype;
     const json_t *sizes;
     char name[NAME_BYTES]; // "ops/12"
@@ -78,7 +79,7 @@ static td_err room(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
                         .cols = cols,
                         .row_stride = cols + 8,
                         .batch_stride = (size_t)(rows + 1) * (cols + 8)};
-    TD_TRY(w->ops->alloc(w->side,
+    TD_TRY(w->ops->alloc(w->backend,
                          batch * view.batch_stride * td_ops_bytes(w->dtype),
                          &data, &w->info));
     view.data = data;
@@ -91,7 +92,7 @@ static td_err dense(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
 {
     void *data = NULL;
     size_t count = (size_t)batch * rows * cols;
-    TD_TRY(w->ops->alloc(w->side, count * td_ops_bytes(w->dtype), &data,
+    TD_TRY(w->ops->alloc(w->backend, count * td_ops_bytes(w->dtype), &data,
                          &w->info));
     *ret_view = td_ops_dense(data, w->dtype, batch, rows, cols);
     return TD_OK;
@@ -102,13 +103,14 @@ static td_err fill(world *w, const char *part, td_ops_view view)
     uint32_t members = view.batch_stride ? view.batch : 1;
     float *values =
         numbers(w, part, 0, 0, (size_t)members * view.rows * view.cols);
-    return w->ops->upload(w->side, &view, values, &w->info);
+    return w->ops->upload(w->backend, &view, values, &w->info);
 }
 
 static td_err open_out(world *w, uint32_t batch, uint32_t rows, uint32_t cols)
 {
     size_t count = (size_t)batch * rows * cols;
-    TD_TRY(w->ops->alloc_io(w->side, count * sizeof(float), &w->out, &w->info));
+    TD_TRY(
+        w->ops->alloc_io(w->backend, count * sizeof(float), &w->out, &w->info));
     w->out_view = td_ops_dense(w->out.device, TD_OPS_F32, batch, rows, cols);
     return TD_OK;
 }
@@ -116,9 +118,9 @@ static td_err open_out(world *w, uint32_t batch, uint32_t rows, uint32_t cols)
 static td_err give(world *w)
 {
     const td_ops_view *view = &w->out_view;
-    return w->ops->give(w->side, &w->out,
-                        view->batch * view->batch_stride * sizeof(float),
-                        &w->info);
+    return w->ops->copy_out(w->backend, &w->out,
+                            view->batch * view->batch_stride * sizeof(float),
+                            &w->info);
 }
 
 // Out through a linear that changes nothing.
@@ -126,7 +128,7 @@ static td_err give_as_it_is(world *w, td_ops_view from,
                             td_ops_linear_weight *same)
 {
     const td_ops_linear op = {.weight = same, .x = from, .out = w->out_view};
-    TD_TRY(w->ops->linear(w->side, &op, &w->info));
+    TD_TRY(w->ops->linear(w->backend, &op, &w->info));
     return give(w);
 }
 
@@ -139,7 +141,7 @@ static td_err make_same(world *w, uint32_t cols, td_ops_linear_weight **ret)
     w->kept[w->kept_count++] = one;
     const td_ops_linear_source same = {
         .weight = {one, TD_OPS_F32}, .in = cols, .out = cols};
-    return w->ops->linear_weight(w->side, &same, ret, &w->info);
+    return w->ops->linear_weight(w->backend, &same, ret, &w->info);
 }
 
 static td_err make_norm(world *w, uint32_t cols, td_ops_norm **ret_norm)
@@ -150,7 +152,7 @@ static td_err make_norm(world *w, uint32_t cols, td_ops_norm **ret_norm)
         .cols = cols,
         .epsilon = 1e-5f,
     };
-    return w->ops->norm_weight(w->side, &norm, ret_norm, &w->info);
+    return w->ops->norm_weight(w->backend, &norm, ret_norm, &w->info);
 }
 
 // x of a linear: of any width where it comes from outside.
@@ -163,16 +165,17 @@ static td_err linear_input(world *w, td_ops_view *ret_x)
         return fill(w, "x", *ret_x);
     }
     size_t count = (size_t)batch * rows * cols;
-    TD_TRY(w->ops->alloc_io(w->side, count * sizeof(float), &w->in, &w->info));
+    TD_TRY(
+        w->ops->alloc_io(w->backend, count * sizeof(float), &w->in, &w->info));
     memcpy(w->in.host, numbers(w, "x", 0, 0, count), count * sizeof(float));
     *ret_x = td_ops_dense(w->in.device, TD_OPS_F32, batch, rows, cols);
     return TD_OK;
 }
 
-static td_ops_act act_of(const world *w)
+static td_ops_activation act_of(const world *w)
 {
     if (is(w, "act", "relu")) return TD_OPS_RELU;
-    return is(w, "act", "gelu") ? TD_OPS_GELU : TD_OPS_NO_ACT;
+    return is(w, "act", "gelu") ? TD_OPS_GELU : TD_OPS_NO_ACTIVATION;
 }
 
 static td_err linear_operands(world *w, td_ops_linear *op)
@@ -187,9 +190,9 @@ static td_err linear_operands(world *w, td_ops_linear *op)
         .in = in,
         .out = out,
     };
-    TD_TRY(w->ops->linear_weight(w->side, &from, &weight, &w->info));
+    TD_TRY(w->ops->linear_weight(w->backend, &from, &weight, &w->info));
     op->weight = weight;
-    op->act = act_of(w);
+    op->activation = act_of(w);
     if (!is(w, "add", "none")) {
         TD_TRY(room(w, batch, rows, out, &op->add));
         if (is(w, "add", "table")) op->add = td_ops_shared(op->add, batch);
@@ -201,11 +204,11 @@ static td_err linear_operands(world *w, td_ops_linear *op)
     return room(w, batch, rows, out, &op->normed);
 }
 
-static td_err record_linear(world *w)
+static td_err build_linear(world *w)
 {
     uint32_t out = size_of(w, "outputs");
     uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
-    bool straight = out % 8 != 0; // out of the side
+    bool straight = out % 8 != 0; // out of the backend
     td_ops_linear op = {0};
     td_ops_linear_weight *same = NULL;
     TD_TRY(linear_operands(w, &op));
@@ -216,17 +219,17 @@ static td_err record_linear(world *w)
         op.out = w->out_view;
     else if (!op.norm)
         TD_TRY(room(w, batch, rows, out, &op.out));
-    TD_TRY(w->ops->begin(w->side, &w->info));
+    TD_TRY(w->ops->begin(w->backend, &w->info));
     if (w->in.host)
-        TD_TRY(w->ops->fetch(w->side, &w->in,
-                             op.x.batch * op.x.batch_stride * sizeof(float),
-                             &w->info));
-    TD_TRY(w->ops->linear(w->side, &op, &w->info));
+        TD_TRY(w->ops->copy_in(w->backend, &w->in,
+                               op.x.batch * op.x.batch_stride * sizeof(float),
+                               &w->info));
+    TD_TRY(w->ops->linear(w->backend, &op, &w->info));
     if (straight) return give(w);
     return give_as_it_is(w, op.norm ? op.normed : op.out, same);
 }
 
-static td_err record_norm(world *w)
+static td_err build_norm(world *w)
 {
     uint32_t cols = size_of(w, "cols");
     td_ops_norm *norm = NULL;
@@ -238,12 +241,12 @@ static td_err record_norm(world *w)
     TD_TRY(room(w, x.batch, x.rows, cols, &out));
     TD_TRY(fill(w, "x", x));
     TD_TRY(open_out(w, x.batch, x.rows, cols));
-    TD_TRY(w->ops->begin(w->side, &w->info));
-    TD_TRY(w->ops->norm(w->side, norm, &x, &out, &w->info));
+    TD_TRY(w->ops->begin(w->backend, &w->info));
+    TD_TRY(w->ops->norm(w->backend, norm, &x, &out, &w->info));
     return give_as_it_is(w, out, same);
 }
 
-static td_err record_attention(world *w)
+static td_err build_attention(world *w)
 {
     uint32_t batch = size_of(w, "batch"), heads = size_of(w, "heads");
     uint32_t cols = heads * size_of(w, "size");
@@ -262,8 +265,8 @@ static td_err record_attention(world *w)
     TD_TRY(fill(w, "k", op.k));
     TD_TRY(fill(w, "v", op.v));
     TD_TRY(open_out(w, batch, op.q.rows, cols));
-    TD_TRY(w->ops->begin(w->side, &w->info));
-    TD_TRY(w->ops->attention(w->side, &op, &w->info));
+    TD_TRY(w->ops->begin(w->backend, &w->info));
+    TD_TRY(w->ops->attention(w->backend, &op, &w->info));
     return give_as_it_is(w, op.out, same);
 }
 
@@ -277,27 +280,27 @@ static td_err make_conv(world *w, const char *weight, const char *bias,
     from.bias = numbers(w, bias, 1, 1, from.out);
     if (scale) from.scale = numbers(w, scale, 1, 1, from.out);
     from.pad = from.kernel / 2 * from.dilation;
-    return w->ops->conv_weight(w->side, &from, ret_weight, &w->info);
+    return w->ops->conv_weight(w->backend, &from, ret_weight, &w->info);
 }
 
-static td_err add_joined(world *w, td_ops_conv *op)
+static td_err add_shortcut(world *w, td_ops_conv *op)
 {
-    const json_t *joined = json_object_get(w->sizes, "joined");
+    const json_t *shortcut = json_object_get(w->sizes, "joined");
     uint32_t sizes[4];
-    if (!json_is_array(joined)) return TD_OK;
+    if (!json_is_array(shortcut)) return TD_OK;
     for (size_t i = 0; i < 4; i++)
-        sizes[i] = (uint32_t)json_integer_value(json_array_get(joined, i));
-    op->joined_height = sizes[0];
-    op->joined_width = sizes[1];
+        sizes[i] = (uint32_t)json_integer_value(json_array_get(shortcut, i));
+    op->shortcut_height = sizes[0];
+    op->shortcut_width = sizes[1];
     TD_TRY(make_conv(w, "jw", "jb", NULL,
                      (td_ops_conv_source){.in = sizes[2],
                                           .out = size_of(w, "outputs"),
                                           .kernel = 1,
                                           .stride = sizes[3],
                                           .dilation = 1},
-                     &op->joined_weight));
-    TD_TRY(dense(w, op->x.batch, sizes[0] * sizes[1], sizes[2], &op->joined));
-    return fill(w, "joined", op->joined);
+                     &op->shortcut_weight));
+    TD_TRY(dense(w, op->x.batch, sizes[0] * sizes[1], sizes[2], &op->shortcut));
+    return fill(w, "joined", op->shortcut);
 }
 
 static td_err conv_input(world *w, td_ops_conv *op)
@@ -310,7 +313,7 @@ static td_err conv_input(world *w, td_ops_conv *op)
     char name[2 * NAME_BYTES];
     size_t count = (size_t)batch * rows * 3;
     (void)snprintf(name, sizeof name, "%s/x", w->name);
-    TD_TRY(w->ops->alloc_io(w->side, count, &w->in, &w->info));
+    TD_TRY(w->ops->alloc_io(w->backend, count, &w->in, &w->info));
     td_native_hashed_pixels(name, count, w->in.host);
     op->x = td_ops_dense(w->in.device, TD_OPS_U8, batch, rows, 3);
     return TD_OK;
@@ -336,14 +339,14 @@ static uint32_t conv_side(const world *w, uint32_t side)
     return holds(w, "pool") ? td_ops_conv_size(side, 3, 2, 1, 1) : side;
 }
 
-static td_err record_conv(world *w)
+static td_err build_conv(world *w)
 {
     td_ops_pixels pixels;
     td_ops_linear_weight *same = NULL;
     td_ops_conv op = {
         .height = size_of(w, "height"),
         .width = size_of(w, "width"),
-        .act = act_of(w),
+        .activation = act_of(w),
         .pool = holds(w, "pool"),
     };
     uint32_t out = size_of(w, "outputs");
@@ -366,33 +369,33 @@ static td_err record_conv(world *w)
         TD_TRY(dense(w, op.x.batch, rows, out, &op.add));
         TD_TRY(fill(w, "add", op.add));
     }
-    TD_TRY(add_joined(w, &op));
+    TD_TRY(add_shortcut(w, &op));
     TD_TRY(open_out(w, op.x.batch, rows, out));
-    TD_TRY(w->ops->begin(w->side, &w->info));
+    TD_TRY(w->ops->begin(w->backend, &w->info));
     if (op.pixels)
-        TD_TRY(w->ops->fetch(w->side, &w->in,
-                             (size_t)op.x.batch * op.x.rows * 3, &w->info));
-    TD_TRY(w->ops->conv(w->side, &op, &w->info));
+        TD_TRY(w->ops->copy_in(w->backend, &w->in,
+                               (size_t)op.x.batch * op.x.rows * 3, &w->info));
+    TD_TRY(w->ops->conv(w->backend, &op, &w->info));
     return give_as_it_is(w, op.out, same);
 }
 
 static const struct {
     const char *name;
-    td_err (*record)(world *w);
+    td_err (*build)(world *w);
 } operations[] = {
-    {"linear", record_linear},
-    {"norm", record_norm},
-    {"attention", record_attention},
-    {"conv", record_conv},
+    {"linear", build_linear},
+    {"norm", build_norm},
+    {"attention", build_attention},
+    {"conv", build_conv},
 };
 
 static td_err compute(world *w)
 {
-    td_ops_program *program = NULL;
+    td_ops_graph *graph = NULL;
     for (size_t i = 0; i < TD_COUNT_OF(operations); i++)
-        if (is(w, "op", operations[i].name)) TD_TRY(operations[i].record(w));
-    TD_TRY(w->ops->end(w->side, &program, &w->info));
-    return w->ops->run(w->side, program, &w->info);
+        if (is(w, "op", operations[i].name)) TD_TRY(operations[i].build(w));
+    TD_TRY(w->ops->end(w->backend, &graph, &w->info));
+    return w->ops->run(w->backend, graph, &w->info);
 }
 
 // How far off the worst number is, in parts of the largest.
@@ -418,16 +421,16 @@ static void run_case(const td_ops *ops, const td_ops_config *config,
                      double tolerance, tally *sum)
 {
     world w = {.ops = ops, .sizes = sizes};
-    td_ops_info side;
+    td_ops_info backend;
     (void)snprintf(w.name, sizeof w.name, "ops/%zu", index);
-    td_err err = ops->open(config, &w.side, &w.info);
+    td_err err = ops->open(config, &w.backend, &w.info);
     double off = INFINITY;
     if (err == TD_OK) {
-        ops->info(w.side, &side);
-        w.dtype = side.dtype;
+        ops->info(w.backend, &backend);
+        w.dtype = backend.dtype;
         err = compute(&w);
         if (err == TD_OK) off = compare(&w, want, size_of(&w, "count"));
-        ops->close(w.side);
+        ops->close(w.backend);
     }
     sum->cases++;
     if (err == TD_ERR_UNSUPPORTED) {
@@ -462,15 +465,15 @@ int td_ops_cases(const td_ops *ops, const td_ops_config *config,
                  double tolerance)
 {
     td_errinfo info = {.text = ""};
-    td_ops_side *side = NULL;
+    td_ops_backend *backend = NULL;
     json_t *golden = json_load_file(GOLDEN "ops.json", 0, NULL);
     if (!golden) abort();
-    if (ops->open(config, &side, &info) != TD_OK) {
+    if (ops->open(config, &backend, &info) != TD_OK) {
         (void)fprintf(stderr, "%s: %s\n", ops->name, info.text);
         json_decref(golden);
         return -1;
     }
-    ops->close(side);
+    ops->close(backend);
     size_t count = 0, index, at = 0;
     json_t *sizes;
     tally sum = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The operations of the processor's side.
+// The operations of the processor's backend.
 #include "engine/native/ops/ops_cases.h"
 
 #include "base/err.h"
@@ -18,9 +18,9 @@
 static const td_native_cpu_kernel *kernel;
 
 static td_err open_with_kernel(const td_ops_config *config,
-                               td_ops_side **ret_side, td_errinfo *info)
+                               td_ops_backend **ret_backend, td_errinfo *info)
 {
-    return td_native_cpu_side_open(kernel, config, ret_side, info);
+    return td_native_cpu_backend_open(kernel, config, ret_backend, info);
 }
 
 static void answers_are_those_of_pytorch(void **state)
@@ -53,26 +53,26 @@ static void weights_may_have_any_float(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(sources); i++) {
         const td_ops_linear_source source = {
             .weight = sources[i], .bias = sources[i], .in = 1, .out = 2};
-        td_ops_side *side = NULL;
+        td_ops_backend *backend = NULL;
         td_ops_linear_weight *weight = NULL;
-        td_ops_program *program = NULL;
+        td_ops_graph *graph = NULL;
         td_ops_io io = {0};
-        assert_int_equal(td_ops_cpu.open(&config, &side, NULL), TD_OK);
-        assert_int_equal(td_ops_cpu.linear_weight(side, &source, &weight, NULL),
-                         TD_OK);
-        assert_int_equal(td_ops_cpu.alloc_io(side, 64, &io, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.open(&config, &backend, NULL), TD_OK);
+        assert_int_equal(
+            td_ops_cpu.linear_weight(backend, &source, &weight, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.alloc_io(backend, 64, &io, NULL), TD_OK);
         float *values = io.host;
         values[0] = 3;
         const td_ops_linear op = {
             .weight = weight,
             .x = td_ops_dense(values, TD_OPS_F32, 1, 1, 1),
             .out = td_ops_dense(values + 1, TD_OPS_F32, 1, 1, 2)};
-        assert_int_equal(td_ops_cpu.begin(side, NULL), TD_OK);
-        assert_int_equal(td_ops_cpu.linear(side, &op, NULL), TD_OK);
-        assert_int_equal(td_ops_cpu.end(side, &program, NULL), TD_OK);
-        assert_int_equal(td_ops_cpu.run(side, program, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.begin(backend, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.linear(backend, &op, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.end(backend, &graph, NULL), TD_OK);
+        assert_int_equal(td_ops_cpu.run(backend, graph, NULL), TD_OK);
         assert_true(values[1] == 6 && values[2] == -8);
-        td_ops_cpu.close(side);
+        td_ops_cpu.close(backend);
     }
 }
 
@@ -91,9 +91,9 @@ static void what_cannot_be_is_refused(void **state)
         {"too many", {.threads = 1000}, TD_ERR_INVALID},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_ops_side *side = NULL;
+        td_ops_backend *backend = NULL;
         td_errinfo info = {.text = ""};
-        assert_int_equal(td_ops_cpu.open(&cases[i].config, &side, &info),
+        assert_int_equal(td_ops_cpu.open(&cases[i].config, &backend, &info),
                          cases[i].err);
         assert_true(info.text[0] != '\0');
     }
@@ -106,25 +106,25 @@ static void operations_want_a_program(void **state)
     const float one[4] = {1, 0, 0, 1};
     const td_ops_linear_source source = {
         .weight = {one, TD_OPS_F32}, .in = 2, .out = 2};
-    td_ops_side *side = NULL;
+    td_ops_backend *backend = NULL;
     td_ops_linear_weight *weight = NULL;
-    td_ops_program *program = NULL;
+    td_ops_graph *graph = NULL;
     void *data = NULL;
-    assert_int_equal(td_ops_cpu.open(&config, &side, NULL), TD_OK);
-    assert_int_equal(td_ops_cpu.linear_weight(side, &source, &weight, NULL),
+    assert_int_equal(td_ops_cpu.open(&config, &backend, NULL), TD_OK);
+    assert_int_equal(td_ops_cpu.linear_weight(backend, &source, &weight, NULL),
                      TD_OK);
-    assert_int_equal(td_ops_cpu.alloc(side, 64, &data, NULL), TD_OK);
+    assert_int_equal(td_ops_cpu.alloc(backend, 64, &data, NULL), TD_OK);
     td_ops_linear op = {.weight = weight,
                         .x = td_ops_dense(data, TD_OPS_F32, 1, 1, 2),
                         .out = td_ops_dense(data, TD_OPS_F32, 1, 1, 2)};
-    assert_int_equal(td_ops_cpu.linear(side, &op, NULL), TD_ERR_INVALID);
-    assert_int_equal(td_ops_cpu.end(side, &program, NULL), TD_ERR_INVALID);
-    assert_int_equal(td_ops_cpu.begin(side, NULL), TD_OK);
-    assert_int_equal(td_ops_cpu.begin(side, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.linear(backend, &op, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.end(backend, &graph, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.begin(backend, NULL), TD_OK);
+    assert_int_equal(td_ops_cpu.begin(backend, NULL), TD_ERR_INVALID);
     op.x.cols = 3;
-    assert_int_equal(td_ops_cpu.linear(side, &op, NULL), TD_ERR_INVALID);
-    assert_int_equal(td_ops_cpu.end(side, &program, NULL), TD_OK);
-    td_ops_cpu.close(side);
+    assert_int_equal(td_ops_cpu.linear(backend, &op, NULL), TD_ERR_INVALID);
+    assert_int_equal(td_ops_cpu.end(backend, &graph, NULL), TD_OK);
+    td_ops_cpu.close(backend);
 }
 
 int main(void)

@@ -100,55 +100,58 @@ void td_native_pipeline_free(td_native_pipeline *pipeline)
 
 static td_err take_step(const td_native_pipeline *pipeline,
                         const td_native_step *step, td_native_prompt *prompt,
-                        td_native_taken *taken, td_errinfo *info)
+                        td_native_pipeline_prepared *prepared, td_errinfo *info)
 {
     uint32_t state_dim = pipeline->from->policy.state_dim;
     switch (step->kind) {
     case TD_NATIVE_STEP_NORMALIZE:
-        td_native_norm_apply(&step->norms->state, 1, taken->state);
-        td_native_norm_apply(&step->norms->env, 1, taken->env);
+        td_native_norm_apply(&step->norms->state, 1, prepared->state);
+        td_native_norm_apply(&step->norms->env, 1, prepared->env);
         return TD_OK;
     case TD_NATIVE_STEP_RELATIVE:
-        memcpy(taken->base, taken->state, state_dim * sizeof *taken->base);
+        memcpy(prepared->base, prepared->state,
+               state_dim * sizeof *prepared->base);
         return TD_OK;
     case TD_NATIVE_STEP_NEW_LINE:
     case TD_NATIVE_STEP_PI0_NEW_LINE:
         td_native_prompt_end_line(prompt);
         return TD_OK;
     case TD_NATIVE_STEP_STATE_TO_TEXT:
-        td_native_prompt_add_state(prompt, taken->state, state_dim);
+        td_native_prompt_add_state(prompt, prepared->state, state_dim);
         return TD_OK;
     case TD_NATIVE_STEP_TOKENIZE:
         return td_native_tokenizer_encode(
             pipeline->tokenizer, (td_slice){prompt->text, prompt->size},
-            taken->ids, &taken->id_count, info);
+            prepared->ids, &prepared->id_count, info);
     default:
         return TD_OK; // where things lie, and what they are called
     }
 }
 
-td_err td_native_pipeline_before(const td_native_pipeline *pipeline,
-                                 const td_native_given *given,
-                                 td_native_taken *ret_taken, td_errinfo *info)
+td_err td_native_pipeline_preprocess(const td_native_pipeline *pipeline,
+                                     const td_native_pipeline_input *input,
+                                     td_native_pipeline_prepared *ret_prepared,
+                                     td_errinfo *info)
 {
     const td_native_policy *policy = &pipeline->from->policy;
     const td_native_steps *steps = &pipeline->from->before;
     td_native_prompt prompt;
-    TD_TRY(td_native_prompt_init(&prompt, given->task, info));
-    ret_taken->id_count = 0;
+    TD_TRY(td_native_prompt_init(&prompt, input->task, info));
+    ret_prepared->id_count = 0;
     if (policy->state_dim > 0)
-        memcpy(ret_taken->state, given->state,
-               policy->state_dim * sizeof *given->state);
+        memcpy(ret_prepared->state, input->state,
+               policy->state_dim * sizeof *input->state);
     if (policy->env_dim > 0)
-        memcpy(ret_taken->env, given->env,
-               policy->env_dim * sizeof *given->env);
+        memcpy(ret_prepared->env, input->env,
+               policy->env_dim * sizeof *input->env);
     for (uint32_t i = 0; i < steps->count; i++)
-        TD_TRY(take_step(pipeline, &steps->each[i], &prompt, ret_taken, info));
+        TD_TRY(
+            take_step(pipeline, &steps->each[i], &prompt, ret_prepared, info));
     return TD_OK;
 }
 
 static void add_base(const td_native_pipeline *pipeline,
-                     const td_native_taken *taken, uint32_t rows,
+                     const td_native_pipeline_prepared *prepared, uint32_t rows,
                      float *actions)
 {
     uint32_t dim = pipeline->from->policy.action_dim;
@@ -157,12 +160,12 @@ static void add_base(const td_native_pipeline *pipeline,
             ->mask;
     for (uint32_t row = 0; row < rows; row++)
         for (uint32_t i = 0; i < dim; i++)
-            if (mask[i]) actions[row * dim + i] += taken->base[i];
+            if (mask[i]) actions[row * dim + i] += prepared->base[i];
 }
 
-void td_native_pipeline_after(const td_native_pipeline *pipeline,
-                              const td_native_taken *taken, uint32_t rows,
-                              float *actions)
+void td_native_pipeline_postprocess(const td_native_pipeline *pipeline,
+                                    const td_native_pipeline_prepared *prepared,
+                                    uint32_t rows, float *actions)
 {
     const td_native_steps *steps = &pipeline->from->after;
     for (uint32_t i = 0; i < steps->count; i++) {
@@ -170,6 +173,6 @@ void td_native_pipeline_after(const td_native_pipeline *pipeline,
         if (step->kind == TD_NATIVE_STEP_UNNORMALIZE)
             td_native_norm_undo(&step->norms->action, rows, actions);
         if (step->kind == TD_NATIVE_STEP_ABSOLUTE && step->enabled)
-            add_base(pipeline, taken, rows, actions);
+            add_base(pipeline, prepared, rows, actions);
     }
 }

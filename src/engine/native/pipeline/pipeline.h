@@ -33,31 +33,31 @@ td_native_colours td_native_pipeline_colours(const td_native_pipeline *pipeline,
                                              uint32_t camera);
 
 // What a robot gives. Borrowed.
-typedef struct td_native_given {
+typedef struct td_native_pipeline_input {
     const float *state; // [state_dim], in the robot's units
     const float *env;   // [env_dim]
     td_wire_text task;
-} td_native_given;
+} td_native_pipeline_input;
 
 // What the policy takes, and what is needed to give its actions back.
-typedef struct td_native_taken {
+typedef struct td_native_pipeline_prepared {
     float state[TD_WIRE_MAX_CHANNELS];
     float env[TD_WIRE_MAX_CHANNELS];
     float base[TD_WIRE_MAX_CHANNELS]; // what relative actions are relative to
     uint32_t ids[TD_NATIVE_MAX_TOKENS];
     uint32_t id_count; // not padded: what pads is masked and has any id
-} td_native_taken;
+} td_native_pipeline_prepared;
 
 // Any thread; never blocks. INVALID (a state that is not finite, a text that is
 // no UTF-8), LIMIT (a text that is too long), INTERNAL (the tokenizer), NOMEM.
-TD_NODISCARD td_err td_native_pipeline_before(
-    const td_native_pipeline *pipeline, const td_native_given *given,
-    td_native_taken *ret_taken, td_errinfo *info);
+TD_NODISCARD td_err td_native_pipeline_preprocess(
+    const td_native_pipeline *pipeline, const td_native_pipeline_input *input,
+    td_native_pipeline_prepared *ret_prepared, td_errinfo *info);
 
 // Rows of action_dim values, in place: the policy's to the robot's units. Any
 // thread; never blocks.
-void td_native_pipeline_after(const td_native_pipeline *pipeline,
-                              const td_native_taken *taken, uint32_t rows,
-                              float *actions);
+void td_native_pipeline_postprocess(const td_native_pipeline *pipeline,
+                                    const td_native_pipeline_prepared *prepared,
+                                    uint32_t rows, float *actions);
 
 #endif

@@ -73,54 +73,55 @@ static void assert_floats(const folder *golden, const char *what,
 }
 
 static void assert_ids(const folder *golden, const json_t *wanted,
-                       const td_native_taken *taken)
+                       const td_native_pipeline_prepared *prepared)
 {
     size_t count = json_array_size(wanted);
-    if (count != taken->id_count)
-        fail_msg("%s: %u ids, LeRobot has %zu", golden->kind, taken->id_count,
-                 count);
+    if (count != prepared->id_count)
+        fail_msg("%s: %u ids, LeRobot has %zu", golden->kind,
+                 prepared->id_count, count);
     for (size_t i = 0; i < count; i++)
-        assert_int_equal(taken->ids[i],
+        assert_int_equal(prepared->ids[i],
                          json_integer_value(json_array_get(wanted, i)));
 }
 
 static void take(const folder *golden, const json_t *sample,
-                 td_native_taken *ret_taken)
+                 td_native_pipeline_prepared *ret_prepared)
 {
     float state[MAX_VALUES], env[MAX_VALUES];
     td_errinfo info = {""};
     json_t *given = json_object_get(sample, "given");
     const char *task = json_string_value(json_object_get(sample, "task"));
-    const td_native_given from = {state, env, {task, (uint32_t)strlen(task)}};
+    const td_native_pipeline_input from = {
+        state, env, {task, (uint32_t)strlen(task)}};
     (void)read_floats(json_object_get(given, "observation.state"), state);
     if (golden->checkpoint->policy.env_dim > 0)
         (void)read_floats(
             json_object_get(given, golden->checkpoint->policy.env_key), env);
-    if (td_native_pipeline_before(golden->pipeline, &from, ret_taken, &info) !=
-        TD_OK)
+    if (td_native_pipeline_preprocess(golden->pipeline, &from, ret_prepared,
+                                      &info) != TD_OK)
         fail_msg("%s: %s", golden->kind, info.text);
 }
 
 static void check_sample(const folder *golden, const json_t *sample)
 {
-    td_native_taken taken;
+    td_native_pipeline_prepared prepared;
     float actions[MAX_VALUES];
     const td_native_policy *policy = &golden->checkpoint->policy;
-    take(golden, sample, &taken);
+    take(golden, sample, &prepared);
     json_t *wanted = json_object_get(sample, "taken");
     assert_floats(golden, "state", json_object_get(wanted, "observation.state"),
-                  taken.state);
+                  prepared.state);
     if (policy->env_dim > 0)
         assert_floats(golden, "env", json_object_get(wanted, policy->env_key),
-                      taken.env);
-    assert_ids(golden, json_object_get(sample, "ids"), &taken);
+                      prepared.env);
+    assert_ids(golden, json_object_get(sample, "ids"), &prepared);
 
     json_t *chunk = json_object_get(sample, "actions");
     json_t *from = json_object_get(chunk, "policy");
     uint32_t rows = (uint32_t)json_array_size(from), used = 0;
     for (uint32_t i = 0; i < rows; i++)
         used += read_floats(json_array_get(from, i), actions + used);
-    td_native_pipeline_after(golden->pipeline, &taken, rows, actions);
+    td_native_pipeline_postprocess(golden->pipeline, &prepared, rows, actions);
     for (uint32_t i = 0; i < rows; i++)
         assert_floats(golden, "actions",
                       json_array_get(json_object_get(chunk, "robot"), i),
