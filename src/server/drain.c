@@ -11,8 +11,8 @@ void td_server_model_drain(td_server_model *server)
     td_server_core_set_state(server->core, TD_WIRE_DRAINING);
     td_server_model_settings how = server->how;
     how.batch.wait = TD_SCHED_WAIT_NONE;
-    td_err err =
-        td_server_turns_set(device->turns, server->model, server->spec, &how);
+    td_err err = td_server_dispatch_set(device->dispatch, server->model,
+                                        server->spec, &how);
     assert(err == TD_OK); // as it was, but for the wait
     (void)err;
     if (device->keeper) td_event_signal(&device->keeper->wake);

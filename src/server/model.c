@@ -133,7 +133,7 @@ static td_err make_core(td_server_model *server,
     server->how = config->model;
     td_server_core_model model = {
         .spec = server->spec,
-        .turns = server->device->turns,
+        .dispatch = server->device->dispatch,
         .number = server->model,
         .cadence = td_server_device_cadence(server->device, server->engine),
         .precompute = config->model.precompute,
@@ -310,8 +310,8 @@ td_err td_server_model_use(td_server_model *server,
                            const td_server_model_settings *model)
 {
     pthread_mutex_lock(&server->device->lock);
-    td_err err = td_server_turns_set(server->device->turns, server->model,
-                                     server->spec, model);
+    td_err err = td_server_dispatch_set(server->device->dispatch, server->model,
+                                        server->spec, model);
     if (err == TD_OK) {
         td_server_core_use(server->core, settings, model);
         server->how = *model;

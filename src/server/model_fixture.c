@@ -120,7 +120,7 @@ static void fill_config(td_server_model_config *config)
         .route = {"lab", "trial", "act", "v1", "demo"},
         .settings = {.server_id = "gpu-1",
                      .boot = 3,
-                     .unknown = td_server_client_defaults,
+                     .unknown = td_server_allowance_defaults,
                      .accept_unknown = true,
                      .capacity = MAX_CLIENTS},
         .model = td_server_model_defaults,

@@ -71,7 +71,7 @@ static void an_answer_arrives_where_others_are_lost(void **state)
 
 static void a_stranger_is_refused_by_reason(void **state)
 {
-    static const td_server_client listed[] = {{.id = "arm-0"}};
+    static const td_server_allowance listed[] = {{.id = "arm-0"}};
     world *w = *state;
     w->config.settings.accept_unknown = false;
     w->config.settings.clients = listed;

@@ -18,8 +18,8 @@
 #include "base/sync/thread.h"
 #include "engine/blocking.h"
 #include "engine/picture.h"
+#include "server/dispatch/dispatch.h"
 #include "server/dispatch/score.h"
-#include "server/dispatch/turns.h"
 #include "server/intake/tokens.h"
 #include "server/model.h"
 #include "wire/outline.h"
@@ -50,7 +50,7 @@ struct td_server_request {
 // A batch on its way through an engine.
 typedef struct td_server_run {
     td_server_model *server;
-    uint32_t number;  // the turns'
+    uint32_t number;  // the dispatch's
     bool alone;       // a member of a batch that failed
     uint32_t members; // at its start; the batch has those that have not failed
     uint32_t moved;   // of those, to run again alone
@@ -119,9 +119,9 @@ struct td_server_device {
     td_sched_cadence_settings cadence;
     td_server_score scores[2]; // of the policy before, and of this one
     td_server_score *score;    // this one's
-    td_server_turns *turns;
+    td_server_dispatch *dispatch;
     td_server_model
-        *servers[TD_SCHED_MAX_MODELS]; // by their number in the turns
+        *servers[TD_SCHED_MAX_MODELS]; // by their number in the dispatch
     td_server_line alone;              // members of batches that failed
     td_server_model *keeper;           // whose loop keeps time
     int64_t planned_ns;                // when it will look
@@ -131,7 +131,7 @@ struct td_server_model {
     td_server_device *device;
     bool owns_device;
     bool added;     // to the device
-    uint32_t model; // number in the device's turns
+    uint32_t model; // number in the device's dispatch
     td_net *net;
     td_engine *engine;
     const td_engine_spec *spec;
@@ -219,15 +219,15 @@ void td_server_run_look(td_server_device *device);
 
 // record.c
 
-void td_server_record_arrival_locked(const td_server_request *request);
+void td_server_measure_arrival_locked(const td_server_request *request);
 // Its batch has ended: for how long it had waited.
-void td_server_record_wait_locked(const td_server_request *request,
-                                  int64_t now_ns);
+void td_server_measure_wait_locked(const td_server_request *request,
+                                   int64_t now_ns);
 // Answered: that, what the model took, and its part of the device's time.
-void td_server_record_answer_locked(const td_server_request *request,
-                                    int64_t now_ns, int64_t service_ns,
-                                    int64_t device_ns);
-void td_server_record_batch_locked(const td_server_run *run, int64_t now_ns);
+void td_server_measure_answer_locked(const td_server_request *request,
+                                     int64_t now_ns, int64_t service_ns,
+                                     int64_t device_ns);
+void td_server_measure_batch_locked(const td_server_run *run, int64_t now_ns);
 
 // health.c
 
@@ -262,7 +262,7 @@ void td_server_request_recycle(td_server_model *server,
                                td_server_request *request);
 // What a client left behind.
 void td_server_request_drop_locked(td_server_model *server,
-                                   const td_server_events_lost *dropped);
+                                   const td_server_core_dropped *dropped);
 // Answered: kept, without its message, in place of the client's last.
 void td_server_request_keep_locked(td_server_model *server,
                                    td_server_request *request);

@@ -6,7 +6,7 @@
 // carry it out.
 //
 // When a robot asks is decided by edge/rate and edge/components, who runs next
-// and in which batch by server/turns (sched and arbiter), as in the real
+// and in which batch by server/dispatch (sched and arbiter), as in the real
 // programs. Modelled are the robot's own time, the network, and a GPU that
 // plays the service times of profiles. Events are observations, answers and
 // ends of actions, not ticks, so that ten minutes of 64 robots take a second.

@@ -29,15 +29,15 @@ struct td_sim_server {
     const td_engine_spec *spec;
     td_net *net;
     td_net_decl *status;
-    td_server_turns *turns;
-    uint32_t model; // number in the turns
+    td_server_dispatch *dispatch;
+    uint32_t model; // number in the dispatch
     td_server_core *core;
     td_rand rand; // of latencies
     td_rand seed; // of chunks
     client clients[TD_SIM_MAX_ROBOTS];
     td_net_request *queries[MAX_QUERIES];
     uint32_t query_count;
-    td_server_turn turn; // the batch that runs
+    td_server_dispatch_batch batch; // the batch that runs
     int64_t service_ns;
     int64_t done_ns; // INT64_MAX: idle
     uint64_t chunk_id;
@@ -72,7 +72,7 @@ static void request_free(request *held)
     free(held);
 }
 
-static void drop(const td_server_events_lost *dropped)
+static void drop(const td_server_core_dropped *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
         request_free(dropped->requests[i].payload);
@@ -100,7 +100,7 @@ static td_err attach(td_sim_server *server, td_slice payload,
     TD_TRY(td_wire_attach_decode(server->world->decoder, payload.data,
                                  payload.size, &message, info));
     uint32_t number;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_err err = td_server_core_attach(
         server->core, td_clock_now_ns(&server->world->clock.clock), &message,
         &number, &dropped, info);
@@ -144,7 +144,7 @@ static td_err answer_queries(td_sim_server *server, td_errinfo *info)
 
 static void keep(td_sim_server *server, request *held)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_server_core_keep(server->core, held->client, &held->obs.ident, held,
                         &dropped);
     drop(&dropped);
@@ -156,7 +156,7 @@ static td_err put_chunk(td_sim_server *server, const request *held,
     td_wire_action action;
     td_server_answer(server_id, &held->item, server->spec->action_count, timing,
                      held->chunk_id, &action);
-    td_server_core_tell(server->core, held->client, &action);
+    td_server_core_add_superseded(server->core, held->client, &action);
     return put_action(server, held->client, &action, info);
 }
 
@@ -166,7 +166,7 @@ static td_err put_nothing_kept(td_sim_server *server, const request *held,
     td_wire_action action;
     td_server_answer_error(server_id, &held->obs.ident, TD_ERR_NOTFOUND,
                            "again: nothing of that seq is kept", &action);
-    td_server_core_tell(server->core, held->client, &action);
+    td_server_core_add_superseded(server->core, held->client, &action);
     return put_action(server, held->client, &action, info);
 }
 
@@ -174,7 +174,7 @@ static td_err put_nothing_kept(td_sim_server *server, const request *held,
 static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
                          td_server_outcome *ret_outcome, td_errinfo *info)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     const td_server_timing at_once = {0};
     td_server_again again = td_server_core_again(
         server->core, held->client, now_ns, &held->obs, held, &dropped);
@@ -192,7 +192,7 @@ static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
 static td_err observe(td_sim_server *server, int64_t now_ns, request *held,
                       td_server_outcome *ret_outcome)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     *ret_outcome = td_server_core_observe(server->core, held->client, now_ns,
                                           &held->obs, held, &dropped);
     drop(&dropped);
@@ -258,7 +258,7 @@ static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
     td_err err = put_chunk(server, held, &timing, info);
     (void)td_server_core_done(server->core, held->client, now_ns,
                               TD_SERVER_ANSWERED,
-                              server->service_ns / server->turn.count);
+                              server->service_ns / server->batch.count);
     keep(server, held);
     return err;
 }
@@ -266,17 +266,17 @@ static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
 static td_err finish(td_sim_server *server, int64_t now_ns, td_errinfo *info)
 {
     td_err err = TD_OK;
-    const td_server_turn *turn = &server->turn;
-    for (uint32_t i = 0; i < turn->count; i++) {
+    const td_server_dispatch_batch *batch = &server->batch;
+    for (uint32_t i = 0; i < batch->count; i++) {
         td_err one =
-            finish_one(server, now_ns, turn->picks[i].request.payload, info);
+            finish_one(server, now_ns, batch->picks[i].request.payload, info);
         if (err == TD_OK) err = one;
     }
-    td_server_turns_end(server->turns, now_ns, server->model, turn->run,
-                        turn->count, server->service_ns);
+    td_server_dispatch_end(server->dispatch, now_ns, server->model, batch->run,
+                           batch->count, server->service_ns);
     td_sim_trace_line(&server->world->trace, now_ns, "server answers %u",
-                      turn->count);
-    server->turn.count = 0;
+                      batch->count);
+    server->batch.count = 0;
     server->done_ns = INT64_MAX;
     return err;
 }
@@ -309,12 +309,12 @@ static void infer(const td_sim_server *server, request *held)
 
 static void begin(td_sim_server *server, int64_t now_ns)
 {
-    td_server_turn *turn = &server->turn;
-    if (!td_server_turns_next(server->turns, now_ns, turn)) return;
-    for (uint32_t i = 0; i < turn->count; i++) {
-        request *held = turn->picks[i].request.payload;
+    td_server_dispatch_batch *batch = &server->batch;
+    if (!td_server_dispatch_next(server->dispatch, now_ns, batch)) return;
+    for (uint32_t i = 0; i < batch->count; i++) {
+        request *held = batch->picks[i].request.payload;
         td_server_core_started(server->core, held->client,
-                               turn->picks[i].ticket);
+                               batch->picks[i].ticket);
         held->started_ns = now_ns;
         held->item = (td_engine_item){.obs = &held->obs,
                                       .actions = held->actions,
@@ -322,14 +322,14 @@ static void begin(td_sim_server *server, int64_t now_ns)
         infer(server, held);
     }
     server->service_ns = td_engine_synthetic_model_latency_ns(
-        server->world->model, &server->rand, turn->count);
+        server->world->model, &server->rand, batch->count);
     server->done_ns = now_ns + server->service_ns;
 }
 
 // What a batch waits for, or the end of the one that runs.
 static int64_t due_ns(const td_sim_server *server)
 {
-    int64_t wake_ns = td_server_turns_wake_ns(server->turns);
+    int64_t wake_ns = td_server_dispatch_wake_ns(server->dispatch);
     return wake_ns < server->done_ns ? wake_ns : server->done_ns;
 }
 
@@ -340,22 +340,22 @@ td_err td_sim_server_act(td_sim_server *server, int64_t now_ns,
     for (uint32_t i = 0; i < server->world->config->robots; i++)
         TD_TRY(take_letters(server, i, now_ns, info));
     if (now_ns >= server->done_ns) TD_TRY(finish(server, now_ns, info));
-    if (server->turn.count == 0) begin(server, now_ns);
+    if (server->batch.count == 0) begin(server, now_ns);
     *ret_due_ns = due_ns(server);
     return TD_OK;
 }
 
-static td_err make_turns(td_sim_server *server, td_errinfo *info)
+static td_err make_dispatch(td_sim_server *server, td_errinfo *info)
 {
     td_server_device_settings settings = td_server_device_defaults;
     settings.clients = server->world->config->robots;
-    TD_TRY(td_server_turns_new(&settings, &server->turns, info));
-    TD_TRY(td_server_turns_add(server->turns, server->spec,
-                               &td_server_model_defaults, &server->model));
-    td_server_turns_open(server->turns, server->model, true);
+    TD_TRY(td_server_dispatch_new(&settings, &server->dispatch, info));
+    TD_TRY(td_server_dispatch_add(server->dispatch, server->spec,
+                                  &td_server_model_defaults, &server->model));
+    td_server_dispatch_open(server->dispatch, server->model, true);
     for (uint32_t n = 1; n <= server->spec->max_batch; n++)
         td_sched_measured(
-            td_server_turns_sched(server->turns), 0, server->model, n,
+            td_server_dispatch_sched(server->dispatch), 0, server->model, n,
             td_engine_synthetic_model_estimate_ns(server->world->model, n));
     return TD_OK;
 }
@@ -366,7 +366,7 @@ static td_err server_init(td_sim_server *server, td_errinfo *info)
     td_server_settings settings = {
         .server_id = server_id,
         .boot = 1,
-        .unknown = td_server_client_defaults,
+        .unknown = td_server_allowance_defaults,
         .accept_unknown = true,
         .capacity = world->config->robots,
     };
@@ -375,10 +375,10 @@ static td_err server_init(td_sim_server *server, td_errinfo *info)
     server->spec = td_engine_synthetic_model_spec(world->model);
     td_rand_init(&server->rand, world->config->seed ^ 0x5e74e75U);
     td_rand_init(&server->seed, world->config->seed);
-    TD_TRY(make_turns(server, info));
+    TD_TRY(make_dispatch(server, info));
     td_server_core_model model = {
         .spec = server->spec,
-        .turns = server->turns,
+        .dispatch = server->dispatch,
         .number = server->model,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
         .precompute = true,
@@ -416,14 +416,14 @@ static void client_close(td_sim_server *server, uint32_t number)
 // What runs; and, as at the end of all episodes, what waits or is kept.
 static void let_go(td_sim_server *server)
 {
-    for (uint32_t i = 0; i < server->turn.count; i++)
-        request_free(server->turn.picks[i].request.payload);
+    for (uint32_t i = 0; i < server->batch.count; i++)
+        request_free(server->batch.picks[i].request.payload);
     for (uint32_t i = 0; i < server->world->config->robots; i++) {
         const td_wire_reset last = {
             .boot = td_server_core_present(server->core, i).boot,
             .episode = UINT64_MAX,
         };
-        td_server_events_lost dropped;
+        td_server_core_dropped dropped;
         td_server_core_reset(server->core, i, &last, &dropped);
         drop(&dropped);
     }
@@ -439,7 +439,7 @@ void td_sim_server_free(td_sim_server *server)
     if (server->core) let_go(server);
     if (server->net) td_net_close(server->net);
     if (server->core) td_server_core_free(server->core);
-    if (server->turns) td_server_turns_free(server->turns);
+    if (server->dispatch) td_server_dispatch_free(server->dispatch);
     free(server);
 }
 

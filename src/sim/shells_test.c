@@ -73,7 +73,7 @@ typedef struct house {
     td_config_manifest *manifest;
     td_net *net;
     td_engine *engine;
-    td_server_client *clients;
+    td_server_allowance *clients;
     td_server_model *server;
     uint64_t boot;
     td_server_model_report report; // as of the last look

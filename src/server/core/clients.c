@@ -9,8 +9,8 @@
 
 typedef td_server_core_client client;
 
-const td_server_client *td_server_core_find_allowed(const td_server_core *core,
-                                                    td_wire_text id)
+const td_server_allowance *
+td_server_core_find_allowed(const td_server_core *core, td_wire_text id)
 {
     const td_server_settings *s = &core->settings;
     for (uint32_t i = 0; i < s->client_count; i++)
@@ -25,7 +25,7 @@ bool td_server_core_allows(const td_server_core *core, uint32_t number)
 }
 
 static td_sched_member member_of(const td_server_core *core,
-                                 const td_server_client *allowed)
+                                 const td_server_allowance *allowed)
 {
     return (td_sched_member){
         .model = core->model.number,
@@ -48,7 +48,7 @@ void td_server_core_use(td_server_core *core,
     for (uint32_t i = 0; i < core->settings.capacity; i++) {
         const client *c = &core->clients[i];
         if (!c->attached) continue;
-        const td_server_client *allowed =
+        const td_server_allowance *allowed =
             td_server_core_find_allowed(core, td_wire_text_of(c->id));
         if (!allowed) continue;
         td_sched_member member = member_of(core, allowed);
@@ -70,7 +70,7 @@ static td_err find(const td_server_core *core, td_wire_text id,
 
 static td_err take_over(td_server_core *core, uint32_t number,
                         const td_wire_attach *attach,
-                        td_server_events_lost *ret_dropped, td_errinfo *info)
+                        td_server_core_dropped *ret_dropped, td_errinfo *info)
 {
     client *c = &core->clients[number];
     if (attach->boot < c->boot)
@@ -94,8 +94,9 @@ static uint32_t free_place(const td_server_core *core)
 }
 
 static td_err add(td_server_core *core, int64_t now_ns,
-                  const td_wire_attach *attach, const td_server_client *allowed,
-                  uint32_t *ret_client, td_errinfo *info)
+                  const td_wire_attach *attach,
+                  const td_server_allowance *allowed, uint32_t *ret_client,
+                  td_errinfo *info)
 {
     client fresh = {
         .attached = true, .boot = attach->boot, .route = attach->route};
@@ -103,8 +104,8 @@ static td_err add(td_server_core *core, int64_t now_ns,
     uint32_t number = free_place(core);
     td_sched_member member = member_of(core, allowed);
     if (number == core->settings.capacity ||
-        td_server_turns_join(core->model.turns, fresh.id, &member,
-                             &fresh.member) != TD_OK)
+        td_server_dispatch_join(core->model.dispatch, fresh.id, &member,
+                                &fresh.member) != TD_OK)
         return td_fail(info, TD_ERR_DENIED,
                        "server %s has its %u clients and takes no more",
                        core->settings.server_id, core->settings.capacity);
@@ -118,7 +119,7 @@ static td_err add(td_server_core *core, int64_t now_ns,
 
 static td_err attach_checked(td_server_core *core, int64_t now_ns,
                              const td_wire_attach *attach, uint32_t *ret_client,
-                             td_server_events_lost *ret_dropped,
+                             td_server_core_dropped *ret_dropped,
                              td_errinfo *info)
 {
     td_wire_text id = attach->client;
@@ -128,7 +129,7 @@ static td_err attach_checked(td_server_core *core, int64_t now_ns,
                        td_wire_server_state_name(core->state));
     if (id.size > TD_WIRE_MAX_NAME)
         return td_fail(info, TD_ERR_DENIED, "client_uuid is too long");
-    const td_server_client *allowed = td_server_core_find_allowed(core, id);
+    const td_server_allowance *allowed = td_server_core_find_allowed(core, id);
     if (!allowed)
         return td_fail(info, TD_ERR_DENIED,
                        "client %.*s is not in the manifest of server %s: list "
@@ -144,10 +145,10 @@ static td_err attach_checked(td_server_core *core, int64_t now_ns,
 
 td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
                              const td_wire_attach *attach, uint32_t *ret_client,
-                             td_server_events_lost *ret_dropped,
+                             td_server_core_dropped *ret_dropped,
                              td_errinfo *info)
 {
-    *ret_dropped = (td_server_events_lost){0};
+    *ret_dropped = (td_server_core_dropped){0};
     td_err err =
         attach_checked(core, now_ns, attach, ret_client, ret_dropped, info);
     if (err != TD_OK) td_server_core_refused(core);
@@ -161,16 +162,16 @@ void td_server_core_refused(td_server_core *core)
 
 td_err td_server_core_detach(td_server_core *core, const char *id,
                              uint64_t boot, uint32_t *ret_client,
-                             td_server_events_lost *ret_dropped)
+                             td_server_core_dropped *ret_dropped)
 {
     uint32_t number;
     TD_TRY(find(core, td_wire_text_of(id), &number));
     client *c = &core->clients[number];
     if (c->boot != boot) return TD_ERR_NOTFOUND;
     if (c->running) return TD_ERR_BUSY;
-    *ret_dropped = (td_server_events_lost){0};
+    *ret_dropped = (td_server_core_dropped){0};
     td_server_core_let_go(core, number, ret_dropped);
-    td_server_turns_leave(core->model.turns, c->member);
+    td_server_dispatch_leave(core->model.dispatch, c->member);
     td_sched_cadence_forget(core->cadence, number);
     c->attached = false;
     core->client_count--;

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-const td_server_client td_server_client_defaults = {
+const td_server_allowance td_server_allowance_defaults = {
     .budget_ns = 50000000,
     .most_urgency = 1,
 };
@@ -27,7 +27,7 @@ td_err td_server_core_new(const td_server_settings *settings,
     core->settings = *settings;
     core->model = *model;
     core->spec = model->spec;
-    core->sched = td_server_turns_sched(model->turns);
+    core->sched = td_server_dispatch_sched(model->dispatch);
     TD_TRY(td_sched_cadence_new(&model->cadence, settings->capacity,
                                 &core->cadence));
     if (model->prefix_bytes > 0)

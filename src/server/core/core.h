@@ -15,7 +15,7 @@
 #include "sched/prefixes.h"
 #include "sched/strategy/cadence.h"
 #include "server/dispatch/device.h"
-#include "server/dispatch/turns.h"
+#include "server/dispatch/dispatch.h"
 #include "tendon/wire.h"
 
 #define TD_SERVER_OUTCOMES(X)                                                  \
@@ -60,31 +60,31 @@ const char *td_server_outcome_name(td_server_outcome outcome);
       "more when they were needed")
 
 // What a client is allowed: it may claim less than its share, and no more.
-typedef struct td_server_client {
+typedef struct td_server_allowance {
     const char *id;         // NULL in `unknown`
     int64_t budget_ns;      // of latency, for the age in the score
     uint32_t best_priority; // the highest that counts: 0 is all
     float most_urgency;     // the highest that counts: 1 is all
-} td_server_client;
+} td_server_allowance;
 
 // 50 ms, and whatever it claims.
-extern const td_server_client td_server_client_defaults;
+extern const td_server_allowance td_server_allowance_defaults;
 
 typedef struct td_server_settings {
     const char *server_id;
     uint64_t boot;
-    const td_server_client *clients; // allowed by name
+    const td_server_allowance *clients; // allowed by name
     uint32_t client_count;
-    td_server_client unknown; // what those not listed are allowed
+    td_server_allowance unknown; // what those not listed are allowed
     bool accept_unknown;
     uint32_t capacity; // clients at a time
 } td_server_settings;
 
-// What it decides about. The spec and the turns are borrowed.
+// What it decides about. The spec and the dispatch are borrowed.
 typedef struct td_server_core_model {
     const td_engine_spec *spec;
-    td_server_turns *turns;
-    uint32_t number; // in the turns
+    td_server_dispatch *dispatch;
+    uint32_t number; // in the dispatch
     td_sched_cadence_settings cadence;
     bool precompute;
     uint64_t prefix_bytes; // 0: none is kept
@@ -104,11 +104,11 @@ typedef struct td_server_counts {
 // What a client leaves behind when it begins anew or goes: the observation that
 // waited, the one that was kept until it is asked for, the chunk that was kept,
 // and the prefix, which is the engine's to drop.
-typedef struct td_server_events_lost {
+typedef struct td_server_core_dropped {
     uint32_t count;
     td_sched_request requests[3];
     td_engine_prefix *prefix; // NULL: none
-} td_server_events_lost;
+} td_server_core_dropped;
 
 typedef struct td_server_core td_server_core;
 
@@ -143,7 +143,7 @@ void td_server_core_status(const td_server_core *core,
 TD_NODISCARD td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
                                           const td_wire_attach *attach,
                                           uint32_t *ret_client,
-                                          td_server_events_lost *ret_dropped,
+                                          td_server_core_dropped *ret_dropped,
                                           td_errinfo *info);
 
 // Counts a client that was refused before it came this far.
@@ -153,7 +153,7 @@ void td_server_core_refused(td_server_core *core);
 // NOTFOUND if it is not that start that is attached.
 TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,
                                           uint64_t boot, uint32_t *ret_client,
-                                          td_server_events_lost *ret_dropped);
+                                          td_server_core_dropped *ret_dropped);
 
 // Whether the client would be taken today, after td_server_core_use().
 bool td_server_core_allows(const td_server_core *core, uint32_t number);
@@ -185,7 +185,7 @@ TD_NODISCARD td_err td_server_core_fresh(const td_server_core *core,
 td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                          int64_t now_ns, const td_wire_obs *obs,
                                          void *payload,
-                                         td_server_events_lost *ret_dropped);
+                                         td_server_core_dropped *ret_dropped);
 
 // How an answer that was missed is given again.
 typedef enum td_server_found {
@@ -209,13 +209,13 @@ typedef struct td_server_again {
 td_server_again td_server_core_again(td_server_core *core, uint32_t number,
                                      int64_t now_ns, const td_wire_obs *obs,
                                      void *payload,
-                                     td_server_events_lost *ret_dropped);
+                                     td_server_core_dropped *ret_dropped);
 
 // Keeps the payload, which was answered. What comes back is no longer kept: the
 // one before it, or it itself where its episode has ended or a newer one is.
 void td_server_core_keep(td_server_core *core, uint32_t number,
                          const td_wire_ident *ident, void *payload,
-                         td_server_events_lost *ret_dropped);
+                         td_server_core_dropped *ret_dropped);
 
 // Whether prefixes are kept. Any thread.
 bool td_server_core_keeps_prefixes(const td_server_core *core);
@@ -259,7 +259,7 @@ td_wire_ident td_server_core_present(const td_server_core *core,
 // A new episode: what the client leaves is handed back.
 void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
-                          td_server_events_lost *ret_dropped);
+                          td_server_core_dropped *ret_dropped);
 
 // How many wait to run; what is kept until it is asked for does not.
 uint32_t td_server_core_waiting(const td_server_core *core);
@@ -269,14 +269,14 @@ uint32_t td_server_core_waiting(const td_server_core *core);
 bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
                             td_sched_request *ret_request);
 
-// The client's waiting request runs (see td_server_turns_next()).
+// The client's waiting request runs (see td_server_dispatch_next()).
 void td_server_core_started(td_server_core *core, uint32_t number,
                             uint64_t ticket);
 
 // Names the client's seqs that will never be answered, each once, in an answer
 // that is of its present start and episode: it would not read another.
-void td_server_core_tell(td_server_core *core, uint32_t number,
-                         td_wire_action *action);
+void td_server_core_add_superseded(td_server_core *core, uint32_t number,
+                                   td_wire_action *action);
 
 // A running request has ended, ANSWERED or FAILED, with its part of the
 // device's time. Returns what became of it: a failed one that is tried again is

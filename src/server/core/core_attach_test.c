@@ -7,7 +7,7 @@ static void assert_denied(house *h, const char *client, uint64_t boot,
 {
     uint64_t refused = server_counts(h->core).refused_attach;
     uint32_t number = 99;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_errinfo info = {""};
     assert_int_equal(house_attach(h, client, boot, &number, &dropped, &info),
                      TD_ERR_DENIED);
@@ -34,7 +34,7 @@ static void a_stranger_is_taken_where_all_are_welcome(void **state)
     house *h = *state;
     td_server_core_free(h->core);
     h->settings.accept_unknown = true;
-    h->core = server_new(&h->settings, &h->spec, h->turns);
+    h->core = server_new(&h->settings, &h->spec, h->dispatch);
     house_attached(h, "arm-7", 1);
     assert_int_equal(td_server_core_clients(h->core), 1);
     char name[TD_WIRE_MAX_NAME + 2] = {0};
@@ -43,7 +43,7 @@ static void a_stranger_is_taken_where_all_are_welcome(void **state)
     name[TD_WIRE_MAX_NAME] = 0;
     house_attached(h, name, 1);
     uint32_t number;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(td_server_core_detach(h->core, name, 1, &number, &dropped),
                      TD_OK);
 }
@@ -56,7 +56,7 @@ static void a_full_server_refuses_until_somebody_leaves(void **state)
     assert_denied(h, "arm-2", 1,
                   "server gpu-1 has its 2 clients and takes no more");
     uint32_t number;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
     assert_int_equal(number, first);
@@ -80,7 +80,7 @@ static void a_new_server_is_warming(void **state)
 {
     house *h = *state;
     TD_AUTO(td_server_core) *core = NULL;
-    const td_server_core_model model = model_of(&h->spec, h->turns);
+    const td_server_core_model model = model_of(&h->spec, h->dispatch);
     assert_int_equal(td_server_core_new(&h->settings, &model, &core), TD_OK);
     td_wire_status status;
     td_server_core_status(core, &status);
@@ -93,7 +93,7 @@ static void a_server_without_room_is_not_made(void **state)
     td_server_settings none = h->settings;
     none.capacity = 0;
     td_server_core *core = NULL;
-    const td_server_core_model model = model_of(&h->spec, h->turns);
+    const td_server_core_model model = model_of(&h->spec, h->dispatch);
     assert_int_equal(td_server_core_new(&none, &model, &core), TD_ERR_INVALID);
     assert_null(core);
 }
@@ -126,7 +126,7 @@ static void a_newer_start_takes_the_client_over(void **state)
     uint32_t number = house_attached(h, "arm-0", 5);
     house_taken(h, number, 5, 7, 8);
     house_taken(h, number, 5, 7, 9);
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     uint32_t again = 99;
     assert_int_equal(house_attach(h, "arm-0", 6, &again, &dropped, NULL),
                      TD_OK);
@@ -140,7 +140,7 @@ static void a_newer_start_takes_the_client_over(void **state)
     house_taken(h, number, 6, 0, 1); // its seqs and episodes start anew
     assert_int_equal(house_run_next(h), 1);
     td_wire_action answer = {.ident = {.boot = 6}};
-    td_server_core_tell(h->core, number, &answer);
+    td_server_core_add_superseded(h->core, number, &answer);
     assert_int_equal(answer.superseded_count, 0);
 }
 
@@ -150,7 +150,7 @@ static void only_the_attached_start_can_leave(void **state)
     uint32_t number = house_attached(h, "arm-0", 5);
     house_taken(h, number, 5, 0, 1);
     uint32_t left = 99;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 4, &left, &dropped),
         TD_ERR_NOTFOUND);
@@ -177,7 +177,7 @@ static void nobody_leaves_while_running(void **state)
     assert_int_equal(house_run_next(h), 1);
     house_taken(h, number, 5, 0, 2);
     uint32_t left;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
         TD_ERR_BUSY);

@@ -35,7 +35,7 @@ static inline void model_describe(td_engine_spec *spec)
 }
 
 static const char *const listed_names[] = {"arm-0", "arm-1", "arm-2"};
-static const td_server_client listed_clients[] = {
+static const td_server_allowance listed_clients[] = {
     {"arm-0", 50000000, 0, 1},
     {"arm-1", 50000000, 0, 1},
     {"arm-2", 50000000, 0, 1},
@@ -53,27 +53,28 @@ static inline td_server_settings server_settings(void)
 }
 
 // Room for a model of up to 1,024 clients; batches start at once.
-static inline td_server_turns *turns_new(const td_engine_spec *spec)
+static inline td_server_dispatch *dispatch_new(const td_engine_spec *spec)
 {
-    td_server_turns *turns = NULL;
+    td_server_dispatch *dispatch = NULL;
     td_server_device_settings settings = td_server_device_defaults;
     td_server_model_settings how = td_server_model_defaults;
     uint32_t model = 99;
     settings.clients = 1024;
     how.batch.wait = TD_SCHED_WAIT_NONE;
-    assert_int_equal(td_server_turns_new(&settings, &turns, NULL), TD_OK);
-    assert_int_equal(td_server_turns_add(turns, spec, &how, &model), TD_OK);
+    assert_int_equal(td_server_dispatch_new(&settings, &dispatch, NULL), TD_OK);
+    assert_int_equal(td_server_dispatch_add(dispatch, spec, &how, &model),
+                     TD_OK);
     assert_int_equal(model, 0);
-    td_server_turns_open(turns, model, true);
-    return turns;
+    td_server_dispatch_open(dispatch, model, true);
+    return dispatch;
 }
 
 static inline td_server_core_model model_of(const td_engine_spec *spec,
-                                            td_server_turns *turns)
+                                            td_server_dispatch *dispatch)
 {
     return (td_server_core_model){
         .spec = spec,
-        .turns = turns,
+        .dispatch = dispatch,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
         .precompute = true,
         .inputs = TD_SERVER_ALIGN_DEFAULTS,
@@ -83,10 +84,10 @@ static inline td_server_core_model model_of(const td_engine_spec *spec,
 // READY. Borrows all three.
 static inline td_server_core *server_new(const td_server_settings *settings,
                                          const td_engine_spec *spec,
-                                         td_server_turns *turns)
+                                         td_server_dispatch *dispatch)
 {
     td_server_core *core = NULL;
-    const td_server_core_model model = model_of(spec, turns);
+    const td_server_core_model model = model_of(spec, dispatch);
     assert_int_equal(td_server_core_new(settings, &model, &core), TD_OK);
     td_server_core_set_state(core, TD_WIRE_READY);
     return core;
@@ -115,10 +116,10 @@ typedef struct payload {
 typedef struct house {
     td_engine_spec spec;
     td_server_settings settings;
-    td_server_turns *turns;
+    td_server_dispatch *dispatch;
     td_server_core *core;
     int64_t now_ns;
-    td_server_turn turn; // the newest
+    td_server_dispatch_batch batch; // the newest
     payload payloads[HOUSE_PAYLOADS];
 } house;
 
@@ -127,8 +128,8 @@ static inline int house_setup(void **state)
     static house h;
     h = (house){.settings = server_settings(), .now_ns = 1000};
     model_describe(&h.spec);
-    h.turns = turns_new(&h.spec);
-    h.core = server_new(&h.settings, &h.spec, h.turns);
+    h.dispatch = dispatch_new(&h.spec);
+    h.core = server_new(&h.settings, &h.spec, h.dispatch);
     *state = &h;
     return 0;
 }
@@ -137,13 +138,13 @@ static inline int house_teardown(void **state)
 {
     house *h = *state;
     td_server_core_free(h->core);
-    td_server_turns_free(h->turns);
+    td_server_dispatch_free(h->dispatch);
     return 0;
 }
 
 static inline td_err house_attach(house *h, const char *client, uint64_t boot,
                                   uint32_t *ret_client,
-                                  td_server_events_lost *ret_dropped,
+                                  td_server_core_dropped *ret_dropped,
                                   td_errinfo *info)
 {
     const td_wire_attach asked = {
@@ -159,7 +160,7 @@ static inline uint32_t house_attached(house *h, const char *client,
                                       uint64_t boot)
 {
     uint32_t number = 99;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(house_attach(h, client, boot, &number, &dropped, NULL),
                      TD_OK);
     return number;
@@ -167,7 +168,7 @@ static inline uint32_t house_attached(house *h, const char *client,
 
 static inline td_server_outcome
 house_observe(house *h, uint32_t client, uint64_t boot, uint64_t episode,
-              uint64_t seq, td_server_events_lost *ret_dropped)
+              uint64_t seq, td_server_core_dropped *ret_dropped)
 {
     const td_wire_obs obs = {
         .ident = {.boot = boot, .episode = episode, .seq = seq}};
@@ -181,7 +182,7 @@ house_observe(house *h, uint32_t client, uint64_t boot, uint64_t episode,
 static inline uint64_t house_taken(house *h, uint32_t client, uint64_t boot,
                                    uint64_t episode, uint64_t seq)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(house_observe(h, client, boot, episode, seq, &dropped),
                      TD_SERVER_WAITING);
     if (dropped.count == 0) return 0;
@@ -194,12 +195,12 @@ static inline uint64_t house_taken(house *h, uint32_t client, uint64_t boot,
 // Starts the next batch; returns how many are in it.
 static inline uint32_t house_start(house *h)
 {
-    if (!td_server_turns_next(h->turns, h->now_ns, &h->turn)) return 0;
-    for (uint32_t i = 0; i < h->turn.count; i++) {
-        const payload *held = h->turn.picks[i].request.payload;
-        td_server_core_started(h->core, held->client, h->turn.picks[i].ticket);
+    if (!td_server_dispatch_next(h->dispatch, h->now_ns, &h->batch)) return 0;
+    for (uint32_t i = 0; i < h->batch.count; i++) {
+        const payload *held = h->batch.picks[i].request.payload;
+        td_server_core_started(h->core, held->client, h->batch.picks[i].ticket);
     }
-    return h->turn.count;
+    return h->batch.count;
 }
 
 // Starts what must be a batch of one at most; returns its seq, 0: none.
@@ -208,20 +209,20 @@ static inline uint64_t house_run_next(house *h)
     uint32_t count = house_start(h);
     if (count == 0) return 0;
     assert_int_equal(count, 1);
-    return h->turn.picks[0].request.seq;
+    return h->batch.picks[0].request.seq;
 }
 
 // The batch has ended.
 static inline void house_done(house *h, td_server_outcome outcome)
 {
-    for (uint32_t i = 0; i < h->turn.count; i++) {
-        const payload *held = h->turn.picks[i].request.payload;
+    for (uint32_t i = 0; i < h->batch.count; i++) {
+        const payload *held = h->batch.picks[i].request.payload;
         assert_int_equal(td_server_core_done(h->core, held->client, h->now_ns,
                                              outcome, 1000),
                          outcome);
     }
-    td_server_turns_end(h->turns, h->now_ns, 0, h->turn.run, h->turn.count,
-                        1000);
+    td_server_dispatch_end(h->dispatch, h->now_ns, 0, h->batch.run,
+                           h->batch.count, 1000);
 }
 
 static inline uint64_t house_count(const house *h, td_server_outcome outcome)

@@ -83,7 +83,7 @@ static void the_next_is_expected_by_the_cadence_of_those_before(void **state)
 
 typedef struct asked {
     td_server_again again;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
 } asked;
 
 static asked ask_with(house *h, uint32_t client, const td_wire_obs *obs)
@@ -124,7 +124,7 @@ static asked ask_anew(house *h, uint32_t client, uint64_t seq, uint64_t missed)
 static uint64_t run_and_keep(house *h, uint32_t client, uint64_t seq)
 {
     const td_wire_ident ident = {.boot = 1, .seq = seq};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     house_taken(h, client, 1, 0, seq);
     assert_int_equal(house_run_next(h), seq);
     td_server_core_keep(h->core, client, &ident,
@@ -149,7 +149,7 @@ static void the_last_chunk_is_kept_and_given_again(void **state)
         assert_int_equal(a.dropped.count, 0);
     }
     td_wire_action answer = {.ident = {.boot = 1}};
-    td_server_core_tell(h->core, client, &answer);
+    td_server_core_add_superseded(h->core, client, &answer);
     assert_int_equal(answer.superseded_count, 2);
     assert_int_equal(answer.superseded[0], 3); // who asked is not answered
     assert_int_equal(answer.superseded[1], 4);
@@ -172,7 +172,7 @@ static void a_chunk_is_not_kept_across_an_episode(void **state)
     assert_ptr_equal(a.dropped.requests[0].payload, &h->payloads[1]);
 
     const td_wire_ident late = {.boot = 1, .episode = 0, .seq = 1};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_server_core_keep(h->core, client, &late, &h->payloads[1], &dropped);
     assert_int_equal(dropped.count, 1);
 }
@@ -183,7 +183,7 @@ static void an_older_chunk_does_not_replace_a_newer_one(void **state)
     uint32_t client = house_attached(h, "arm-0", 1);
     run_and_keep(h, client, 2);
     const td_wire_ident older = {.boot = 1, .seq = 1};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_server_core_keep(h->core, client, &older, &h->payloads[1], &dropped);
     assert_int_equal(dropped.count, 1);
     assert_int_equal(dropped.requests[0].seq, 1);
@@ -228,14 +228,14 @@ static void without_computing_ahead_nothing_runs_until_asked(void **state)
     assert_int_equal(a.again.found, TD_SERVER_FOUND_OBS);
     assert_int_equal(a.again.outcome, TD_SERVER_WAITING);
     assert_int_equal(house_run_next(h), 2);
-    assert_ptr_equal(h->turn.picks[0].request.payload, &h->payloads[2]);
+    assert_ptr_equal(h->batch.picks[0].request.payload, &h->payloads[2]);
     house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_count(h, TD_SERVER_WAITING), 0);
 }
 
 static void take_must_go(house *h, uint32_t client, uint64_t seq)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     const td_wire_obs obs = {.ident = {.boot = 1, .seq = seq}, .must_go = true};
     payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
     held->client = client;
@@ -278,7 +278,7 @@ static void what_was_never_asked_for_goes_with_its_client(void **state)
     uint32_t client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     uint32_t number;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(
         td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
     assert_int_equal(dropped.count, 1);
@@ -298,7 +298,7 @@ static td_engine_prefix *prefix_of(size_t index)
 
 static house *keep_prefixes(house *h)
 {
-    td_server_core_model model = model_of(&h->spec, h->turns);
+    td_server_core_model model = model_of(&h->spec, h->dispatch);
     model.prefix_bytes = 100;
     model.prefix_age_ns = 60 * SECOND;
     td_server_core_free(h->core);
@@ -329,7 +329,7 @@ static void a_new_chunk_is_made_from_the_kept_prefix(void **state)
     assert_int_equal(a.again.found, TD_SERVER_FOUND_PREFIX);
     assert_ptr_equal(a.again.prefix, prefix_of(0));
     assert_int_equal(house_run_next(h), 1); // under the seq that was missed
-    assert_ptr_equal(h->turn.picks[0].request.payload, &h->payloads[2]);
+    assert_ptr_equal(h->batch.picks[0].request.payload, &h->payloads[2]);
     house_done(h, TD_SERVER_ANSWERED);
     assert_null(td_server_core_release(h->core, client, h->now_ns));
     assert_int_equal(server_counts(h->core).prefix_hits, 1);
@@ -342,7 +342,7 @@ static void a_chunk_that_continues_another_is_made_from_the_prefix(void **state)
     house *h = keep_prefixes(*state);
     uint32_t client = house_attached(h, "arm-0", 1);
     const td_wire_ident ident = {.boot = 1, .seq = 1};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
     assert_int_equal(ask(h, client, 0, 2, 1, true).again.found,
@@ -355,7 +355,7 @@ static void another_chunk_is_made_although_one_is_kept(void **state)
     house *h = keep_prefixes(*state);
     uint32_t client = house_attached(h, "arm-0", 1);
     const td_wire_ident ident = {.boot = 1, .seq = 1};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
     assert_int_equal(ask_anew(h, client, 2, 1).again.found,
@@ -385,7 +385,7 @@ static void a_prefix_ends_with_its_episode_even_in_use(void **state)
     uint32_t client = house_attached(h, "arm-0", 1);
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     const td_wire_reset reset = {.boot = 1, .episode = 1};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(ask(h, client, 0, 2, 1, false).again.found,
                      TD_SERVER_FOUND_PREFIX);
     td_server_core_reset(h->core, client, &reset, &dropped);

@@ -126,8 +126,8 @@ static void an_observation_that_does_not_fit_is_told_why(void **state)
     td_engine_spec spec;
     model_describe(&spec);
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
+    TD_AUTO(td_server_dispatch) *dispatch = dispatch_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, dispatch);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_wire_obs obs;
         fit(&obs);
@@ -175,8 +175,8 @@ static void an_observation_that_fits_passes(void **state)
     td_engine_spec spec;
     model_describe(&spec);
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
+    TD_AUTO(td_server_dispatch) *dispatch = dispatch_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, dispatch);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_wire_obs obs;
         fit(&obs);
@@ -194,8 +194,8 @@ static void a_model_that_can_do_rtc_takes_it(void **state)
     model_describe(&spec);
     spec.rtc = true;
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
+    TD_AUTO(td_server_dispatch) *dispatch = dispatch_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, dispatch);
     td_wire_obs obs;
     fit(&obs);
     ask_for_rtc(&obs);
@@ -252,10 +252,10 @@ static void status_tells_everything_over_the_wire(void **state)
     model_describe(&spec);
     spec.rtc = true;
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
+    TD_AUTO(td_server_dispatch) *dispatch = dispatch_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, dispatch);
     uint32_t client;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
     assert_int_equal(
         td_server_core_attach(core, 0, &attach, &client, &dropped, NULL),
@@ -301,8 +301,8 @@ static void the_largest_model_still_has_a_status(void **state)
     spec.action_count = spec.state_count = TD_WIRE_MAX_CHANNELS;
     spec.camera_count = TD_WIRE_MAX_IMAGES;
     const td_server_settings settings = server_settings();
-    TD_AUTO(td_server_turns) *turns = turns_new(&spec);
-    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, turns);
+    TD_AUTO(td_server_dispatch) *dispatch = dispatch_new(&spec);
+    TD_AUTO(td_server_core) *core = server_new(&settings, &spec, dispatch);
     td_wire_status status;
     td_server_core_status(core, &status);
     assert_int_equal(status.feature_count, TD_WIRE_MAX_IMAGES + 1);

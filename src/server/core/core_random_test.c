@@ -9,14 +9,14 @@
 
 typedef struct world {
     td_rand rand;
-    td_server_turns *turns;
+    td_server_dispatch *dispatch;
     td_server_core *core;
     struct {
         bool held; // by the core
         uint32_t who;
     } payloads[OPERATIONS];
-    td_server_turn turn; // the batch that runs
-    uint32_t unfinished; // of it
+    td_server_dispatch_batch batch; // the batch that runs
+    uint32_t unfinished;            // of it
     uint32_t next_payload;
     uint64_t handed_in, handed_out;
     uint64_t boot[CLIENTS];  // as the robots count them
@@ -43,7 +43,7 @@ static uint32_t come_back(world *w, const td_sched_request *request)
     return w->payloads[index].who;
 }
 
-static void all_come_back(world *w, const td_server_events_lost *dropped)
+static void all_come_back(world *w, const td_server_core_dropped *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
         (void)come_back(w, &dropped->requests[i]);
@@ -57,7 +57,7 @@ static void attach_one(world *w, uint32_t who)
         .boot = w->boot[who] - below(w, 2),
     };
     uint32_t number;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     if (td_server_core_attach(w->core, 0, &attach, &number, &dropped, NULL) ==
         TD_OK)
         w->number[who] = number;
@@ -67,7 +67,7 @@ static void attach_one(world *w, uint32_t who)
 static void detach_one(world *w, uint32_t who)
 {
     uint32_t number;
-    td_server_events_lost dropped = {0};
+    td_server_core_dropped dropped = {0};
     td_err err =
         td_server_core_detach(w->core, listed_names[who],
                               w->boot[who] - below(w, 2), &number, &dropped);
@@ -92,7 +92,7 @@ static void observe_one(world *w, uint32_t who)
         .has_rtc = below(w, 8) == 0,
     };
     uint32_t index = w->next_payload++;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     w->payloads[index].held = true;
     w->payloads[index].who = who;
     td_server_outcome outcome =
@@ -106,7 +106,7 @@ static void observe_one(world *w, uint32_t who)
 static void reset_one(world *w, uint32_t who)
 {
     const td_wire_reset reset = {.boot = w->boot[who], .episode = ++w->episode};
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_server_core_reset(w->core, (uint32_t)w->number[who], &reset, &dropped);
     all_come_back(w, &dropped);
 }
@@ -122,15 +122,15 @@ static void end_one(world *w, uint32_t who)
 
 static void run_some(world *w)
 {
-    if (!td_server_turns_next(w->turns, 0, &w->turn)) return;
+    if (!td_server_dispatch_next(w->dispatch, 0, &w->batch)) return;
     assert_int_equal(w->unfinished, 0); // one run at a time
-    w->unfinished = w->turn.count;
-    for (uint32_t i = 0; i < w->turn.count; i++) {
-        uint32_t who = come_back(w, &w->turn.picks[i].request);
+    w->unfinished = w->batch.count;
+    for (uint32_t i = 0; i < w->batch.count; i++) {
+        uint32_t who = come_back(w, &w->batch.picks[i].request);
         assert_false(w->running[who]);
         w->running[who] = true;
         td_server_core_started(w->core, (uint32_t)w->number[who],
-                               w->turn.picks[i].ticket);
+                               w->batch.picks[i].ticket);
     }
 }
 
@@ -140,7 +140,7 @@ static void finish_one(world *w, uint32_t who)
     td_wire_action told = {0};
     uint32_t number = (uint32_t)w->number[who];
     told.ident = td_server_core_present(w->core, number);
-    td_server_core_tell(w->core, number, &told);
+    td_server_core_add_superseded(w->core, number, &told);
     assert_true(told.superseded_count <= TD_WIRE_MAX_SUPERSEDED);
     td_server_outcome outcome =
         below(w, 4) ? TD_SERVER_ANSWERED : TD_SERVER_FAILED;
@@ -148,7 +148,8 @@ static void finish_one(world *w, uint32_t who)
                      outcome);
     w->running[who] = false;
     if (--w->unfinished == 0)
-        td_server_turns_end(w->turns, 0, 0, w->turn.run, w->turn.count, 1);
+        td_server_dispatch_end(w->dispatch, 0, 0, w->batch.run, w->batch.count,
+                               1);
 }
 
 static void give_up_all(world *w)
@@ -192,7 +193,7 @@ static void assert_nothing_is_lost(const world *w)
     assert_int_equal(td_server_core_clients(w->core), attached);
     assert_int_equal(counts.attached - counts.departed, attached);
     td_sched_counts sched;
-    td_sched_count(td_server_turns_sched(w->turns), &sched);
+    td_sched_count(td_server_dispatch_sched(w->dispatch), &sched);
     assert_int_equal(sched.outcomes[TD_SCHED_WAITING],
                      counts.outcomes[TD_SERVER_WAITING]);
     assert_int_equal(sched.outcomes[TD_SCHED_RUNNING], running);
@@ -204,10 +205,10 @@ static void live(uint64_t seed, const td_engine_spec *spec)
 {
     static world w;
     const td_server_settings settings = server_settings();
-    td_server_turns *turns = turns_new(spec);
+    td_server_dispatch *dispatch = dispatch_new(spec);
     w = (world){
-        .turns = turns,
-        .core = server_new(&settings, spec, turns),
+        .dispatch = dispatch,
+        .core = server_new(&settings, spec, dispatch),
         .boot = {10, 10, 10},
         .number = {-1, -1, -1},
         .episode = 1,
@@ -224,7 +225,7 @@ static void live(uint64_t seed, const td_engine_spec *spec)
             fail_msg("never %s", td_server_outcome_name(i));
     assert_true(counts.refused_attach > 0 && counts.departed > 0);
     td_server_core_free(w.core);
-    td_server_turns_free(w.turns);
+    td_server_dispatch_free(w.dispatch);
 }
 
 static void every_observation_ends_once_whatever_comes(void **state)

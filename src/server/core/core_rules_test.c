@@ -10,7 +10,7 @@
 // An observation that must be taken; returns what it displaced.
 static uint64_t send(house *h, uint32_t client, const td_wire_obs *obs)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     payload *held = &h->payloads[obs->ident.seq % HOUSE_PAYLOADS];
     held->client = client;
     assert_int_equal(
@@ -29,8 +29,9 @@ static void one_by_one(house *h)
 {
     td_server_model_settings how = td_server_model_defaults;
     how.batch = (td_sched_batch_rule){TD_SCHED_WAIT_NONE, 1, 0};
-    assert_int_equal(td_server_turns_set(h->turns, 0, &h->spec, &how), TD_OK);
-    td_sched_measured(td_server_turns_sched(h->turns), h->now_ns, 0, 1,
+    assert_int_equal(td_server_dispatch_set(h->dispatch, 0, &h->spec, &how),
+                     TD_OK);
+    td_sched_measured(td_server_dispatch_sched(h->dispatch), h->now_ns, 0, 1,
                       10 * MS);
 }
 
@@ -45,9 +46,9 @@ static void welcome_four(house *h)
 {
     h->settings.capacity = 4;
     h->settings.accept_unknown = true;
-    h->settings.unknown = td_server_client_defaults;
+    h->settings.unknown = td_server_allowance_defaults;
     td_server_core_free(h->core);
-    h->core = server_new(&h->settings, &h->spec, h->turns);
+    h->core = server_new(&h->settings, &h->spec, h->dispatch);
 }
 
 static void slots_one_waits_and_one_runs_for_each_client(void **state)
@@ -73,7 +74,7 @@ static void slots_a_newer_one_inherits_the_time_waited(void **state)
     h->now_ns += 7 * MS;
     house_taken(h, client, 1, 0, 2);
     assert_int_equal(house_run_next(h), 2);
-    const td_sched_request *request = &h->turn.picks[0].request;
+    const td_sched_request *request = &h->batch.picks[0].request;
     assert_int_equal(request->waiting_since_ns, began_ns);
     assert_int_equal(request->arrived_ns, began_ns + 7 * MS);
 }
@@ -99,7 +100,7 @@ static void deadlines_a_request_is_due_when_its_buffer_runs_dry(void **state)
         obs.budget_us = cases[i].budget_us;
         send(h, client, &obs);
         assert_int_equal(house_run_next(h), i + 1);
-        int64_t due_ns = h->turn.picks[0].due_ns;
+        int64_t due_ns = h->batch.picks[0].due_ns;
         if (due_ns != TD_SCHED_NEVER_NS) due_ns -= h->now_ns;
         if (due_ns != cases[i].due_ns) fail_msg("%s", cases[i].name);
         house_done(h, TD_SERVER_ANSWERED);
@@ -157,7 +158,7 @@ static void deadlines_scores_are_taken_when_a_batch_is_formed(void **state)
 
 static void a_client_does_not_take_over_by_shouting(void **state)
 {
-    static const td_server_client allowed[] = {
+    static const td_server_allowance allowed[] = {
         {"arm-0", 50 * MS, 1, 0.5F},
         {"arm-1", 50 * MS, 0, 1},
     };
@@ -182,8 +183,8 @@ static void a_client_does_not_take_over_by_shouting(void **state)
 
 static void what_a_client_is_allowed_can_be_changed(void **state)
 {
-    static const td_server_client allowed[] = {{"arm-0", 50 * MS, 0, 0},
-                                               {"arm-1", 50 * MS, 0, 1}};
+    static const td_server_allowance allowed[] = {{"arm-0", 50 * MS, 0, 0},
+                                                  {"arm-1", 50 * MS, 0, 1}};
     house *h = *state;
     one_by_one(h);
     uint32_t loud = house_attached(h, "arm-0", 1);
@@ -234,20 +235,21 @@ static void a_failed_one_is_tried_again_where_that_is_set(void **state)
     uint32_t model;
     settings.queue.retries = 1;
     house_teardown(state);
-    assert_int_equal(td_server_turns_new(&settings, &h->turns, NULL), TD_OK);
-    assert_int_equal(td_server_turns_add(h->turns, &h->spec, &how, &model),
+    assert_int_equal(td_server_dispatch_new(&settings, &h->dispatch, NULL),
                      TD_OK);
-    td_server_turns_open(h->turns, model, true);
-    h->core = server_new(&h->settings, &h->spec, h->turns);
+    assert_int_equal(
+        td_server_dispatch_add(h->dispatch, &h->spec, &how, &model), TD_OK);
+    td_server_dispatch_open(h->dispatch, model, true);
+    h->core = server_new(&h->settings, &h->spec, h->dispatch);
     uint32_t client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     assert_int_equal(house_run_next(h), 1);
     assert_int_equal(
         td_server_core_done(h->core, client, h->now_ns, TD_SERVER_FAILED, 0),
         TD_SERVER_WAITING);
-    td_server_turns_end(h->turns, h->now_ns, 0, h->turn.run, 1, 0);
+    td_server_dispatch_end(h->dispatch, h->now_ns, 0, h->batch.run, 1, 0);
     assert_int_equal(house_run_next(h), 0);
-    h->now_ns = td_server_turns_wake_ns(h->turns);
+    h->now_ns = td_server_dispatch_wake_ns(h->dispatch);
     assert_int_equal(house_run_next(h), 1);
 
     // Its episode ends while it runs: it is not tried again.

@@ -20,7 +20,7 @@ static void old_observations_are_counted_and_not_taken(void **state)
     house_taken(h, number, 5, 3, 10);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         uint64_t before = house_count(h, cases[i].outcome);
-        td_server_events_lost dropped;
+        td_server_core_dropped dropped;
         td_server_outcome outcome = house_observe(
             h, number, cases[i].boot, cases[i].episode, cases[i].seq, &dropped);
         if (outcome != cases[i].outcome || dropped.count > 0 ||
@@ -92,7 +92,7 @@ static void a_reset_drops_what_waited(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         const td_wire_reset reset = {.boot = cases[i].boot,
                                      .episode = cases[i].episode};
-        td_server_events_lost dropped;
+        td_server_core_dropped dropped;
         td_server_core_reset(h->core, number, &reset, &dropped);
         if (dropped.count != cases[i].taken ||
             (dropped.requests[0].seq == 1) != cases[i].taken)
@@ -100,7 +100,7 @@ static void a_reset_drops_what_waited(void **state)
     }
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
     assert_int_equal(house_run_next(h), 0);
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     assert_int_equal(house_observe(h, number, 5, 3, 2, &dropped),
                      TD_SERVER_OLD_EPISODE);
     assert_int_equal(house_taken(h, number, 5, 4, 3), 0);
@@ -110,7 +110,7 @@ static void assert_told(house *h, uint32_t client, td_wire_ident ident,
                         const uint64_t *seqs, uint32_t count)
 {
     td_wire_action answer = {.ident = ident};
-    td_server_core_tell(h->core, client, &answer);
+    td_server_core_add_superseded(h->core, client, &answer);
     assert_int_equal(answer.superseded_count, count);
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(answer.superseded[i], seqs[i]);
@@ -195,8 +195,8 @@ static void those_that_wait_share_a_batch(void **state)
     house_taken(h, first, 1, 0, 1);
     house_taken(h, second, 1, 0, 2);
     assert_int_equal(house_start(h), 2);
-    assert_int_equal(h->turn.picks[0].request.seq, 1);
-    assert_int_equal(h->turn.picks[1].request.seq, 2);
+    assert_int_equal(h->batch.picks[0].request.seq, 1);
+    assert_int_equal(h->batch.picks[1].request.seq, 2);
     assert_int_equal(house_count(h, TD_SERVER_RUNNING), 2);
 }
 

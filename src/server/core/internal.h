@@ -44,8 +44,8 @@ struct td_server_core {
 // clients.c
 
 // What those of this name are allowed; NULL: nothing.
-const td_server_client *td_server_core_find_allowed(const td_server_core *core,
-                                                    td_wire_text id);
+const td_server_allowance *
+td_server_core_find_allowed(const td_server_core *core, td_wire_text id);
 
 // observe.c
 
@@ -55,21 +55,21 @@ void td_server_core_remember(td_server_core_client *client, uint64_t seq);
 // Forgets everything about what a client sent, except what it must be told.
 void td_server_core_start_anew(td_server_core *core, uint32_t number,
                                uint64_t boot, uint64_t episode,
-                               td_server_events_lost *ret_dropped);
+                               td_server_core_dropped *ret_dropped);
 
 // The client leaves what waits or is kept for it.
 void td_server_core_let_go(td_server_core *core, uint32_t number,
-                           td_server_events_lost *dropped);
+                           td_server_core_dropped *dropped);
 
 // What may share a batch; `decode`: from a kept prefix.
 uint64_t td_server_core_mix(const td_wire_obs *obs, bool decode);
 
 // Whether the observation is one to be looked at, and not an OLD one. It counts
 // as the client's newest from then on.
-td_server_outcome td_server_core_come(td_server_core *core, uint32_t number,
-                                      int64_t now_ns,
-                                      const td_wire_ident *ident,
-                                      td_server_events_lost *dropped);
+td_server_outcome td_server_core_arrive(td_server_core *core, uint32_t number,
+                                        int64_t now_ns,
+                                        const td_wire_ident *ident,
+                                        td_server_core_dropped *dropped);
 
 // What waits for the scheduler's turn.
 typedef struct td_server_core_item {
@@ -83,9 +83,9 @@ typedef struct td_server_core_item {
 td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
                                         int64_t now_ns,
                                         const td_server_core_item *item,
-                                        td_server_events_lost *dropped);
+                                        td_server_core_dropped *dropped);
 
-void td_server_core_drop(td_server_events_lost *dropped,
+void td_server_core_drop(td_server_core_dropped *dropped,
                          td_sched_request request);
 
 // What waited has ended under this name.

@@ -28,7 +28,7 @@ static bool is_coming(const client *c)
 // The observation that was kept waits in place of the one that asks for it.
 static td_server_outcome run_unasked(td_server_core *core, uint32_t number,
                                      int64_t now_ns, const td_wire_obs *obs,
-                                     td_server_events_lost *dropped)
+                                     td_server_core_dropped *dropped)
 {
     client *c = &core->clients[number];
     const td_server_core_item item = {obs, c->unasked.seq, c->unasked_mix,
@@ -45,7 +45,7 @@ static td_server_outcome run_decode(td_server_core *core, uint32_t number,
                                     int64_t now_ns, const td_wire_obs *obs,
                                     void *payload,
                                     td_engine_prefix **ret_prefix,
-                                    td_server_events_lost *dropped)
+                                    td_server_core_dropped *dropped)
 {
     const client *c = &core->clients[number];
     const td_sched_prefix_ident ident =
@@ -67,7 +67,7 @@ static td_server_outcome run_decode(td_server_core *core, uint32_t number,
 
 static td_server_again find(td_server_core *core, uint32_t number,
                             int64_t now_ns, const td_wire_obs *obs,
-                            void *payload, td_server_events_lost *dropped)
+                            void *payload, td_server_core_dropped *dropped)
 {
     client *c = &core->clients[number];
     td_server_again again = {.outcome = TD_SERVER_ANSWERED};
@@ -98,12 +98,12 @@ static td_server_again find(td_server_core *core, uint32_t number,
 td_server_again td_server_core_again(td_server_core *core, uint32_t number,
                                      int64_t now_ns, const td_wire_obs *obs,
                                      void *payload,
-                                     td_server_events_lost *ret_dropped)
+                                     td_server_core_dropped *ret_dropped)
 {
     td_server_again again = {0};
-    *ret_dropped = (td_server_events_lost){0};
+    *ret_dropped = (td_server_core_dropped){0};
     again.outcome =
-        td_server_core_come(core, number, now_ns, &obs->ident, ret_dropped);
+        td_server_core_arrive(core, number, now_ns, &obs->ident, ret_dropped);
     if (again.outcome == TD_SERVER_WAITING)
         again = find(core, number, now_ns, obs, payload, ret_dropped);
     if (again.found != TD_SERVER_FOUND_NOTHING)
@@ -115,12 +115,12 @@ td_server_again td_server_core_again(td_server_core *core, uint32_t number,
 
 void td_server_core_keep(td_server_core *core, uint32_t number,
                          const td_wire_ident *ident, void *payload,
-                         td_server_events_lost *ret_dropped)
+                         td_server_core_dropped *ret_dropped)
 {
     client *c = &core->clients[number];
     td_sched_request chunk = {.payload = payload, .seq = ident->seq};
     bool present = ident->boot == c->boot && ident->episode == c->episode;
-    *ret_dropped = (td_server_events_lost){0};
+    *ret_dropped = (td_server_core_dropped){0};
     if (!present || (c->chunk.payload && c->chunk.seq > chunk.seq)) {
         td_server_core_drop(ret_dropped, chunk);
         return;

@@ -20,7 +20,7 @@ void td_server_core_remember(client *c, uint64_t seq)
     c->superseded[c->superseded_count++] = seq;
 }
 
-void td_server_core_drop(td_server_events_lost *dropped,
+void td_server_core_drop(td_server_core_dropped *dropped,
                          td_sched_request request)
 {
     if (!request.payload) return;
@@ -43,7 +43,7 @@ static td_sched_request take_waiting(td_server_core *core, client *c)
 }
 
 void td_server_core_let_go(td_server_core *core, uint32_t number,
-                           td_server_events_lost *dropped)
+                           td_server_core_dropped *dropped)
 {
     client *c = &core->clients[number];
     td_sched_request waiting = take_waiting(core, c);
@@ -60,7 +60,7 @@ void td_server_core_let_go(td_server_core *core, uint32_t number,
 
 void td_server_core_start_anew(td_server_core *core, uint32_t number,
                                uint64_t boot, uint64_t episode,
-                               td_server_events_lost *ret_dropped)
+                               td_server_core_dropped *ret_dropped)
 {
     client *c = &core->clients[number];
     bool same_start = boot == c->boot;
@@ -131,7 +131,7 @@ static int64_t due_ns(const td_wire_obs *obs, int64_t now_ns)
 td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
                                         int64_t now_ns,
                                         const td_server_core_item *item,
-                                        td_server_events_lost *dropped)
+                                        td_server_core_dropped *dropped)
 {
     client *c = &core->clients[number];
     const td_wire_obs *obs = item->obs;
@@ -164,7 +164,7 @@ td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
 
 // One that nobody has asked for, and a newer one is here.
 static void end_unasked(td_server_core *core, client *c,
-                        td_server_events_lost *dropped)
+                        td_server_core_dropped *dropped)
 {
     if (!c->unasked.payload) return;
     td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
@@ -182,7 +182,7 @@ static bool is_asking(const td_server_core *core, const td_wire_obs *obs)
 // To run, or kept until it is asked for.
 static td_server_outcome take(td_server_core *core, uint32_t number,
                               int64_t now_ns, const td_server_core_item *item,
-                              td_server_events_lost *dropped)
+                              td_server_core_dropped *dropped)
 {
     client *c = &core->clients[number];
     if (is_asking(core, item->obs) &&
@@ -205,10 +205,10 @@ static void keep_time(td_server_core *core, uint32_t number, int64_t now_ns)
     td_sched_cadence_arrived(core->cadence, number, now_ns);
 }
 
-td_server_outcome td_server_core_come(td_server_core *core, uint32_t number,
-                                      int64_t now_ns,
-                                      const td_wire_ident *ident,
-                                      td_server_events_lost *dropped)
+td_server_outcome td_server_core_arrive(td_server_core *core, uint32_t number,
+                                        int64_t now_ns,
+                                        const td_wire_ident *ident,
+                                        td_server_core_dropped *dropped)
 {
     client *c = &core->clients[number];
     td_server_outcome outcome = classify(c, ident);
@@ -239,13 +239,13 @@ static bool is_misaligned(const td_server_core *core, const td_wire_obs *obs)
 td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
                                          int64_t now_ns, const td_wire_obs *obs,
                                          void *payload,
-                                         td_server_events_lost *ret_dropped)
+                                         td_server_core_dropped *ret_dropped)
 {
     const td_server_core_item item = {obs, obs->ident.seq,
                                       td_server_core_mix(obs, false), payload};
-    *ret_dropped = (td_server_events_lost){0};
+    *ret_dropped = (td_server_core_dropped){0};
     td_server_outcome outcome =
-        td_server_core_come(core, number, now_ns, &obs->ident, ret_dropped);
+        td_server_core_arrive(core, number, now_ns, &obs->ident, ret_dropped);
     if (outcome == TD_SERVER_WAITING)
         outcome = take(core, number, now_ns, &item, ret_dropped);
     core->counts.received++;
@@ -264,10 +264,10 @@ td_wire_ident td_server_core_present(const td_server_core *core,
 
 void td_server_core_reset(td_server_core *core, uint32_t number,
                           const td_wire_reset *reset,
-                          td_server_events_lost *ret_dropped)
+                          td_server_core_dropped *ret_dropped)
 {
     const client *c = &core->clients[number];
-    *ret_dropped = (td_server_events_lost){0};
+    *ret_dropped = (td_server_core_dropped){0};
     if (reset->boot != c->boot || reset->episode <= c->episode) return;
     td_server_core_start_anew(core, number, reset->boot, reset->episode,
                               ret_dropped);
@@ -314,8 +314,8 @@ bool td_server_core_is_present(const client *c)
     return c->running_boot == c->boot && c->running_episode == c->episode;
 }
 
-void td_server_core_tell(td_server_core *core, uint32_t number,
-                         td_wire_action *action)
+void td_server_core_add_superseded(td_server_core *core, uint32_t number,
+                                   td_wire_action *action)
 {
     client *c = &core->clients[number];
     if (action->ident.boot != c->boot || action->ident.episode != c->episode)

@@ -17,7 +17,7 @@ td_err td_server_device_open(const td_server_device_settings *settings,
     td_server_device_settings own = *settings;
     device->score = &device->scores[0];
     td_server_score_wrap(device->score, &own.policy);
-    td_err err = td_server_turns_new(&own, &device->turns, info);
+    td_err err = td_server_dispatch_new(&own, &device->dispatch, info);
     if (err != TD_OK) {
         td_server_device_close(device);
         return err;
@@ -29,7 +29,7 @@ td_err td_server_device_open(const td_server_device_settings *settings,
 void td_server_device_close(td_server_device *device)
 {
     assert(!device->keeper);
-    if (device->turns) td_server_turns_free(device->turns);
+    if (device->dispatch) td_server_dispatch_free(device->dispatch);
     pthread_mutex_destroy(&device->lock);
     free(device);
 }
@@ -51,7 +51,8 @@ static td_err use_policy_locked(td_server_device *device, int64_t now_ns,
     td_server_score *next = &device->scores[first];
     *next = *device->score;
     td_server_score_wrap(next, &policy);
-    TD_TRY(td_sched_use(td_server_turns_sched(device->turns), now_ns, &policy));
+    TD_TRY(td_sched_use(td_server_dispatch_sched(device->dispatch), now_ns,
+                        &policy));
     device->score = next;
     return TD_OK;
 }
@@ -59,7 +60,7 @@ static td_err use_policy_locked(td_server_device *device, int64_t now_ns,
 static td_err use_locked(td_server_device *device,
                          const td_server_device_settings *settings)
 {
-    td_sched *sched = td_server_turns_sched(device->turns);
+    td_sched *sched = td_server_dispatch_sched(device->dispatch);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     TD_TRY(use_policy_locked(device, now_ns, settings->policy));
     TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
@@ -99,7 +100,7 @@ void td_server_device_counts(td_server_device *device,
                              td_sched_counts *ret_counts)
 {
     pthread_mutex_lock(&device->lock);
-    td_sched_count(td_server_turns_sched(device->turns), ret_counts);
+    td_sched_count(td_server_dispatch_sched(device->dispatch), ret_counts);
     pthread_mutex_unlock(&device->lock);
 }
 
@@ -108,7 +109,7 @@ static void tell_estimates(td_server_device *device,
                            const td_server_model *server)
 {
     const td_engine *engine = server->engine;
-    td_sched *sched = td_server_turns_sched(device->turns);
+    td_sched *sched = td_server_dispatch_sched(device->dispatch);
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     if (!engine->ops->estimate) return;
     for (uint32_t n = 1; n <= server->spec->max_batch; n++) {
@@ -123,12 +124,12 @@ td_err td_server_device_add(td_server_device *device, td_server_model *server,
                             td_errinfo *info)
 {
     pthread_mutex_lock(&device->lock);
-    td_err err =
-        td_server_turns_add(device->turns, server->spec, how, &server->model);
+    td_err err = td_server_dispatch_add(device->dispatch, server->spec, how,
+                                        &server->model);
     if (err == TD_OK) {
         device->servers[server->model] = server;
         server->added = true;
-        td_server_turns_open(device->turns, server->model, true);
+        td_server_dispatch_open(device->dispatch, server->model, true);
         if (!device->keeper) device->keeper = server;
         tell_estimates(device, server);
     }
@@ -154,7 +155,7 @@ void td_server_device_stop(td_server_device *device, td_server_model *server)
 {
     pthread_mutex_lock(&device->lock);
     server->stopping = true;
-    td_server_turns_open(device->turns, server->model, false);
+    td_server_dispatch_open(device->dispatch, server->model, false);
     if (device->keeper == server) pass_on(device);
     pthread_mutex_unlock(&device->lock);
 }
@@ -162,7 +163,7 @@ void td_server_device_stop(td_server_device *device, td_server_model *server)
 void td_server_device_remove(td_server_device *device, td_server_model *server)
 {
     pthread_mutex_lock(&device->lock);
-    td_server_turns_remove(device->turns, server->model);
+    td_server_dispatch_remove(device->dispatch, server->model);
     device->servers[server->model] = NULL;
     pthread_mutex_unlock(&device->lock);
 }
@@ -173,7 +174,8 @@ int64_t td_server_device_plan_ns(td_server_device *device,
     int64_t plan_ns = INT64_MAX;
     pthread_mutex_lock(&device->lock);
     if (device->keeper == server)
-        plan_ns = device->planned_ns = td_server_turns_wake_ns(device->turns);
+        plan_ns = device->planned_ns =
+            td_server_dispatch_wake_ns(device->dispatch);
     pthread_mutex_unlock(&device->lock);
     return plan_ns;
 }

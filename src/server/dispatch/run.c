@@ -76,7 +76,8 @@ static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
     td_server_request *request = device->alone.first;
     td_server_model *server = request->peer->server;
     uint32_t number;
-    if (!td_server_turns_alone(device->turns, now_ns, server->model, &number))
+    if (!td_server_dispatch_alone(device->dispatch, now_ns, server->model,
+                                  &number))
         return NULL;
     device->alone.first = request->next;
     td_server_run *run = take_run(server, number, now_ns);
@@ -89,21 +90,21 @@ static td_server_run *form_alone(td_server_device *device, int64_t now_ns)
 
 static td_server_run *form(td_server_device *device, int64_t now_ns)
 {
-    td_server_turn turn;
+    td_server_dispatch_batch batch;
     if (device->alone.first) return form_alone(device, now_ns);
-    if (!td_server_turns_next(device->turns, now_ns, &turn)) return NULL;
-    td_server_model *server = device->servers[turn.model];
+    if (!td_server_dispatch_next(device->dispatch, now_ns, &batch)) return NULL;
+    td_server_model *server = device->servers[batch.model];
     td_server_score_record(device->score, server->stats, now_ns);
-    td_server_run *run = take_run(server, turn.run, now_ns);
-    run->members = turn.count;
-    for (uint32_t i = 0; i < turn.count; i++) {
-        td_server_request *request = turn.picks[i].request.payload;
+    td_server_run *run = take_run(server, batch.run, now_ns);
+    run->members = batch.count;
+    for (uint32_t i = 0; i < batch.count; i++) {
+        td_server_request *request = batch.picks[i].request.payload;
         td_server_core_started(server->core, request->peer->number,
-                               turn.picks[i].ticket);
+                               batch.picks[i].ticket);
         add(run, request);
     }
     run->depth = td_server_core_depth(server->core) + run->members;
-    server->busy += turn.count;
+    server->busy += batch.count;
     return run;
 }
 
@@ -112,7 +113,7 @@ td_server_run *td_server_run_form_locked(td_server_device *device)
     td_server_run *first = NULL, **last = &first;
     while ((*last = form(device, now())))
         last = &(*last)->next;
-    int64_t wake_ns = td_server_turns_wake_ns(device->turns);
+    int64_t wake_ns = td_server_dispatch_wake_ns(device->dispatch);
     if (wake_ns < device->planned_ns && device->keeper)
         td_event_signal(&device->keeper->wake);
     return first;
@@ -173,7 +174,7 @@ static void answer(td_server_run *run, td_server_request *request)
     request->chunk_id = ++server->chunk_id;
     td_server_answer(server->id, &request->item, server->spec->action_count,
                      &timing, request->chunk_id, &action);
-    td_server_core_tell(server->core, peer->number, &action);
+    td_server_core_add_superseded(server->core, peer->number, &action);
     bool last = run->members == 1 && td_server_core_depth(server->core) == 0;
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, run->encoder, &action);
@@ -182,7 +183,7 @@ static void answer(td_server_run *run, td_server_request *request)
 
     int64_t now_ns = now(), device_ns = part_ns(run);
     pthread_mutex_lock(&server->device->lock);
-    td_server_record_answer_locked(request, now_ns, service_ns, device_ns);
+    td_server_measure_answer_locked(request, now_ns, service_ns, device_ns);
     td_server_request_keep_locked(server, request);
     (void)td_server_core_done(server->core, peer->number, now_ns,
                               TD_SERVER_ANSWERED, device_ns);
@@ -204,7 +205,7 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
     td_err status = request->item.status;
     int64_t now_ns = now();
     discard_prefix(server, request);
-    td_server_record_wait_locked(request, now_ns);
+    td_server_measure_wait_locked(request, now_ns);
     td_server_stats_count(server->stats, TD_SERVER_COUNT_DEVICE_US,
                           peer->number,
                           (uint64_t)(part_ns(run) / TD_NS_PER_US));
@@ -328,9 +329,9 @@ static td_server_run *end(td_server_run *run, bool was_split)
     pthread_mutex_lock(&device->lock);
     int64_t now_ns = now();
     td_server_telemetry_count(server, TD_SERVER_COUNT_BATCHES);
-    td_server_record_batch_locked(run, now_ns);
-    td_server_turns_end(device->turns, now_ns, server->model, run->number,
-                        run->members, whole_ns(run, was_split));
+    td_server_measure_batch_locked(run, now_ns);
+    td_server_dispatch_end(device->dispatch, now_ns, server->model, run->number,
+                           run->members, whole_ns(run, was_split));
     server->busy -= run->members - run->moved;
     run->next = server->free_runs;
     server->free_runs = run;

@@ -39,7 +39,7 @@ static void refuse(td_server_model *server, td_server_peer *peer,
     pthread_mutex_lock(&server->device->lock);
     end_locked(peer, outcome, ident->seq);
     if (!peer->dormant)
-        td_server_core_tell(server->core, peer->number, &action);
+        td_server_core_add_superseded(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     complain(peer, ++peer->told[outcome], td_server_outcome_name(outcome),
              text);
@@ -102,8 +102,8 @@ static void offer_locked(td_server_request *request)
     td_server_peer *peer = request->peer;
     td_server_model *server = peer->server;
     const td_wire_ident *ident = &request->obs.ident;
-    td_server_events_lost dropped;
-    td_server_record_arrival_locked(request);
+    td_server_core_dropped dropped;
+    td_server_measure_arrival_locked(request);
     if (ident->boot > peer->boot) peer->boot = ident->boot; // as the core does
     td_server_outcome outcome =
         td_server_core_observe(server->core, peer->number, request->arrived_ns,
@@ -129,7 +129,7 @@ static void send_again(td_server_model *server, td_server_request *kept)
     td_server_answer(server->id, &kept->item, server->spec->action_count,
                      &timing, kept->chunk_id, &action);
     pthread_mutex_lock(&server->device->lock);
-    td_server_core_tell(server->core, peer->number, &action);
+    td_server_core_add_superseded(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, server->encoder, &action);
     pthread_mutex_lock(&server->device->lock);
@@ -144,7 +144,7 @@ static td_server_request *find_again_locked(td_server_request *request)
     td_server_peer *peer = request->peer;
     td_server_model *server = peer->server;
     td_wire_obs *obs = &request->obs;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_server_again again =
         td_server_core_again(server->core, peer->number, request->arrived_ns,
                              obs, request, &dropped);
@@ -254,7 +254,7 @@ static void take_reset(td_server_model *server, td_server_peer *peer,
     td_wire_reset reset;
     td_errinfo info = {.text = "out of memory"};
     if (read_reset(server, peer, msg, &reset, &info) == TD_OK) {
-        td_server_events_lost dropped;
+        td_server_core_dropped dropped;
         pthread_mutex_lock(&server->device->lock);
         td_server_core_reset(server->core, peer->number, &reset, &dropped);
         td_server_request_drop_locked(server, &dropped);

@@ -41,7 +41,7 @@ typedef struct stand {
     world *world;
     td_server_device device; // as much of them as a peer uses
     td_server_model server;
-    td_server_turns *turns;
+    td_server_dispatch *dispatch;
     client *client;
 } stand;
 
@@ -52,11 +52,11 @@ static void make_core(void)
     static const td_server_settings settings = {.server_id = "gpu-1",
                                                 .capacity = 1};
     assert_int_equal(
-        td_server_turns_new(&td_server_device_defaults, &at.turns, NULL),
+        td_server_dispatch_new(&td_server_device_defaults, &at.dispatch, NULL),
         TD_OK);
     const td_server_core_model model = {
         .spec = &spec,
-        .turns = at.turns,
+        .dispatch = at.dispatch,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
     };
     assert_int_equal(td_server_core_new(&settings, &model, &at.server.core),
@@ -87,7 +87,7 @@ static int stand_teardown(void **state)
 {
     if (peer) td_server_peer_close(TD_TAKE(peer));
     td_server_core_free(at.server.core);
-    td_server_turns_free(at.turns);
+    td_server_dispatch_free(at.dispatch);
     td_wire_decoder_free(at.server.arrival_decoder);
     free(at.server.free_requests); // one, used again and again
     return world_teardown(state);

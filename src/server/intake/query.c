@@ -13,8 +13,8 @@
 // The fuller of its places and its device's time.
 static float load_locked(const td_server_model *server, float places)
 {
-    double busy = td_server_turns_busy(server->device->turns,
-                                       td_clock_now_ns(&td_clock_monotonic));
+    double busy = td_server_dispatch_busy(server->device->dispatch,
+                                          td_clock_now_ns(&td_clock_monotonic));
     return busy > (double)places ? (float)busy : places;
 }
 
@@ -52,7 +52,7 @@ static void forget(td_server_model *server, const td_wire_attach *attach)
 {
     char id[TD_WIRE_MAX_NAME + 1] = {0};
     uint32_t number;
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     memcpy(id, attach->client.data, attach->client.size);
     pthread_mutex_lock(&server->device->lock);
     td_err err = td_server_core_detach(server->core, id, attach->boot, &number,
@@ -127,7 +127,7 @@ td_err td_server_query_attach(td_server_model *server,
                               const td_wire_attach *attach,
                               uint32_t *ret_number, td_errinfo *info)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     pthread_mutex_lock(&server->device->lock);
     (void)td_server_health_locked(server);
     td_err err = td_server_core_attach(server->core,

@@ -213,7 +213,7 @@ void td_server_reception_events(td_server_model *server)
 static bool detach(td_server_model *server, td_server_peer *peer, bool sleeps)
 {
     uint32_t number;
-    td_server_events_lost dropped = {0};
+    td_server_core_dropped dropped = {0};
     pthread_mutex_lock(&server->device->lock);
     td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
                                        &number, &dropped);

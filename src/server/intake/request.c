@@ -82,7 +82,7 @@ void td_server_request_recycle(td_server_model *server,
 }
 
 void td_server_request_drop_locked(td_server_model *server,
-                                   const td_server_events_lost *dropped)
+                                   const td_server_core_dropped *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
         td_server_request_recycle_locked(server, dropped->requests[i].payload);
@@ -93,7 +93,7 @@ void td_server_request_drop_locked(td_server_model *server,
 void td_server_request_keep_locked(td_server_model *server,
                                    td_server_request *request)
 {
-    td_server_events_lost dropped;
+    td_server_core_dropped dropped;
     td_server_request_release_locked(server, request);
     give_back_message(request);
     td_server_core_keep(server->core, request->peer->number,
@@ -139,7 +139,7 @@ static void tell(td_server_model *server, const td_server_request *request)
                      &timing, 0, &action);
     pthread_mutex_lock(&server->device->lock);
     if (!peer->gone && !peer->dormant)
-        td_server_core_tell(server->core, peer->number, &action);
+        td_server_core_add_superseded(server->core, peer->number, &action);
     pthread_mutex_unlock(&server->device->lock);
     td_server_request_put(peer, server->encoder, &action);
 }

@@ -108,9 +108,9 @@ void td_server_settings_device(const td_config_manifest *manifest,
     *ret_settings = settings;
 }
 
-static td_server_client client_of(const td_config_client *config)
+static td_server_allowance client_of(const td_config_client *config)
 {
-    return (td_server_client){
+    return (td_server_allowance){
         .id = config->client_uuid,
         .budget_ns = ns_of_ms(config->latency_budget_ms),
         .best_priority = (uint32_t)config->best_priority,
@@ -147,12 +147,12 @@ td_wire_route td_server_settings_route(const td_config_manifest *manifest,
 }
 
 // In one piece: the clients, then their ids.
-static td_server_client *copy_clients(const td_config_server *config)
+static td_server_allowance *copy_clients(const td_config_server *config)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < config->client_count; i++)
         bytes += strlen(config->clients[i].client_uuid) + 1;
-    td_server_client *clients =
+    td_server_allowance *clients =
         malloc((config->client_count + 1) * sizeof *clients + bytes);
     if (!clients) return NULL;
     char *id = (char *)(clients + config->client_count + 1);
@@ -167,9 +167,9 @@ static td_server_client *copy_clients(const td_config_server *config)
 td_err td_server_settings_from(const td_config_manifest *manifest,
                                const td_config_server *config, uint64_t boot,
                                td_server_model_config *ret_config,
-                               td_server_client **ret_clients)
+                               td_server_allowance **ret_clients)
 {
-    td_server_client *clients = copy_clients(config);
+    td_server_allowance *clients = copy_clients(config);
     if (!clients) return TD_ERR_NOMEM;
     *ret_config = (td_server_model_config){
         .route = td_server_settings_route(manifest, config),

@@ -48,6 +48,6 @@ TD_NODISCARD td_err td_server_settings_from(const td_config_manifest *manifest,
                                             const td_config_server *config,
                                             uint64_t boot,
                                             td_server_model_config *ret_config,
-                                            td_server_client **ret_clients);
+                                            td_server_allowance **ret_clients);
 
 #endif

@@ -138,7 +138,7 @@ static void a_model_and_its_clients_are_set_up_as_written(void **state)
                     "best_priority: 2, most_urgency: 0.5}], "
                     "unknown: {best_priority: 4}}\n");
     td_server_model_config config;
-    td_server_client *clients = NULL;
+    td_server_allowance *clients = NULL;
     assert_int_equal(td_server_settings_from(manifest, &manifest->server[0], 9,
                                              &config, &clients),
                      TD_OK);

@@ -47,7 +47,7 @@ typedef struct td_server_entry {
     td_server_loading_counts porch_counts;
     td_engine *engine;
     td_server_model *server;
-    td_server_client *clients;
+    td_server_allowance *clients;
 } td_server_entry;
 
 // Who goes first, now. The texts are the manifest's or those of `text`.

@@ -10,7 +10,7 @@ typedef struct asked {
     td_config_manifest *manifest;
     td_server_policy plan;
     td_server_model_config *configs; // one for each entry
-    td_server_client **clients;
+    td_server_allowance **clients;
 } asked;
 
 static void drop_next(asked *next, size_t count)
@@ -100,14 +100,14 @@ static void say_changes(const td_server_process *house, const asked *next)
 
 static void use_entry(td_server_entry *entry,
                       const td_server_model_config *config,
-                      td_server_client **clients)
+                      td_server_allowance **clients)
 {
     td_err err =
         td_server_model_use(entry->server, &config->settings, &config->model);
     if (err != TD_OK)
         td_log_text(TD_LOG_ERROR, "serve: %s: %s", config->settings.server_id,
                     td_err_text(err));
-    td_server_client *before = entry->clients;
+    td_server_allowance *before = entry->clients;
     entry->clients = *clients;
     *clients = before;
 }

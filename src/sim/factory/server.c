@@ -39,7 +39,7 @@ static uint32_t least(uint32_t a, uint32_t b)
 
 static void learn_times(td_sim_factory_server *server, uint32_t most)
 {
-    td_sched *sched = td_server_turns_sched(server->turns);
+    td_sched *sched = td_server_dispatch_sched(server->dispatch);
     for (uint32_t n = 1; n <= most; n++) {
         double ns = td_config_profile_mean_ms(server->profile, n) *
                     (double)TD_NS_PER_MS;
@@ -68,9 +68,10 @@ td_err td_sim_factory_server_open(td_sim_factory_server *server,
     server->wake_ns = TD_SCHED_NEVER_NS;
     td_rand_fork(&world->seed, UINT64_C(1) << 32 | server->number,
                  &server->rand);
-    TD_TRY(td_server_turns_new(&settings, &server->turns, info));
-    TD_TRY(td_server_turns_add(server->turns, &spec, &how, &server->model));
-    td_server_turns_open(server->turns, server->model, true);
+    TD_TRY(td_server_dispatch_new(&settings, &server->dispatch, info));
+    TD_TRY(
+        td_server_dispatch_add(server->dispatch, &spec, &how, &server->model));
+    td_server_dispatch_open(server->dispatch, server->model, true);
     learn_times(server, most);
     return TD_OK;
 }
@@ -108,7 +109,7 @@ void td_sim_factory_server_arrives(td_sim_factory_request *request,
     td_sched_item item = item_of(request);
     td_sched_ended ended;
     td_sched_outcome outcome = td_sched_submit(
-        td_server_turns_sched(server->turns), now_ns, &item, &ended);
+        td_server_dispatch_sched(server->dispatch), now_ns, &item, &ended);
     if (ended.request.payload)
         td_sim_factory_robot_lost(ended.request.payload, now_ns);
     if (outcome == TD_SCHED_REFUSED) td_sim_factory_robot_lost(request, now_ns);
@@ -132,41 +133,42 @@ static double noise_of(td_sim_factory_server *server, uint32_t n)
     return mean_ms > 0 && ms > 0 ? ms / mean_ms : 1;
 }
 
-static void start(td_sim_factory_server *server, const td_server_turn *turn,
-                  int64_t now_ns)
+static void start(td_sim_factory_server *server,
+                  const td_server_dispatch_batch *next, int64_t now_ns)
 {
-    td_sim_factory_batch *batch = &server->batches[turn->run];
-    uint32_t together = server->continuous ? server->members + 1 : turn->count;
-    *batch = (td_sim_factory_batch){.count = turn->count,
+    td_sim_factory_batch *batch = &server->batches[next->run];
+    uint32_t together = server->continuous ? server->members + 1 : next->count;
+    *batch = (td_sim_factory_batch){.count = next->count,
                                     .left = 1,
                                     .noise = noise_of(server, together),
                                     .started_ns = now_ns};
-    for (uint32_t i = turn->count; i-- > 0;) {
-        td_sim_factory_request *request = turn->picks[i].request.payload;
-        request->ticket = turn->picks[i].ticket;
+    for (uint32_t i = next->count; i-- > 0;) {
+        td_sim_factory_request *request = next->picks[i].request.payload;
+        request->ticket = next->picks[i].ticket;
         request->next = batch->first;
         batch->first = request;
     }
-    server->running |= UINT64_C(1) << turn->run;
-    server->members += turn->count;
+    server->running |= UINT64_C(1) << next->run;
+    server->members += next->count;
     td_sim_trace_line(server->world->trace, now_ns, "server %u starts %u",
-                      server->number, turn->count);
+                      server->number, next->count);
 }
 
 static void drop(td_sim_factory_server *server, int64_t now_ns)
 {
     td_sched_ended ended;
-    while (td_sched_drop(td_server_turns_sched(server->turns), now_ns, &ended))
+    while (td_sched_drop(td_server_dispatch_sched(server->dispatch), now_ns,
+                         &ended))
         td_sim_factory_robot_lost(ended.request.payload, now_ns);
 }
 
 void td_sim_factory_server_next(td_sim_factory_server *server, int64_t now_ns)
 {
-    td_server_turn turn;
+    td_server_dispatch_batch batch;
     drop(server, now_ns);
-    while (td_server_turns_next(server->turns, now_ns, &turn))
-        start(server, &turn, now_ns);
-    int64_t wake_ns = td_server_turns_wake_ns(server->turns);
+    while (td_server_dispatch_next(server->dispatch, now_ns, &batch))
+        start(server, &batch, now_ns);
+    int64_t wake_ns = td_server_dispatch_wake_ns(server->dispatch);
     if (wake_ns != TD_SCHED_NEVER_NS && wake_ns != server->wake_ns)
         td_sim_factory_world_put(server->world, wake_ns, TD_SIM_FACTORY_WAKE,
                                  server, 0);
@@ -176,7 +178,7 @@ void td_sim_factory_server_next(td_sim_factory_server *server, int64_t now_ns)
 void td_sim_factory_server_ran(td_sim_factory_server *server, uint32_t number,
                                int64_t now_ns)
 {
-    td_sched *sched = td_server_turns_sched(server->turns);
+    td_sched *sched = td_server_dispatch_sched(server->dispatch);
     td_sim_factory_batch *batch = &server->batches[number];
     int64_t took_ns = now_ns - batch->started_ns;
     td_sim_factory_request *request = batch->first;
@@ -192,8 +194,8 @@ void td_sim_factory_server_ran(td_sim_factory_server *server, uint32_t number,
     }
     server->running &= ~(UINT64_C(1) << number);
     server->members -= batch->count;
-    td_server_turns_end(server->turns, now_ns, server->model, number,
-                        batch->count, took_ns);
+    td_server_dispatch_end(server->dispatch, now_ns, server->model, number,
+                           batch->count, took_ns);
     td_sim_trace_line(server->world->trace, now_ns, "server %u answers %u",
                       server->number, batch->count);
 }

@@ -103,8 +103,8 @@ static td_err join(td_sim_factory_stream *stream)
                                     .most_urgency = 1,
                                     .budget_ns = stream->deadline_ns};
     (void)snprintf(id, sizeof id, "%u", stream->robot->number);
-    return td_server_turns_join(stream->server->turns, id, &member,
-                                &stream->member);
+    return td_server_dispatch_join(stream->server->dispatch, id, &member,
+                                   &stream->member);
 }
 
 static td_err make_stream(td_sim_factory_robot *robot, size_t number)
@@ -170,8 +170,8 @@ td_err td_sim_factory_world_init(td_sim_factory_world *world, uint64_t seed,
 void td_sim_factory_world_done(td_sim_factory_world *world)
 {
     for (uint32_t i = 0; world->servers && i < world->plan->server_count; i++)
-        if (world->servers[i].turns)
-            td_server_turns_free(world->servers[i].turns);
+        if (world->servers[i].dispatch)
+            td_server_dispatch_free(world->servers[i].dispatch);
     for (uint32_t i = 0; i < world->gpu_count; i++)
         free(world->gpus[i].servers);
     while (world->requests) {

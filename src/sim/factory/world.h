@@ -9,7 +9,7 @@
 #include "base/rand.h"
 #include "edge/pacing/components.h"
 #include "edge/safety/strikes.h"
-#include "server/dispatch/turns.h"
+#include "server/dispatch/dispatch.h"
 #include "sim/factory.h"
 #include "sim/factory/events.h"
 #include "sim/world.h"
@@ -51,7 +51,7 @@ typedef struct td_sim_factory_stream {
     td_sim_factory_tally *tally;
     td_hist *latency;
     uint32_t number; // of the component in its task
-    uint32_t member; // in the server's turns
+    uint32_t member; // in the server's dispatch
     int64_t deadline_ns;
     uint64_t seq; // of the newest request
     bool waiting; // for its answer
@@ -114,8 +114,8 @@ struct td_sim_factory_server {
     td_sim_factory_world *world;
     td_sim_factory_gpu *gpu;
     const td_config_profile *profile;
-    uint32_t number, model; // in the plan, in its turns
-    td_server_turns *turns;
+    uint32_t number, model; // in the plan, in its dispatch
+    td_server_dispatch *dispatch;
     td_rand rand;
     bool continuous;
     double mean_ns[TD_SCHED_MAX_BATCH + 1];

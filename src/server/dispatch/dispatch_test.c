@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/dispatch/turns.h"
+#include "server/dispatch/dispatch.h"
 
 #include "sched/strategy/heap.h"
 
@@ -16,10 +16,10 @@
 
 // Two models; every client is of both.
 typedef struct device {
-    td_server_turns *turns;
+    td_server_dispatch *dispatch;
     td_engine_spec spec;
     uint32_t members[MODELS][MEMBERS];
-    td_server_turn turn;
+    td_server_dispatch_batch batch;
     int64_t now_ns;
     uint64_t seq;
 } device;
@@ -36,18 +36,20 @@ static void open_device(device *d, td_sched_strategy strategy)
     settings.models = MODELS;
     settings.clients = MODELS * MEMBERS;
     how.batch.wait = TD_SCHED_WAIT_NONE;
-    assert_int_equal(td_server_turns_new(&settings, &d->turns, NULL), TD_OK);
+    assert_int_equal(td_server_dispatch_new(&settings, &d->dispatch, NULL),
+                     TD_OK);
     for (uint32_t m = 0; m < MODELS; m++) {
         uint32_t model = 99;
-        assert_int_equal(td_server_turns_add(d->turns, &d->spec, &how, &model),
-                         TD_OK);
+        assert_int_equal(
+            td_server_dispatch_add(d->dispatch, &d->spec, &how, &model), TD_OK);
         assert_int_equal(model, m);
-        td_server_turns_open(d->turns, m, true);
+        td_server_dispatch_open(d->dispatch, m, true);
         const td_sched_member member = {
             .model = m, .most_urgency = 1, .budget_ns = 50 * MS};
         for (uint32_t i = 0; i < MEMBERS; i++)
-            assert_int_equal(td_server_turns_join(d->turns, names[i], &member,
-                                                  &d->members[m][i]),
+            assert_int_equal(td_server_dispatch_join(d->dispatch, names[i],
+                                                     &member,
+                                                     &d->members[m][i]),
                              TD_OK);
     }
 }
@@ -73,25 +75,26 @@ static void submit(device *d, uint32_t model, uint32_t client)
         .expected_ns = TD_SCHED_NEVER_NS,
         .steps = TD_SCHED_STEPS_UNSET,
     };
-    assert_int_equal(td_sched_submit(td_server_turns_sched(d->turns), d->now_ns,
-                                     &item, &ended),
+    assert_int_equal(td_sched_submit(td_server_dispatch_sched(d->dispatch),
+                                     d->now_ns, &item, &ended),
                      TD_SCHED_WAITING);
 }
 
 static uint32_t next(device *d)
 {
-    return td_server_turns_next(d->turns, d->now_ns, &d->turn) ? d->turn.count
-                                                               : 0;
+    return td_server_dispatch_next(d->dispatch, d->now_ns, &d->batch)
+               ? d->batch.count
+               : 0;
 }
 
-static void end(device *d, const td_server_turn *turn)
+static void end(device *d, const td_server_dispatch_batch *batch)
 {
     d->now_ns += 10 * MS;
-    for (uint32_t i = 0; i < turn->count; i++)
-        (void)td_sched_done(td_server_turns_sched(d->turns), d->now_ns,
-                            turn->picks[i].ticket, TD_SCHED_ANSWERED, MS);
-    td_server_turns_end(d->turns, d->now_ns, turn->model, turn->run,
-                        turn->count, 10 * MS);
+    for (uint32_t i = 0; i < batch->count; i++)
+        (void)td_sched_done(td_server_dispatch_sched(d->dispatch), d->now_ns,
+                            batch->picks[i].ticket, TD_SCHED_ANSWERED, MS);
+    td_server_dispatch_end(d->dispatch, d->now_ns, batch->model, batch->run,
+                           batch->count, 10 * MS);
 }
 
 static void devices_one_model_runs_at_a_time_and_they_take_turns(void **state)
@@ -105,13 +108,13 @@ static void devices_one_model_runs_at_a_time_and_they_take_turns(void **state)
     static const uint32_t models[] = {0, 1, 0, 1}, counts[] = {4, 4, 2, 2};
     for (size_t i = 0; i < TD_COUNT_OF(models); i++) {
         assert_int_equal(next(&d), counts[i]);
-        assert_int_equal(d.turn.model, models[i]);
-        td_server_turn other;
-        assert_false(td_server_turns_next(d.turns, d.now_ns, &other));
-        end(&d, &d.turn);
+        assert_int_equal(d.batch.model, models[i]);
+        td_server_dispatch_batch other;
+        assert_false(td_server_dispatch_next(d.dispatch, d.now_ns, &other));
+        end(&d, &d.batch);
     }
     assert_int_equal(next(&d), 0);
-    td_server_turns_free(d.turns);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void a_second_batch_in_flight_is_a_full_one(void **state)
@@ -120,17 +123,17 @@ static void a_second_batch_in_flight_is_a_full_one(void **state)
     device d = open_of(2, false);
     submit(&d, 0, 0);
     assert_int_equal(next(&d), 1);
-    td_server_turn first = d.turn;
+    td_server_dispatch_batch first = d.batch;
     for (uint32_t i = 1; i <= 3; i++) {
         submit(&d, 0, i);
         assert_int_equal(next(&d), 0); // it would be spoilt by leaving early
     }
     submit(&d, 0, 4);
     assert_int_equal(next(&d), 4);
-    td_server_turn second = d.turn;
+    td_server_dispatch_batch second = d.batch;
     end(&d, &first);
     end(&d, &second);
-    td_server_turns_free(d.turns);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void no_second_batch_while_another_model_waits(void **state)
@@ -139,16 +142,16 @@ static void no_second_batch_while_another_model_waits(void **state)
     device d = open_of(2, false);
     submit(&d, 0, 0);
     assert_int_equal(next(&d), 1);
-    td_server_turn first = d.turn;
+    td_server_dispatch_batch first = d.batch;
     for (uint32_t i = 1; i <= 4; i++)
         submit(&d, 0, i);
     submit(&d, 1, 0);
     assert_int_equal(next(&d), 0);
     end(&d, &first);
     assert_int_equal(next(&d), 1);
-    assert_int_equal(d.turn.model, 1);
-    end(&d, &d.turn);
-    td_server_turns_free(d.turns);
+    assert_int_equal(d.batch.model, 1);
+    end(&d, &d.batch);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void continuous_ones_join_by_themselves(void **state)
@@ -159,20 +162,20 @@ static void continuous_ones_join_by_themselves(void **state)
     for (size_t s = 0; s < TD_COUNT_OF(strategies); s++) {
         device d = {.spec = {.max_batch = 4, .continuous = true}};
         open_device(&d, strategies[s]);
-        td_server_turn turns[4];
+        td_server_dispatch_batch batches[4];
         for (uint32_t i = 0; i < 6; i++)
             submit(&d, 0, i);
         for (uint32_t i = 0; i < 4; i++) {
             assert_int_equal(next(&d), 1);
-            turns[i] = d.turn;
+            batches[i] = d.batch;
         }
         assert_int_equal(next(&d), 0);
-        end(&d, &turns[2]);
+        end(&d, &batches[2]);
         assert_int_equal(next(&d), 1);
-        turns[2] = d.turn;
+        batches[2] = d.batch;
         for (uint32_t i = 0; i < 4; i++)
-            end(&d, &turns[i]);
-        td_server_turns_free(d.turns);
+            end(&d, &batches[i]);
+        td_server_dispatch_free(d.dispatch);
     }
 }
 
@@ -184,16 +187,17 @@ static void the_engines_size_bounds_what_is_flushed(void **state)
     for (uint32_t i = 0; i < 6; i++)
         submit(&d, 0, i);
     assert_int_equal(next(&d), 4);
-    end(&d, &d.turn);
+    end(&d, &d.batch);
     assert_int_equal(next(&d), 2); // they have waited for long enough
-    end(&d, &d.turn);
+    end(&d, &d.batch);
     submit(&d, 0, 0);
     assert_int_equal(next(&d), 0); // it waits for more, for a while
-    assert_int_equal(td_server_turns_wake_ns(d.turns), d.now_ns + 10 * MS);
+    assert_int_equal(td_server_dispatch_wake_ns(d.dispatch),
+                     d.now_ns + 10 * MS);
     d.now_ns += 10 * MS;
     assert_int_equal(next(&d), 1);
-    end(&d, &d.turn);
-    td_server_turns_free(d.turns);
+    end(&d, &d.batch);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void a_model_that_is_not_open_starts_nothing(void **state)
@@ -201,13 +205,13 @@ static void a_model_that_is_not_open_starts_nothing(void **state)
     (void)state;
     device d = open_of(1, false);
     submit(&d, 0, 0);
-    td_server_turns_open(d.turns, 0, false);
+    td_server_dispatch_open(d.dispatch, 0, false);
     assert_int_equal(next(&d), 0);
-    assert_int_equal(td_server_turns_wake_ns(d.turns), TD_SCHED_NEVER_NS);
-    td_server_turns_open(d.turns, 0, true);
+    assert_int_equal(td_server_dispatch_wake_ns(d.dispatch), TD_SCHED_NEVER_NS);
+    td_server_dispatch_open(d.dispatch, 0, true);
     assert_int_equal(next(&d), 1);
-    end(&d, &d.turn);
-    td_server_turns_free(d.turns);
+    end(&d, &d.batch);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void one_alone_goes_when_nothing_runs(void **state)
@@ -217,11 +221,11 @@ static void one_alone_goes_when_nothing_runs(void **state)
     uint32_t run;
     submit(&d, 0, 0);
     assert_int_equal(next(&d), 1);
-    assert_false(td_server_turns_alone(d.turns, 0, 0, &run));
-    end(&d, &d.turn);
-    assert_true(td_server_turns_alone(d.turns, d.now_ns, 0, &run));
-    td_server_turns_end(d.turns, d.now_ns, 0, run, 1, 0);
-    td_server_turns_free(d.turns);
+    assert_false(td_server_dispatch_alone(d.dispatch, 0, 0, &run));
+    end(&d, &d.batch);
+    assert_true(td_server_dispatch_alone(d.dispatch, d.now_ns, 0, &run));
+    td_server_dispatch_end(d.dispatch, d.now_ns, 0, run, 1, 0);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void there_is_room_for_as_many_as_was_said(void **state)
@@ -231,16 +235,17 @@ static void there_is_room_for_as_many_as_was_said(void **state)
     const td_sched_member member = {.model = 0, .most_urgency = 1};
     uint32_t number;
     assert_int_equal(
-        td_server_turns_join(d.turns, "one too many", &member, &number),
+        td_server_dispatch_join(d.dispatch, "one too many", &member, &number),
         TD_ERR_FULL);
-    td_server_turns_leave(d.turns, d.members[1][3]);
+    td_server_dispatch_leave(d.dispatch, d.members[1][3]);
     assert_int_equal(
-        td_server_turns_join(d.turns, "one more", &member, &number), TD_OK);
+        td_server_dispatch_join(d.dispatch, "one more", &member, &number),
+        TD_OK);
     uint32_t model;
-    assert_int_equal(td_server_turns_add(d.turns, &d.spec,
-                                         &td_server_model_defaults, &model),
+    assert_int_equal(td_server_dispatch_add(d.dispatch, &d.spec,
+                                            &td_server_model_defaults, &model),
                      TD_ERR_FULL);
-    td_server_turns_free(d.turns);
+    td_server_dispatch_free(d.dispatch);
 }
 
 static void a_rule_that_makes_no_sense_is_refused(void **state)
@@ -249,9 +254,9 @@ static void a_rule_that_makes_no_sense_is_refused(void **state)
     device d = open_of(1, false);
     td_server_model_settings how = td_server_model_defaults;
     how.batch.wait_ns = -1;
-    assert_int_equal(td_server_turns_set(d.turns, 0, &d.spec, &how),
+    assert_int_equal(td_server_dispatch_set(d.dispatch, 0, &d.spec, &how),
                      TD_ERR_INVALID);
-    td_server_turns_free(d.turns);
+    td_server_dispatch_free(d.dispatch);
 }
 
 int main(void)
@@ -267,5 +272,5 @@ int main(void)
         cmocka_unit_test(there_is_room_for_as_many_as_was_said),
         cmocka_unit_test(a_rule_that_makes_no_sense_is_refused),
     };
-    return cmocka_run_group_tests_name("server/turns", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("server/dispatch", tests, NULL, NULL);
 }

@@ -4,7 +4,7 @@
 #include "server/core/align.h"
 #include "server/shell.h"
 
-void td_server_record_arrival_locked(const td_server_request *request)
+void td_server_measure_arrival_locked(const td_server_request *request)
 {
     const td_server_peer *peer = request->peer;
     td_server_stats *stats = peer->server->stats;
@@ -17,8 +17,8 @@ void td_server_record_arrival_locked(const td_server_request *request)
                                request->arrived_ns, ages.oldest_us);
 }
 
-void td_server_record_wait_locked(const td_server_request *request,
-                                  int64_t now_ns)
+void td_server_measure_wait_locked(const td_server_request *request,
+                                   int64_t now_ns)
 {
     int64_t wait_ns = request->started_ns - request->arrived_ns;
     td_server_stats_record(request->peer->server->stats, TD_SERVER_SPREAD_WAIT,
@@ -26,13 +26,13 @@ void td_server_record_wait_locked(const td_server_request *request,
                            wait_ns / TD_NS_PER_US);
 }
 
-void td_server_record_answer_locked(const td_server_request *request,
-                                    int64_t now_ns, int64_t service_ns,
-                                    int64_t device_ns)
+void td_server_measure_answer_locked(const td_server_request *request,
+                                     int64_t now_ns, int64_t service_ns,
+                                     int64_t device_ns)
 {
     uint32_t number = request->peer->number;
     td_server_stats *stats = request->peer->server->stats;
-    td_server_record_wait_locked(request, now_ns);
+    td_server_measure_wait_locked(request, now_ns);
     td_server_stats_record(stats, TD_SERVER_SPREAD_INFERENCE, number, now_ns,
                            service_ns / TD_NS_PER_US);
     td_server_stats_record(stats, TD_SERVER_SPREAD_E2E, number, now_ns,
@@ -41,7 +41,7 @@ void td_server_record_answer_locked(const td_server_request *request,
                           (uint64_t)(device_ns / TD_NS_PER_US));
 }
 
-void td_server_record_batch_locked(const td_server_run *run, int64_t now_ns)
+void td_server_measure_batch_locked(const td_server_run *run, int64_t now_ns)
 {
     td_server_stats *stats = run->server->stats;
     td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a device gets done, in virtual time: the turns decide what starts, the
-// clockwork of the synthetic engine says when it ends.
+// What a device gets done, in virtual time: the dispatch decides what starts,
+// the clockwork of the synthetic engine says when it ends.
 #include "engine/synthetic/shared.h"
 #include "engine/synthetic/turns.h"
 #include "sched/sched_fixture.h"
-#include "server/dispatch/turns.h"
+#include "server/dispatch/dispatch.h"
 
 #include <math.h>
 
@@ -23,14 +23,14 @@ typedef struct load {
 } load;
 
 typedef struct run {
-    td_server_turn turn; // count 0: free
+    td_server_dispatch_batch batch; // count 0: free
     int64_t started_ns;
     int64_t end_ns; // NEVER where the shares decide
 } run;
 
 typedef struct world {
     const load *load;
-    td_server_turns *turns;
+    td_server_dispatch *dispatch;
     td_engine_synthetic_turns device;  // in turn
     td_engine_synthetic_shared shared; // continuous
     run runs[MOST_RUNS];
@@ -45,7 +45,7 @@ static int64_t time_ns(const load *l, uint32_t n)
 static void wait_again(world *w, int64_t now_ns, uint32_t member)
 {
     td_sched_item item = item_of(member, ++w->seq);
-    (void)submit(td_server_turns_sched(w->turns), now_ns, &item);
+    (void)submit(td_server_dispatch_sched(w->dispatch), now_ns, &item);
 }
 
 static void world_init(world *w, const load *l)
@@ -60,19 +60,21 @@ static void world_init(world *w, const load *l)
     };
     uint32_t model, member;
     how.max_inflight = l->max_inflight;
-    assert_int_equal(td_server_turns_new(&device, &w->turns, NULL), TD_OK);
-    assert_int_equal(td_server_turns_add(w->turns, &spec, &how, &model), TD_OK);
-    td_server_turns_open(w->turns, model, true);
+    assert_int_equal(td_server_dispatch_new(&device, &w->dispatch, NULL),
+                     TD_OK);
+    assert_int_equal(td_server_dispatch_add(w->dispatch, &spec, &how, &model),
+                     TD_OK);
+    td_server_dispatch_open(w->dispatch, model, true);
     for (uint32_t n = 1; n <= l->max_batch; n++) {
         w->shared.time_ns[n] = time_ns(l, n);
-        td_sched_measured(td_server_turns_sched(w->turns), 0, model, n,
+        td_sched_measured(td_server_dispatch_sched(w->dispatch), 0, model, n,
                           l->prepare_ms * MS + time_ns(l, n));
     }
     for (uint32_t i = 0; i < l->clients; i++) {
         const td_sched_member client = {.model = model, .most_urgency = 1};
         const char id[] = {(char)('a' + i), '\0'};
-        assert_int_equal(td_server_turns_join(w->turns, id, &client, &member),
-                         TD_OK);
+        assert_int_equal(
+            td_server_dispatch_join(w->dispatch, id, &client, &member), TD_OK);
         wait_again(w, 0, member);
     }
 }
@@ -80,7 +82,7 @@ static void world_init(world *w, const load *l)
 static run *free_run(world *w)
 {
     for (size_t i = 0; i < MOST_RUNS; i++)
-        if (w->runs[i].turn.count == 0) return &w->runs[i];
+        if (w->runs[i].batch.count == 0) return &w->runs[i];
     fail_msg("%s: more runs than there may be", w->load->name);
     return NULL;
 }
@@ -89,7 +91,7 @@ static void submit_run(world *w, int64_t now_ns, run *begun)
 {
     const load *l = w->load;
     int64_t prepare_ns = l->prepare_ms * MS;
-    uint32_t count = begun->turn.count;
+    uint32_t count = begun->batch.count;
     begun->started_ns = now_ns;
     begun->end_ns = NEVER;
     if (l->continuous) {
@@ -107,37 +109,37 @@ static void submit_run(world *w, int64_t now_ns, run *begun)
 static void begin(world *w, int64_t now_ns)
 {
     run *next = free_run(w);
-    while (td_server_turns_next(w->turns, now_ns, &next->turn)) {
-        for (uint32_t i = 0; i < next->turn.count; i++)
-            wait_again(w, now_ns, next->turn.picks[i].member);
+    while (td_server_dispatch_next(w->dispatch, now_ns, &next->batch)) {
+        for (uint32_t i = 0; i < next->batch.count; i++)
+            wait_again(w, now_ns, next->batch.picks[i].member);
         submit_run(w, now_ns, next);
         next = free_run(w);
     }
-    next->turn.count = 0;
+    next->batch.count = 0;
 }
 
 static void end(world *w, int64_t now_ns, run *ended)
 {
-    const td_server_turn *turn = &ended->turn;
+    const td_server_dispatch_batch *batch = &ended->batch;
     int64_t took_ns = now_ns - ended->started_ns;
-    for (uint32_t i = 0; i < turn->count; i++)
-        (void)td_sched_done(td_server_turns_sched(w->turns), now_ns,
-                            turn->picks[i].ticket, TD_SCHED_ANSWERED,
-                            took_ns / turn->count);
-    w->answered += turn->count;
-    td_server_turns_end(w->turns, now_ns, turn->model, turn->run, turn->count,
-                        took_ns);
-    ended->turn.count = 0;
+    for (uint32_t i = 0; i < batch->count; i++)
+        (void)td_sched_done(td_server_dispatch_sched(w->dispatch), now_ns,
+                            batch->picks[i].ticket, TD_SCHED_ANSWERED,
+                            took_ns / batch->count);
+    w->answered += batch->count;
+    td_server_dispatch_end(w->dispatch, now_ns, batch->model, batch->run,
+                           batch->count, took_ns);
+    ended->batch.count = 0;
 }
 
-// When something ends next, or the turns want to look again.
+// When something ends next, or the dispatch wants to look again.
 static int64_t next_ns(const world *w)
 {
-    int64_t at_ns = td_server_turns_wake_ns(w->turns);
+    int64_t at_ns = td_server_dispatch_wake_ns(w->dispatch);
     int64_t shared_ns = td_engine_synthetic_shared_next_ns(&w->shared);
     if (shared_ns < at_ns) at_ns = shared_ns;
     for (size_t i = 0; i < MOST_RUNS; i++)
-        if (w->runs[i].turn.count > 0 && w->runs[i].end_ns < at_ns)
+        if (w->runs[i].batch.count > 0 && w->runs[i].end_ns < at_ns)
             at_ns = w->runs[i].end_ns;
     return at_ns;
 }
@@ -150,7 +152,7 @@ static void play(world *w)
              (ended = td_engine_synthetic_shared_ended(&w->shared, now_ns));)
             end(w, now_ns, ended);
         for (size_t i = 0; i < MOST_RUNS; i++)
-            if (w->runs[i].turn.count > 0 && w->runs[i].end_ns <= now_ns)
+            if (w->runs[i].batch.count > 0 && w->runs[i].end_ns <= now_ns)
                 end(w, now_ns, &w->runs[i]);
         begin(w, now_ns);
     }
@@ -176,7 +178,7 @@ static void a_device_gets_done_what_its_clockwork_allows(void **state)
         world w;
         world_init(&w, &loads[i]);
         play(&w);
-        td_server_turns_free(w.turns);
+        td_server_dispatch_free(w.dispatch);
         double per_second = (double)w.answered * 1e9 / LENGTH_NS;
         if (fabs(per_second / loads[i].per_second - 1) > 0.01)
             fail_msg("%s: %.1f a second, not %.1f", loads[i].name, per_second,
