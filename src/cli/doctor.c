@@ -346,11 +346,11 @@ static void check_models(const char *path, const char *folder)
     }
     for (size_t i = 0; i < manifest->server_count && !td_cli_is_stopping();
          i++) {
-        const td_config_server *server = &manifest->server[i];
+        const td_config_model *model = &manifest->server[i];
         char text[TD_CLI_DOCTOR_TEXT];
         td_cli_doctor_verdict found =
-            td_cli_doctor_model(server, profiles, text);
-        say(found, server->model_id, "%s", text);
+            td_cli_doctor_model(model, profiles, text);
+        say(found, model->model_id, "%s", text);
     }
 }
 

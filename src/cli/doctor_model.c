@@ -50,31 +50,31 @@ static void add_ms(line *to, double ms)
     add(to, ms < 1000 ? "%.3g ms" : "%.0f ms", ms);
 }
 
-static bool is_on_gpu(const td_config_server *server)
+static bool is_on_gpu(const td_config_model *model)
 {
-    return server->engine.kind != TD_CONFIG_SYNTHETIC &&
-           strncmp(server->device, "cuda", 4) == 0;
+    return model->engine.kind != TD_CONFIG_SYNTHETIC &&
+           strncmp(model->device, "cuda", 4) == 0;
 }
 
 // What profiles call where it runs.
-static void name_gpu(const td_config_server *server, td_cli_gpu *ret_gpu)
+static void name_gpu(const td_config_model *model, td_cli_gpu *ret_gpu)
 {
     *ret_gpu = (td_cli_gpu){.name = "CPU"};
-    if (is_on_gpu(server) &&
-        td_cli_gpu_look(server->device, ret_gpu, NULL) != TD_OK)
+    if (is_on_gpu(model) &&
+        td_cli_gpu_look(model->device, ret_gpu, NULL) != TD_OK)
         (void)snprintf(ret_gpu->name, sizeof ret_gpu->name, "unknown GPU");
 }
 
-static void say_place(const td_config_server *server, const char *gpu, line *to)
+static void say_place(const td_config_model *model, const char *gpu, line *to)
 {
-    add(to, "%s", kinds[server->engine.kind]);
-    if (is_on_gpu(server))
-        add(to, " on %s (%s)", gpu, server->device);
+    add(to, "%s", kinds[model->engine.kind]);
+    if (is_on_gpu(model))
+        add(to, " on %s (%s)", gpu, model->device);
     else
-        add(to, " on %s", server->device);
-    if (server->engine.kind == TD_CONFIG_NATIVE)
-        add(to, ", %s", td_engine_native_precision(server->device));
-    if (server->engine.kind == TD_CONFIG_WORKER)
+        add(to, " on %s", model->device);
+    if (model->engine.kind == TD_CONFIG_NATIVE)
+        add(to, ", %s", td_engine_native_precision(model->device));
+    if (model->engine.kind == TD_CONFIG_WORKER)
         add(to, ", in a precision of its own");
 }
 
@@ -110,14 +110,14 @@ static td_cli_doctor_verdict compare(const td_config_profile *profile,
     return TD_CLI_DOCTOR_WORSE;
 }
 
-static td_cli_doctor_verdict expect(const td_config_server *server,
+static td_cli_doctor_verdict expect(const td_config_model *model,
                                     const td_config_profiles *profiles,
                                     const char *gpu, double ms, line *to)
 {
     const td_config_profile *profile = NULL;
     td_errinfo why = {.text = ""};
     if (!profiles) return TD_CLI_DOCTOR_FINE;
-    if (td_config_profiles_find(profiles, server->model_id, "", gpu, &profile,
+    if (td_config_profiles_find(profiles, model->model_id, "", gpu, &profile,
                                 &why) == TD_OK)
         return compare(profile, ms, to);
     add(to, "; no profile to expect from: %s", why.text);
@@ -158,7 +158,7 @@ static td_cli_doctor_verdict failed(td_err err, const td_errinfo *info,
     return TD_CLI_DOCTOR_BROKEN;
 }
 
-td_cli_doctor_verdict td_cli_doctor_model(const td_config_server *server,
+td_cli_doctor_verdict td_cli_doctor_model(const td_config_model *model,
                                           const td_config_profiles *profiles,
                                           char ret_text[TD_CLI_DOCTOR_TEXT])
 {
@@ -167,16 +167,16 @@ td_cli_doctor_verdict td_cli_doctor_model(const td_config_server *server,
     td_cli_gpu gpu;
     double alone_ms = 0, full_ms = 0;
     TD_AUTO(td_engine) *engine = NULL;
-    name_gpu(server, &gpu);
-    say_place(server, gpu.name, &said);
-    if (server->engine.kind == TD_CONFIG_CALLBACK) {
+    name_gpu(model, &gpu);
+    say_place(model, gpu.name, &said);
+    if (model->engine.kind == TD_CONFIG_CALLBACK) {
         add(&said, ": a function of another program, not here to be asked");
         return TD_CLI_DOCTOR_WORSE;
     }
-    td_err err = td_server_engines_open(server, NULL, &engine, &info);
+    td_err err = td_server_engines_open(model, NULL, &engine, &info);
     if (err == TD_OK) err = measure(engine, &alone_ms, &full_ms, &info);
     if (err != TD_OK) return failed(err, &info, &said);
     uint32_t most = engine->ops->spec(engine)->max_batch;
     say_times(alone_ms, full_ms, most, &said);
-    return expect(server, profiles, gpu.name, alone_ms, &said);
+    return expect(model, profiles, gpu.name, alone_ms, &said);
 }

@@ -6,7 +6,7 @@
 // precision, and how long a chunk takes.
 
 #include "config/factory/profile.h"
-#include "config/manifest/server.h"
+#include "config/manifest/model.h"
 
 #define TD_CLI_DOCTOR_TEXT 640
 
@@ -19,7 +19,7 @@ typedef enum td_cli_doctor_verdict {
 // Loads the model of this server as `tendon serve` would, asks it for a second
 // or two, and closes it. `profiles` is NULL, or says what to expect of it.
 // Blocks.
-td_cli_doctor_verdict td_cli_doctor_model(const td_config_server *server,
+td_cli_doctor_verdict td_cli_doctor_model(const td_config_model *model,
                                           const td_config_profiles *profiles,
                                           char ret_text[TD_CLI_DOCTOR_TEXT]);
 

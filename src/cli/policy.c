@@ -6,8 +6,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-static const td_config_server *server_of(const td_config_manifest *manifest,
-                                         const char *id)
+static const td_config_model *model_of(const td_config_manifest *manifest,
+                                       const char *id)
 {
     if (!id && manifest->server_count == 1) return &manifest->server[0];
     for (size_t i = 0; id && i < manifest->server_count; i++)
@@ -16,24 +16,23 @@ static const td_config_server *server_of(const td_config_manifest *manifest,
     return NULL;
 }
 
-td_err td_cli_policy_server(const td_config_manifest *manifest, const char *id,
-                            const td_config_server **ret_server,
-                            td_errinfo *info)
+td_err td_cli_policy_model(const td_config_manifest *manifest, const char *id,
+                           const td_config_model **ret_model, td_errinfo *info)
 {
-    const td_config_server *server = server_of(manifest, id);
-    if (!server && id)
+    const td_config_model *model = model_of(manifest, id);
+    if (!model && id)
         return td_fail(info, TD_ERR_NOTFOUND,
                        "the manifest has no server %.100s", id);
-    if (!server)
+    if (!model)
         return td_fail(info, TD_ERR_NOTFOUND,
                        "the manifest has several servers; say which with "
                        "--server");
-    if (server->engine.kind == TD_CONFIG_CALLBACK)
+    if (model->engine.kind == TD_CONFIG_CALLBACK)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "%s runs a function of another program, which is not "
                        "here to be run",
-                       server->server_id);
-    *ret_server = server;
+                       model->server_id);
+    *ret_model = model;
     return TD_OK;
 }
 

@@ -8,10 +8,10 @@
 
 // A manifest's server by its id; NULL: its only one. Borrowed. NOTFOUND;
 // UNSUPPORTED for a function of another program, which is not here to be run.
-TD_NODISCARD td_err td_cli_policy_server(const td_config_manifest *manifest,
-                                         const char *id,
-                                         const td_config_server **ret_server,
-                                         td_errinfo *info);
+TD_NODISCARD td_err td_cli_policy_model(const td_config_manifest *manifest,
+                                        const char *id,
+                                        const td_config_model **ret_model,
+                                        td_errinfo *info);
 
 // The manifest at `path`, or one made for it where it is a checkpoint's folder.
 // Owned by the caller. As td_config_manifest_load().

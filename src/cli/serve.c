@@ -66,24 +66,24 @@ static int run(td_config_manifest *manifest, const td_cli_file *file)
     return err == TD_ERR_EXISTS ? 3 : code;
 }
 
-static void print_batches(const td_config_server *server)
+static void print_batches(const td_config_model *model)
 {
-    int64_t most = server->batch.most;
-    if (most == 0) most = server->engine.max_batch;
+    int64_t most = model->batch.most;
+    if (most == 0) most = model->engine.max_batch;
     if (most == 0)
         (void)printf("batches as its worker takes them");
     else
         (void)printf("batches of up to %lld", (long long)most);
 }
 
-static void print_server(const td_config_server *server)
+static void print_model(const td_config_model *model)
 {
-    (void)printf("  %s: %s/%s for %s at %s, ", server->server_id,
-                 server->model_id, server->model_version,
-                 server->application_tag, server->endpoint);
-    print_batches(server);
-    (void)printf("; %zu robots listed%s\n", server->client_count,
-                 server->accept_unknown ? ", others are taken too" : "");
+    (void)printf("  %s: %s/%s for %s at %s, ", model->server_id,
+                 model->model_id, model->model_version, model->application_tag,
+                 model->endpoint);
+    print_batches(model);
+    (void)printf("; %zu robots listed%s\n", model->client_count,
+                 model->accept_unknown ? ", others are taken too" : "");
 }
 
 static bool is_first_on_device(const td_config_manifest *manifest, size_t index)
@@ -104,7 +104,7 @@ static void print_device(const td_config_manifest *manifest, const char *device)
                  scheduling->plugin[0] ? " by a plug-in's score" : "");
     for (size_t i = 0; i < manifest->server_count; i++)
         if (strcmp(manifest->server[i].device, device) == 0)
-            print_server(&manifest->server[i]);
+            print_model(&manifest->server[i]);
 }
 
 static int check(const td_config_manifest *manifest, const char *path)

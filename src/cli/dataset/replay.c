@@ -338,10 +338,10 @@ static td_err replay(const arguments *args, td_cli_drive_config config,
 }
 
 // A synthetic policy's time is only played: nobody here waits for it.
-static td_err open_engine(const td_config_server *server,
-                          td_engine **ret_engine, td_errinfo *info)
+static td_err open_engine(const td_config_model *model, td_engine **ret_engine,
+                          td_errinfo *info)
 {
-    td_config_server timeless = *server;
+    td_config_model timeless = *model;
     timeless.engine.latency = (td_config_latency){0};
     return td_server_engines_open(&timeless, NULL, ret_engine, info);
 }
@@ -349,7 +349,7 @@ static td_err open_engine(const td_config_server *server,
 static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
                               td_errinfo *info)
 {
-    const td_config_server *server = NULL;
+    const td_config_model *model = NULL;
     TD_AUTO(td_dataset_reader) *reader = NULL;
     TD_AUTO(td_config_manifest) *manifest = NULL;
     TD_AUTO(td_config_robot) *robot = NULL;
@@ -357,8 +357,8 @@ static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
     if (args->robot) TD_TRY(td_config_robot_load(args->robot, &robot, info));
     TD_TRY(td_dataset_reader_open(args->folder, &reader, info));
     TD_TRY(td_cli_policy_manifest(args->policy, args->device, &manifest, info));
-    TD_TRY(td_cli_policy_server(manifest, args->server, &server, info));
-    TD_TRY(open_engine(server, &engine, info));
+    TD_TRY(td_cli_policy_model(manifest, args->server, &model, info));
+    TD_TRY(open_engine(model, &engine, info));
     TD_TRY(td_engine_warmup(engine, info));
     config.reader = reader;
     config.engine = engine;

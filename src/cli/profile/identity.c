@@ -100,14 +100,14 @@ static void program_of(const td_config_engine *engine, char ret_path[4096])
     (void)snprintf(ret_path, 4096, "%.*s", size, path);
 }
 
-static td_err look_at_gpu(const td_config_server *server, const char *gpu,
+static td_err look_at_gpu(const td_config_model *model, const char *gpu,
                           td_cli_profile_identity *identity, td_errinfo *info)
 {
-    bool synthetic = server->engine.kind == TD_CONFIG_SYNTHETIC;
+    bool synthetic = model->engine.kind == TD_CONFIG_SYNTHETIC;
     td_errinfo why = {.text = ""};
-    identity->on_gpu = !synthetic && strncmp(server->device, "cuda", 4) == 0;
+    identity->on_gpu = !synthetic && strncmp(model->device, "cuda", 4) == 0;
     td_err err = identity->on_gpu
-                     ? td_cli_gpu_look(server->device, &identity->gpu, &why)
+                     ? td_cli_gpu_look(model->device, &identity->gpu, &why)
                      : TD_OK;
     if (err != TD_OK && !gpu)
         return td_fail(info, err, "%s; say which it is with --gpu", why.text);
@@ -130,40 +130,40 @@ static double resident_gb(int pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / BYTES_PER_GB;
 }
 
-td_err td_cli_profile_identity_look(const td_config_server *server,
+td_err td_cli_profile_identity_look(const td_config_model *model,
                                     const char *gpu,
                                     td_cli_profile_identity *ret_identity,
                                     td_errinfo *info)
 {
     td_cli_profile_identity identity = {.model_hash = ""};
     char program[4096];
-    program_of(&server->engine, program);
+    program_of(&model->engine, program);
     TD_TRY(hash_of(program, identity.engine_hash, info));
-    TD_TRY(hash_of(server->pretrained_path, identity.model_hash, info));
-    TD_TRY(look_at_gpu(server, gpu, &identity, info));
+    TD_TRY(hash_of(model->pretrained_path, identity.model_hash, info));
+    TD_TRY(look_at_gpu(model, gpu, &identity, info));
     identity.resident_gb = resident_gb(getpid());
     *ret_identity = identity;
     return TD_OK;
 }
 
-static double used_gb(const td_config_server *server,
+static double used_gb(const td_config_model *model,
                       const td_cli_profile_identity *identity, int pid)
 {
     td_cli_gpu now;
     if (identity->on_gpu)
-        return td_cli_gpu_look(server->device, &now, NULL) == TD_OK
+        return td_cli_gpu_look(model->device, &now, NULL) == TD_OK
                    ? now.used_gb - identity->gpu.used_gb
                    : 0;
-    if (server->engine.kind == TD_CONFIG_SYNTHETIC) return 0;
+    if (model->engine.kind == TD_CONFIG_SYNTHETIC) return 0;
     return pid ? resident_gb(pid)
                : resident_gb(getpid()) - identity->resident_gb;
 }
 
 double
-td_cli_profile_identity_memory_gb(const td_config_server *server,
+td_cli_profile_identity_memory_gb(const td_config_model *model,
                                   const td_cli_profile_identity *identity,
                                   int pid)
 {
-    double gb = used_gb(server, identity, pid);
+    double gb = used_gb(model, identity, pid);
     return gb > 0 ? gb : 0;
 }

@@ -5,7 +5,7 @@
 // What a profile is of: which model, by which program, on which GPU.
 
 #include "cli/gpu.h"
-#include "config/manifest/server.h"
+#include "config/manifest/model.h"
 
 #define TD_CLI_PROFILE_HASH 80
 
@@ -21,13 +21,13 @@ typedef struct td_cli_profile_identity {
 // calls it, or NULL. Blocks, for as long as the files are long. NOTFOUND when
 // nobody says which GPU it is, IO.
 TD_NODISCARD td_err td_cli_profile_identity_look(
-    const td_config_server *server, const char *gpu,
+    const td_config_model *model, const char *gpu,
     td_cli_profile_identity *ret_identity, td_errinfo *info);
 
 // What the loaded model takes: of the GPU; else of memory, of the process `pid`
 // or, without one, of this one since it was looked at. 0: not known.
 double
-td_cli_profile_identity_memory_gb(const td_config_server *server,
+td_cli_profile_identity_memory_gb(const td_config_model *model,
                                   const td_cli_profile_identity *identity,
                                   int pid);
 

@@ -176,37 +176,37 @@ static td_err check_engine(const td_engine *engine, td_errinfo *info)
                    "batch can be measured alone");
 }
 
-static td_err open_engine(const td_config_server *server,
-                          td_engine **ret_engine, td_errinfo *info)
+static td_err open_engine(const td_config_model *model, td_engine **ret_engine,
+                          td_errinfo *info)
 {
     TD_AUTO(td_engine) *engine = NULL;
-    TD_TRY(td_server_engines_open(server, NULL, &engine, info));
+    TD_TRY(td_server_engines_open(model, NULL, &engine, info));
     TD_TRY(check_engine(engine, info));
     TD_TRY(td_engine_warmup(engine, info));
     *ret_engine = TD_TAKE(engine);
     return TD_OK;
 }
 
-static int profile_engine(const arguments *args, const td_config_server *server,
+static int profile_engine(const arguments *args, const td_config_model *model,
                           const td_cli_profile_identity *identity,
                           td_engine *engine)
 {
     td_errinfo info = {.text = ""};
     td_cli_profile_plan plan = {0};
     char source[200], out[128];
-    bool worker = server->engine.kind == TD_CONFIG_WORKER;
+    bool worker = model->engine.kind == TD_CONFIG_WORKER;
     if (!read_plan(args, engine->ops->spec(engine)->max_batch, &plan)) return 2;
     describe(&plan, source);
-    (void)snprintf(out, sizeof out, "%s.yaml", server->model_id);
+    (void)snprintf(out, sizeof out, "%s.yaml", model->model_id);
     const td_config_profile blank = {
-        .model = args->model ? args->model : server->model_id,
+        .model = args->model ? args->model : model->model_id,
         .model_hash = identity->model_hash,
         .engine = engine->ops->name,
         .engine_hash = identity->engine_hash,
         .gpu = identity->gpu.name,
         .gpu_memory_gb = identity->gpu.total_gb,
         .memory_gb = td_cli_profile_identity_memory_gb(
-            server, identity, worker ? td_engine_worker_pid(engine) : 0),
+            model, identity, worker ? td_engine_worker_pid(engine) : 0),
         .source = source,
     };
     td_err err =
@@ -217,18 +217,18 @@ static int profile_engine(const arguments *args, const td_config_server *server,
 static int run(const arguments *args)
 {
     td_errinfo info = {.text = ""};
-    const td_config_server *server = NULL;
+    const td_config_model *model = NULL;
     td_cli_profile_identity identity;
     TD_AUTO(td_config_manifest) *manifest = NULL;
     TD_AUTO(td_engine) *engine = NULL;
     td_err err = td_config_manifest_load(args->path, &manifest, &info);
     if (err == TD_OK)
-        err = td_cli_policy_server(manifest, args->server, &server, &info);
+        err = td_cli_policy_model(manifest, args->server, &model, &info);
     if (err == TD_OK)
-        err = td_cli_profile_identity_look(server, args->gpu, &identity, &info);
-    if (err == TD_OK) err = open_engine(server, &engine, &info);
+        err = td_cli_profile_identity_look(model, args->gpu, &identity, &info);
+    if (err == TD_OK) err = open_engine(model, &engine, &info);
     if (err != TD_OK) return td_cli_fail("profile", err, &info);
-    return profile_engine(args, server, &identity, engine);
+    return profile_engine(args, model, &identity, engine);
 }
 
 int td_cli_profile(int argc, char **argv)

@@ -14,11 +14,11 @@
 #define MAX_TASKS 256
 #define MAX_MEMORY_GB 100000
 
-static td_err check_cluster(const td_config_place *place,
+static td_err check_cluster(const td_config_location *location,
                             const td_config_node *node, void *value);
-static td_err check_group(const td_config_place *place,
+static td_err check_group(const td_config_location *location,
                           const td_config_node *node, void *value);
-static td_err check_factory(const td_config_place *place,
+static td_err check_factory(const td_config_location *location,
                             const td_config_node *node, void *value);
 
 static const td_config_field node_rows[] = {
@@ -93,69 +93,70 @@ const td_config_table td_config_factory_table = {
     check_factory};
 
 // One node for a cluster that gives none.
-static td_err make_node(const td_config_place *place,
+static td_err make_node(const td_config_location *location,
                         td_config_factory_cluster *cluster)
 {
     if (cluster->num_servers == 0)
-        return td_config_bad(place, NULL, "num_servers",
+        return td_config_bad(location, NULL, "num_servers",
                              "is missing, how many GPUs there are; or nodes");
-    cluster->nodes = td_arena_alloc(place->arena, 1, sizeof *cluster->nodes);
-    if (!cluster->nodes) return td_config_no_memory(place);
+    cluster->nodes = td_arena_alloc(location->arena, 1, sizeof *cluster->nodes);
+    if (!cluster->nodes) return td_config_no_memory(location);
     *cluster->nodes = (td_config_factory_node){
         .name = "node-0", .gpu_type = "", .gpus = cluster->num_servers};
     cluster->node_count = 1;
     return TD_OK;
 }
 
-static td_err fill_node(const td_config_place *place,
+static td_err fill_node(const td_config_location *location,
                         const td_config_factory_cluster *cluster,
                         td_config_factory_node *node)
 {
     if (!node->gpu_type[0]) node->gpu_type = cluster->gpu_type;
     if (node->gpu_memory_gb == 0) node->gpu_memory_gb = cluster->gpu_memory_gb;
     if (node->gpu_type[0]) return TD_OK;
-    return td_config_bad(place, NULL, "gpu_type",
+    return td_config_bad(location, NULL, "gpu_type",
                          "is missing, such as NVIDIA H200");
 }
 
-static td_err check_cluster(const td_config_place *place,
+static td_err check_cluster(const td_config_location *location,
                             const td_config_node *node, void *value)
 {
     td_config_factory_cluster *cluster = value;
-    if (cluster->node_count == 0) TD_TRY(make_node(place, cluster));
+    if (cluster->node_count == 0) TD_TRY(make_node(location, cluster));
     int64_t gpus = 0;
     for (size_t i = 0; i < cluster->node_count; i++) {
-        TD_TRY(fill_node(place, cluster, &cluster->nodes[i]));
+        TD_TRY(fill_node(location, cluster, &cluster->nodes[i]));
         gpus += cluster->nodes[i].gpus;
     }
     if (cluster->num_servers != 0 && cluster->num_servers != gpus)
-        return td_config_bad(place, td_config_node_get(node, "num_servers"),
+        return td_config_bad(location, td_config_node_get(node, "num_servers"),
                              "num_servers",
                              "must be the %lld GPUs of the nodes, got %lld; "
                              "or leave it out",
                              (long long)gpus, (long long)cluster->num_servers);
     cluster->num_servers = gpus;
     if (cluster->standby < gpus) return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, "standby"), "standby",
+    return td_config_bad(location, td_config_node_get(node, "standby"),
+                         "standby",
                          "must be fewer than the %lld GPUs there are, got "
                          "%lld",
                          (long long)gpus, (long long)cluster->standby);
 }
 
-static td_err check_group(const td_config_place *place,
+static td_err check_group(const td_config_location *location,
                           const td_config_node *node, void *value)
 {
     td_config_factory_group *group = value;
     int64_t listed = (int64_t)group->robot_count;
     if (group->num_robots == 0) group->num_robots = listed;
     if (group->num_robots == 0)
-        return td_config_bad(place, td_config_node_get(node, "num_robots"),
+        return td_config_bad(location, td_config_node_get(node, "num_robots"),
                              "num_robots",
                              "must be 1 to %d, got 0; or list robots, or leave "
                              "this group out",
                              MAX_ROBOTS);
     if (listed == 0 || listed == group->num_robots) return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, "num_robots"),
+    return td_config_bad(location, td_config_node_get(node, "num_robots"),
                          "num_robots",
                          "must be the %lld robots listed, got %lld; or leave "
                          "it out",
@@ -171,7 +172,7 @@ static td_config_factory_task *task_of(const td_config_factory *factory,
     return NULL;
 }
 
-static td_err count_robots(const td_config_place *place,
+static td_err count_robots(const td_config_location *location,
                            const td_config_node *node,
                            td_config_factory *factory)
 {
@@ -180,18 +181,18 @@ static td_err count_robots(const td_config_place *place,
         const td_config_factory_group *group = &factory->robot_fleet[i];
         if (!task_of(factory, group->task))
             return td_config_bad(
-                place, td_config_node_get(at, "task"), "robot_fleet",
+                location, td_config_node_get(at, "task"), "robot_fleet",
                 "there is no task \"%.64s\" in this file", group->task);
         factory->robot_count += (size_t)group->num_robots;
     }
     if (factory->robot_count <= MAX_ROBOTS) return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, "robot_fleet"),
+    return td_config_bad(location, td_config_node_get(node, "robot_fleet"),
                          "robot_fleet", "must be at most %d robots, got %zu",
                          MAX_ROBOTS, factory->robot_count);
 }
 
 // Robots of one task are counted on from group to group.
-static td_err name_robots(const td_config_place *place,
+static td_err name_robots(const td_config_location *location,
                           const td_config_factory_group *group,
                           td_config_factory_task *task, size_t index,
                           td_config_factory_robot *ret_robots)
@@ -200,9 +201,9 @@ static td_err name_robots(const td_config_place *place,
         td_config_factory_robot *robot = &ret_robots[i];
         if (group->robot_count) *robot = group->robots[i];
         if (!robot->name)
-            robot->name = td_arena_print(place->arena, "%s-%zu", task->name,
+            robot->name = td_arena_print(location->arena, "%s-%zu", task->name,
                                          task->robot_count + i);
-        if (!robot->name) return td_config_no_memory(place);
+        if (!robot->name) return td_config_no_memory(location);
         if (!robot->key || !robot->key[0]) robot->key = robot->name;
         robot->task = index;
     }
@@ -210,18 +211,18 @@ static td_err name_robots(const td_config_place *place,
     return TD_OK;
 }
 
-static td_err list_robots(const td_config_place *place,
+static td_err list_robots(const td_config_location *location,
                           td_config_factory *factory)
 {
-    factory->robots = td_arena_alloc(place->arena, factory->robot_count,
+    factory->robots = td_arena_alloc(location->arena, factory->robot_count,
                                      sizeof *factory->robots);
-    if (!factory->robots) return td_config_no_memory(place);
+    if (!factory->robots) return td_config_no_memory(location);
     td_config_factory_robot *at = factory->robots;
     for (size_t i = 0; i < factory->group_count; i++) {
         const td_config_factory_group *group = &factory->robot_fleet[i];
         td_config_factory_task *task = task_of(factory, group->task);
-        TD_TRY(name_robots(place, group, task, (size_t)(task - factory->tasks),
-                           at));
+        TD_TRY(name_robots(location, group, task,
+                           (size_t)(task - factory->tasks), at));
         at += group->num_robots;
     }
     return TD_OK;
@@ -235,7 +236,7 @@ static int in_order(const void *a, const void *b)
 }
 
 // `texts` are one of each robot, and are sorted.
-static td_err check_apart(const td_config_place *place,
+static td_err check_apart(const td_config_location *location,
                           const td_config_node *node, const char *what,
                           const char **texts, size_t count)
 {
@@ -243,25 +244,26 @@ static td_err check_apart(const td_config_place *place,
     for (size_t i = 1; i < count; i++)
         if (strcmp(texts[i - 1], texts[i]) == 0)
             return td_config_bad(
-                place, td_config_node_get(node, "robot_fleet"), "robot_fleet",
-                "two robots have the %s \"%.64s\"", what, texts[i]);
+                location, td_config_node_get(node, "robot_fleet"),
+                "robot_fleet", "two robots have the %s \"%.64s\"", what,
+                texts[i]);
     return TD_OK;
 }
 
 // Plans know robots by their names, servers by their keys.
-static td_err check_robots(const td_config_place *place,
+static td_err check_robots(const td_config_location *location,
                            const td_config_node *node,
                            const td_config_factory *factory)
 {
     size_t count = factory->robot_count;
-    const char **texts = td_arena_alloc(place->arena, count, sizeof *texts);
-    if (!texts) return td_config_no_memory(place);
+    const char **texts = td_arena_alloc(location->arena, count, sizeof *texts);
+    if (!texts) return td_config_no_memory(location);
     for (size_t i = 0; i < count; i++)
         texts[i] = factory->robots[i].key;
-    TD_TRY(check_apart(place, node, "key", texts, count));
+    TD_TRY(check_apart(location, node, "key", texts, count));
     for (size_t i = 0; i < count; i++)
         texts[i] = factory->robots[i].name;
-    return check_apart(place, node, "name", texts, count);
+    return check_apart(location, node, "name", texts, count);
 }
 
 // The most that a task could do if its models took no time.
@@ -270,12 +272,12 @@ static double most_actions_hz(const td_config_factory_task *task)
     return (double)task->robot_count * 1000 / task->pipeline.action_period_ms;
 }
 
-static td_err check_throughput(const td_config_place *place,
+static td_err check_throughput(const td_config_location *location,
                                const td_config_node *node,
                                const td_config_factory_task *task)
 {
-    td_config_place own = *place;
-    own.parent = place;
+    td_config_location own = *location;
+    own.parent = location;
     own.name = task->name;
     const td_config_node *at = td_config_node_get(node, task->name);
     if (task->robot_count == 0)
@@ -292,16 +294,16 @@ static td_err check_throughput(const td_config_place *place,
                          task->pipeline.action_period_ms, task->min_throughput);
 }
 
-static td_err check_factory(const td_config_place *place,
+static td_err check_factory(const td_config_location *location,
                             const td_config_node *node, void *value)
 {
     td_config_factory *factory = value;
-    TD_TRY(count_robots(place, node, factory));
-    TD_TRY(list_robots(place, factory));
-    TD_TRY(check_robots(place, node, factory));
+    TD_TRY(count_robots(location, node, factory));
+    TD_TRY(list_robots(location, factory));
+    TD_TRY(check_robots(location, node, factory));
     for (size_t i = 0; i < factory->task_count; i++)
-        TD_TRY(check_throughput(place, node, &factory->tasks[i]));
-    return td_config_beside(place, &factory->profiles);
+        TD_TRY(check_throughput(location, node, &factory->tasks[i]));
+    return td_config_beside(location, &factory->profiles);
 }
 
 td_err td_config_factory_load(const char *path, td_config_factory **ret_factory,

@@ -14,7 +14,7 @@
 const char *const td_config_profile_origins[] = {"measured", "fitted",
                                                  "published", NULL};
 
-static td_err check_profile(const td_config_place *place,
+static td_err check_profile(const td_config_location *location,
                             const td_config_node *node, void *value);
 
 static const td_config_field service_rows[] = {
@@ -138,19 +138,19 @@ static const td_config_node *member(const td_config_node *list, size_t index)
     return at;
 }
 
-static td_err must_grow(const td_config_place *place,
+static td_err must_grow(const td_config_location *location,
                         const td_config_node *list, size_t index,
                         const char *field, int64_t before, int64_t now)
 {
     if (now > before) return TD_OK;
     char where[64];
     (void)snprintf(where, sizeof where, field, index);
-    return td_config_bad(place, member(list, index), where,
+    return td_config_bad(location, member(list, index), where,
                          "must be above that before it, %lld, got %lld",
                          (long long)before, (long long)now);
 }
 
-static td_err check_service(const td_config_place *place,
+static td_err check_service(const td_config_location *location,
                             const td_config_node *node,
                             td_config_profile *profile)
 {
@@ -158,7 +158,7 @@ static td_err check_service(const td_config_place *place,
     int64_t before = 0;
     for (size_t i = 0; i < profile->service_count; i++) {
         td_config_profile_service *size = &profile->service[i];
-        TD_TRY(must_grow(place, list, i, "service[%zu].batch", before,
+        TD_TRY(must_grow(location, list, i, "service[%zu].batch", before,
                          size->batch));
         before = size->batch;
         sort(size->alone_ms, size->alone_count);
@@ -167,7 +167,7 @@ static td_err check_service(const td_config_place *place,
     return TD_OK;
 }
 
-static td_err check_language(const td_config_place *place,
+static td_err check_language(const td_config_location *location,
                              const td_config_node *node,
                              td_config_profile *profile)
 {
@@ -175,13 +175,13 @@ static td_err check_language(const td_config_place *place,
     const td_config_node *own = td_config_node_get(node, "language");
     if (language->step_count == 0) return TD_OK;
     if (language->prefill_count == 0 || language->output_tokens == 0)
-        return td_config_bad(place, own, "language",
+        return td_config_bad(location, own, "language",
                              "steps need prefill_ms and output_tokens too");
     const td_config_node *list = td_config_node_get(own, "step");
     int64_t before = 0;
     for (size_t i = 0; i < language->step_count; i++) {
         td_config_profile_step *step = &language->step[i];
-        TD_TRY(must_grow(place, list, i, "language.step[%zu].concurrency",
+        TD_TRY(must_grow(location, list, i, "language.step[%zu].concurrency",
                          before, step->concurrency));
         before = step->concurrency;
         sort(step->ms, step->ms_count);
@@ -190,22 +190,22 @@ static td_err check_language(const td_config_place *place,
     return TD_OK;
 }
 
-static td_err check_profile(const td_config_place *place,
+static td_err check_profile(const td_config_location *location,
                             const td_config_node *node, void *value)
 {
     td_config_profile *profile = value;
     if (profile->profile != TD_CONFIG_PROFILE_FORMAT)
-        return td_config_bad(place, td_config_node_get(node, "profile"),
+        return td_config_bad(location, td_config_node_get(node, "profile"),
                              "profile", "must be %d, got %lld",
                              TD_CONFIG_PROFILE_FORMAT,
                              (long long)profile->profile);
     if ((profile->service_count > 0) == (profile->language.step_count > 0))
-        return td_config_bad(place, NULL, NULL,
+        return td_config_bad(location, NULL, NULL,
                              "must have service or language, one of the two");
-    TD_TRY(check_service(place, node, profile));
-    TD_TRY(check_language(place, node, profile));
-    profile->file = td_arena_print(place->arena, "%s", place->file);
-    return profile->file ? TD_OK : td_config_no_memory(place);
+    TD_TRY(check_service(location, node, profile));
+    TD_TRY(check_language(location, node, profile));
+    profile->file = td_arena_print(location->arena, "%s", location->file);
+    return profile->file ? TD_OK : td_config_no_memory(location);
 }
 
 static void add_way_out(td_err err, td_errinfo *info)

@@ -17,7 +17,7 @@ static const char *const misses[] = {"fallback", "count", NULL};
 static const char *const roles[] = {"system1", "system2", "safety", "monitor",
                                     NULL};
 
-static td_err check_task(const td_config_place *place,
+static td_err check_task(const td_config_location *location,
                          const td_config_node *node, void *value);
 
 static const td_config_field component_rows[] = {
@@ -120,7 +120,7 @@ const td_config_table td_config_task_table = {task_rows, TD_COUNT_OF(task_rows),
 
 // A component of the file: where it stands and what it has become.
 typedef struct part {
-    const td_config_place *place; // of the task
+    const td_config_location *location; // of the task
     const td_config_node *node;
     td_config_factory_component *it;
 } part;
@@ -137,7 +137,8 @@ static td_err bad(const part *at, const char *field, const char *fmt, ...)
     va_end(args);
     (void)snprintf(name, sizeof name, "components.%s.%s", at->it->name, field);
     const td_config_node *node = td_config_node_get(at->node, field);
-    return td_config_bad(at->place, node ? node : at->node, name, "%s", what);
+    return td_config_bad(at->location, node ? node : at->node, name, "%s",
+                         what);
 }
 
 static td_config_role role_of(const char *name)
@@ -241,12 +242,13 @@ static const td_config_node *node_of(const td_config_node *task,
 
 typedef td_err (*step)(const part *at, const td_config_factory_task *task);
 
-static td_err each(const td_config_place *place, const td_config_node *node,
+static td_err each(const td_config_location *location,
+                   const td_config_node *node,
                    const td_config_factory_task *task, step run)
 {
     for (size_t i = 0; i < task->component_count; i++) {
         td_config_factory_component *it = &task->components[i];
-        const part at = {place, node_of(node, it->name), it};
+        const part at = {location, node_of(node, it->name), it};
         TD_TRY(run(&at, task));
     }
     return TD_OK;
@@ -262,16 +264,16 @@ static td_err check_rate(const part *at, const td_config_factory_task *task)
 
 // What is asked after another is known once that one is: each round gets one
 // link further.
-static td_err fill_rates(const td_config_place *place,
+static td_err fill_rates(const td_config_location *location,
                          const td_config_node *node,
                          const td_config_factory_task *task)
 {
     for (size_t i = 0; i < task->component_count; i++)
-        TD_TRY(each(place, node, task, fill_rate));
-    return each(place, node, task, check_rate);
+        TD_TRY(each(location, node, task, fill_rate));
+    return each(location, node, task, check_rate);
 }
 
-static td_err check_ratio(const td_config_place *place,
+static td_err check_ratio(const td_config_location *location,
                           const td_config_node *node,
                           const td_config_factory_task *task)
 {
@@ -283,29 +285,29 @@ static td_err check_ratio(const td_config_place *place,
         td_config_factory_find(task, "system2");
     if (ratio == 0) return TD_OK;
     if (!system2)
-        return td_config_bad(place, at, field,
+        return td_config_bad(location, at, field,
                              "the task has no system2, leave it out");
     if (system2->freq_hz > 0 || system2->every > 0)
-        return td_config_bad(place, at, field,
+        return td_config_bad(location, at, field,
                              "system2 says itself when it is asked, leave one "
                              "of them out");
     double calls = round(1 / ratio);
     if (fabs(1 / ratio - calls) <= 0.01 * calls) return TD_OK;
-    return td_config_bad(place, at, field,
+    return td_config_bad(location, at, field,
                          "must be 1 / n, such as 0.1 for once in 10 calls, "
                          "got %g",
                          ratio);
 }
 
 // Everybody looks for it first.
-static td_err put_system1_first(const td_config_place *place,
+static td_err put_system1_first(const td_config_location *location,
                                 const td_config_node *node,
                                 td_config_factory_task *task)
 {
     const td_config_factory_component *system1 =
         td_config_factory_find(task, "system1");
     if (!system1)
-        return td_config_bad(place, td_config_node_get(node, "components"),
+        return td_config_bad(location, td_config_node_get(node, "components"),
                              "components",
                              "system1 is missing, the model that acts");
     td_config_factory_component first = *system1;
@@ -315,14 +317,14 @@ static td_err put_system1_first(const td_config_place *place,
     return TD_OK;
 }
 
-static td_err check_task(const td_config_place *place,
+static td_err check_task(const td_config_location *location,
                          const td_config_node *node, void *value)
 {
     td_config_factory_task *task = value;
-    TD_TRY(put_system1_first(place, node, task));
-    TD_TRY(check_ratio(place, node, task));
-    TD_TRY(each(place, node, task, fill_component));
-    return fill_rates(place, node, task);
+    TD_TRY(put_system1_first(location, node, task));
+    TD_TRY(check_ratio(location, node, task));
+    TD_TRY(each(location, node, task, fill_component));
+    return fill_rates(location, node, task);
 }
 
 const char *td_config_fallback_name(td_config_fallback fallback)

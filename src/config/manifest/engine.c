@@ -13,9 +13,9 @@ static const char *const engines[] = {"synthetic", "worker", "callback",
 static const char *const latencies[] = {"none",      "fixed",   "normal",
                                         "lognormal", "profile", NULL};
 
-static td_err check_latency(const td_config_place *place,
+static td_err check_latency(const td_config_location *location,
                             const td_config_node *node, void *value);
-static td_err check_engine(const td_config_place *place,
+static td_err check_engine(const td_config_location *location,
                            const td_config_node *node, void *value);
 
 static const td_config_field latency_rows[] = {
@@ -132,7 +132,7 @@ static void name_kinds(const char *const *names, unsigned kinds, size_t room,
                                      used ? " or " : "", names[i]);
 }
 
-static td_err check_only(const td_config_place *place,
+static td_err check_only(const td_config_location *location,
                          const td_config_node *node, const struct only *only,
                          size_t count, const char *const *names, unsigned kind)
 {
@@ -141,8 +141,8 @@ static td_err check_only(const td_config_place *place,
         if (!given || (only[i].kinds & (1u << kind))) continue;
         char kinds[64];
         name_kinds(names, only[i].kinds, sizeof kinds, kinds);
-        return td_config_bad(place, given, only[i].name, "is for kind: %s only",
-                             kinds);
+        return td_config_bad(location, given, only[i].name,
+                             "is for kind: %s only", kinds);
     }
     return TD_OK;
 }
@@ -158,31 +158,31 @@ static const struct only latency_only[] = {
     {"file", PROFILE},
 };
 
-static td_err check_latency(const td_config_place *place,
+static td_err check_latency(const td_config_location *location,
                             const td_config_node *node, void *value)
 {
     td_config_latency *latency = value;
-    TD_TRY(check_only(place, node, latency_only, TD_COUNT_OF(latency_only),
+    TD_TRY(check_only(location, node, latency_only, TD_COUNT_OF(latency_only),
                       latencies, latency->kind));
     if (latency->kind == TD_CONFIG_LATENCY_PROFILE && !latency->file[0])
         return td_config_bad(
-            place, td_config_node_get(node, "file"), "file",
+            location, td_config_node_get(node, "file"), "file",
             "is missing, a profile needs the file of its samples");
     if (latency->kind == TD_CONFIG_LATENCY_LOGNORMAL && latency->ms == 0)
-        return td_config_bad(place, td_config_node_get(node, "ms"), "ms",
+        return td_config_bad(location, td_config_node_get(node, "ms"), "ms",
                              "must be above 0 for kind: lognormal, got 0");
 
-    return td_config_beside(place, &latency->file);
+    return td_config_beside(location, &latency->file);
 }
 
-static td_err check_channels(const td_config_place *place,
+static td_err check_channels(const td_config_location *location,
                              const td_config_node *node, const char *field,
                              const td_config_channel *channels, size_t count)
 {
     const char *wrong =
         td_config_channels_check(channels, sizeof *channels, count);
     if (!wrong) return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, field), field,
+    return td_config_bad(location, td_config_node_get(node, field), field,
                          "a quaternion is four channels in a row, %s begins "
                          "fewer",
                          wrong);
@@ -215,36 +215,36 @@ static const struct only engine_only[] = {
     {"ensemble", NATIVE},
 };
 
-static td_err check_worker(const td_config_place *place,
+static td_err check_worker(const td_config_location *location,
                            const td_config_node *node, td_config_engine *engine)
 {
     bool python = engine->python[0] != '\0';
     if (python == (engine->command_count > 0))
-        return td_config_bad(place, NULL, NULL,
+        return td_config_bad(location, NULL, NULL,
                              "a worker needs python or command, and not both");
     if (engine->batched && !python)
-        return td_config_bad(place, td_config_node_get(node, "batched"),
+        return td_config_bad(location, td_config_node_get(node, "batched"),
                              "batched", "is for python only");
     if (python && !strchr(engine->python, ':'))
         return td_config_bad(
-            place, td_config_node_get(node, "python"), "python",
+            location, td_config_node_get(node, "python"), "python",
             "must be file.py:name or module:name, got \"%s\"", engine->python);
     if (!td_config_node_get(node, "actions")) engine->action_count = 0;
     if (!td_config_node_get(node, "chunk")) engine->chunk = 0;
     if (!td_config_node_get(node, "max_batch")) engine->max_batch = 0;
     return strstr(engine->python, ".py:")
-               ? td_config_beside(place, &engine->python)
+               ? td_config_beside(location, &engine->python)
                : TD_OK;
 }
 
-static td_err check_engine(const td_config_place *place,
+static td_err check_engine(const td_config_location *location,
                            const td_config_node *node, void *value)
 {
     td_config_engine *engine = value;
-    TD_TRY(check_only(place, node, engine_only, TD_COUNT_OF(engine_only),
+    TD_TRY(check_only(location, node, engine_only, TD_COUNT_OF(engine_only),
                       engines, engine->kind));
     if (engine->kind == TD_CONFIG_WORKER)
-        TD_TRY(check_worker(place, node, engine));
+        TD_TRY(check_worker(location, node, engine));
     if (engine->kind == TD_CONFIG_NATIVE &&
         !td_config_node_get(node, "actions"))
         engine->action_count = 0;
@@ -252,9 +252,9 @@ static td_err check_engine(const td_config_place *place,
         engine->states = engine->actions;
         engine->state_count = engine->action_count;
     }
-    TD_TRY(td_config_beside(place, &engine->tokenizer));
-    TD_TRY(check_channels(place, node, "actions", engine->actions,
+    TD_TRY(td_config_beside(location, &engine->tokenizer));
+    TD_TRY(check_channels(location, node, "actions", engine->actions,
                           engine->action_count));
-    return check_channels(place, node, "states", engine->states,
+    return check_channels(location, node, "states", engine->states,
                           engine->state_count);
 }

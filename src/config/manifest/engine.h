@@ -2,11 +2,11 @@
 #ifndef TD_CONFIG_MANIFEST_ENGINE_H
 #define TD_CONFIG_MANIFEST_ENGINE_H
 
-// What runs a model: the `engine` of a server in the manifest.
+// What runs a model: the `engine` of a model in the manifest.
 //
 // To add a kind: its name in the enum and in engine.c, and its fields in rows.
 
-#include "config/manifest/parts.h"
+#include "config/manifest/channels.h"
 
 #include <stdbool.h>
 

@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_SERVERS 64
+#define MAX_MODELS 64
 
-static td_err check_admin(const td_config_place *place,
+static td_err check_admin(const td_config_location *location,
                           const td_config_node *node, void *value);
-static td_err check_manifest(const td_config_place *place,
+static td_err check_manifest(const td_config_location *location,
                              const td_config_node *node, void *value);
 
 static const td_config_field admin_rows[] = {
@@ -30,15 +30,15 @@ static const td_config_field manifest_rows[] = {
                   td_config_scheduling_table, "of every device"),
     TD_ROW_STRUCT(td_config_manifest, admin, td_config_admin, "{}", admin_table,
                   "HTTP for people and Prometheus"),
-    TD_ROW_STRUCTS(td_config_manifest, server, server_count, td_config_server,
-                   NULL, td_config_server_table, 1, MAX_SERVERS,
-                   "the models to serve", .same = td_config_server_same),
+    TD_ROW_STRUCTS(td_config_manifest, server, server_count, td_config_model,
+                   NULL, td_config_model_table, 1, MAX_MODELS,
+                   "the models to serve", .same = td_config_model_same),
 };
 const td_config_table td_config_manifest_table = {
     manifest_rows, TD_COUNT_OF(manifest_rows), sizeof(td_config_manifest),
     check_manifest};
 
-static td_err check_admin(const td_config_place *place,
+static td_err check_admin(const td_config_location *location,
                           const td_config_node *node, void *value)
 {
     const td_config_admin *admin = value;
@@ -46,15 +46,16 @@ static td_err check_admin(const td_config_place *place,
     if (inet_pton(AF_INET, admin->address, &bytes) == 1 ||
         inet_pton(AF_INET6, admin->address, &bytes) == 1)
         return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, "address"), "address",
+    return td_config_bad(location, td_config_node_get(node, "address"),
+                         "address",
                          "must be an address such as 127.0.0.1 or ::1, got "
                          "%.40s",
                          admin->address);
 }
 
 // The host's name, with what cannot stand in a key replaced, and a number where
-// one manifest has several servers.
-static td_err name_server(const td_config_place *place, size_t index,
+// one manifest has several models.
+static td_err name_server(const td_config_location *location, size_t index,
                           size_t count, const char **ret_id)
 {
     char host[48] = "";
@@ -64,24 +65,25 @@ static td_err name_server(const td_config_place *place, size_t index,
                     "0123456789_-",
                     *at))
             *at = '-';
-    *ret_id = count == 1 ? td_arena_print(place->arena, "%s", host)
-                         : td_arena_print(place->arena, "%s-%zu", host, index);
-    return *ret_id ? TD_OK : td_config_no_memory(place);
+    *ret_id = count == 1
+                  ? td_arena_print(location->arena, "%s", host)
+                  : td_arena_print(location->arena, "%s-%zu", host, index);
+    return *ret_id ? TD_OK : td_config_no_memory(location);
 }
 
-static td_err check_names(const td_config_place *place,
+static td_err check_names(const td_config_location *location,
                           const td_config_node *node,
                           td_config_manifest *manifest, size_t index)
 {
-    td_config_server *server = &manifest->server[index];
-    if (!server->server_id[0])
-        TD_TRY(name_server(place, index, manifest->server_count,
-                           &server->server_id));
+    td_config_model *model = &manifest->server[index];
+    if (!model->server_id[0])
+        TD_TRY(name_server(location, index, manifest->server_count,
+                           &model->server_id));
     for (size_t i = 0; i < index; i++)
-        if (strcmp(manifest->server[i].server_id, server->server_id) == 0)
-            return td_config_bad(place, node, "server",
+        if (strcmp(manifest->server[i].server_id, model->server_id) == 0)
+            return td_config_bad(location, node, "server",
                                  "server_id %s is given twice",
-                                 server->server_id);
+                                 model->server_id);
     return TD_OK;
 }
 
@@ -92,39 +94,39 @@ static bool same_texts(const char **a, const char **b, size_t count)
     return true;
 }
 
-// Servers with one endpoint share one session.
-static bool share_session(const td_config_server *a, const td_config_server *b)
+// Models with one endpoint share one session.
+static bool share_session(const td_config_model *a, const td_config_model *b)
 {
     return a->mode == b->mode && a->shared_memory == b->shared_memory &&
            a->connect_count == b->connect_count &&
            same_texts(a->connect, b->connect, a->connect_count);
 }
 
-static td_err check_session(const td_config_place *place,
+static td_err check_session(const td_config_location *location,
                             const td_config_node *node,
                             const td_config_manifest *manifest, size_t index)
 {
-    const td_config_server *server = &manifest->server[index];
+    const td_config_model *model = &manifest->server[index];
     for (size_t i = 0; i < index; i++) {
-        const td_config_server *other = &manifest->server[i];
-        if (strcmp(other->endpoint, server->endpoint) == 0 &&
-            !share_session(other, server))
-            return td_config_bad(place, node, "server",
+        const td_config_model *other = &manifest->server[i];
+        if (strcmp(other->endpoint, model->endpoint) == 0 &&
+            !share_session(other, model))
+            return td_config_bad(location, node, "server",
                                  "%s and %s have one endpoint: mode, connect "
                                  "and shared_memory must be the same",
-                                 other->server_id, server->server_id);
+                                 other->server_id, model->server_id);
     }
     return TD_OK;
 }
 
-static td_err check_manifest(const td_config_place *place,
+static td_err check_manifest(const td_config_location *location,
                              const td_config_node *node, void *value)
 {
     td_config_manifest *manifest = value;
     const td_config_node *at = td_config_node_get(node, "server")->first;
     for (size_t i = 0; i < manifest->server_count; i++, at = at->next) {
-        TD_TRY(check_names(place, at, manifest, i));
-        TD_TRY(check_session(place, at, manifest, i));
+        TD_TRY(check_names(location, at, manifest, i));
+        TD_TRY(check_session(location, at, manifest, i));
     }
     return TD_OK;
 }

@@ -8,7 +8,7 @@
 // Every field has been checked and every absent one holds its default. Errors
 // read "manifest.yaml:12: server[0].fps: must be 1 to 1000, got 0".
 
-#include "config/manifest/server.h"
+#include "config/manifest/model.h"
 #include "config/yaml/diff.h"
 
 typedef struct td_config_admin {
@@ -20,7 +20,7 @@ typedef struct td_config_manifest {
     const char *cluster_uuid, *experiment_tag;
     td_config_scheduling scheduling;
     td_config_admin admin;
-    td_config_server *server;
+    td_config_model *server;
     size_t server_count; // at least 1
 } td_config_manifest;
 

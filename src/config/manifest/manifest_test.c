@@ -41,33 +41,33 @@ static void the_reference_manifest_is_read(void **state)
     assert_string_equal(manifest->cluster_uuid, "jupiter");
     assert_string_equal(manifest->experiment_tag, "fabio2");
     assert_int_equal(manifest->server_count, 1);
-    const td_config_server *server = &manifest->server[0];
-    assert_string_equal(server->model_id, "pi0");
-    assert_string_equal(server->model_version, "v1");
-    assert_string_equal(server->pretrained_path, "lerobot/pi0-cookie-v1");
-    assert_string_equal(server->application_tag, "cookie");
-    assert_string_equal(server->device, "cuda:0");
-    assert_int_equal(server->fps, 30);
-    assert_string_equal(server->endpoint, "tcp/192.168.1.50:7447");
-    assert_int_equal(server->client_count, 1);
-    assert_string_equal(server->clients[0].client_uuid, "cookie-worker-4269");
+    const td_config_model *model = &manifest->server[0];
+    assert_string_equal(model->model_id, "pi0");
+    assert_string_equal(model->model_version, "v1");
+    assert_string_equal(model->pretrained_path, "lerobot/pi0-cookie-v1");
+    assert_string_equal(model->application_tag, "cookie");
+    assert_string_equal(model->device, "cuda:0");
+    assert_int_equal(model->fps, 30);
+    assert_string_equal(model->endpoint, "tcp/192.168.1.50:7447");
+    assert_int_equal(model->client_count, 1);
+    assert_string_equal(model->clients[0].client_uuid, "cookie-worker-4269");
 }
 
 static void the_rest_has_defaults(void **state)
 {
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = parsed(WHOLE ENGINE);
-    const td_config_server *server = &manifest->server[0];
-    assert_string_equal(server->pretrained_path, "");
-    assert_string_equal(server->device, "cpu");
-    assert_true(strlen(server->server_id) > 0);
-    assert_int_equal(server->fps, 30);
-    assert_int_equal(server->mode, TD_CONFIG_PEER);
-    assert_int_equal(server->connect_count, 0);
-    assert_true(server->shared_memory);
-    assert_false(server->accept_unknown);
-    assert_int_equal(server->capacity, 256);
-    const td_config_engine *engine = &server->engine;
+    const td_config_model *model = &manifest->server[0];
+    assert_string_equal(model->pretrained_path, "");
+    assert_string_equal(model->device, "cpu");
+    assert_true(strlen(model->server_id) > 0);
+    assert_int_equal(model->fps, 30);
+    assert_int_equal(model->mode, TD_CONFIG_PEER);
+    assert_int_equal(model->connect_count, 0);
+    assert_true(model->shared_memory);
+    assert_false(model->accept_unknown);
+    assert_int_equal(model->capacity, 256);
+    const td_config_engine *engine = &model->engine;
     assert_int_equal(engine->kind, TD_CONFIG_SYNTHETIC);
     assert_int_equal(engine->action_count, 6);
     assert_string_equal(engine->actions[5].name, "joint_5");
@@ -116,21 +116,21 @@ static void a_server_has_defaults_for_how_it_runs(void **state)
 {
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = parsed(WHOLE ENGINE);
-    const td_config_server *server = &manifest->server[0];
-    assert_int_equal(server->max_inflight, 2);
-    assert_int_equal(server->batch.wait, TD_CONFIG_WAIT_SLACK);
-    assert_int_equal(server->batch.most, 0);
-    assert_true(server->precompute);
-    assert_int_equal(server->prefixes.mb, 1024);
-    assert_true(server->prefixes.age_s == 60);
-    assert_true(server->inputs.alignment_ms == 20);
-    assert_true(server->inputs.staleness_ms == 1000);
-    assert_true(server->clients[0].latency_budget_ms == 50);
-    assert_int_equal(server->clients[0].best_priority, 0);
-    assert_true(server->clients[0].most_urgency == 1);
-    assert_true(server->unknown.latency_budget_ms == 50);
-    assert_int_equal(server->unknown.best_priority, 1);
-    assert_null(server->unknown.client_uuid);
+    const td_config_model *model = &manifest->server[0];
+    assert_int_equal(model->max_inflight, 2);
+    assert_int_equal(model->batch.wait, TD_CONFIG_WAIT_SLACK);
+    assert_int_equal(model->batch.most, 0);
+    assert_true(model->precompute);
+    assert_int_equal(model->prefixes.mb, 1024);
+    assert_true(model->prefixes.age_s == 60);
+    assert_true(model->inputs.alignment_ms == 20);
+    assert_true(model->inputs.staleness_ms == 1000);
+    assert_true(model->clients[0].latency_budget_ms == 50);
+    assert_int_equal(model->clients[0].best_priority, 0);
+    assert_true(model->clients[0].most_urgency == 1);
+    assert_true(model->unknown.latency_budget_ms == 50);
+    assert_int_equal(model->unknown.best_priority, 1);
+    assert_null(model->unknown.client_uuid);
 }
 
 static void what_others_check_knows_its_line(void **state)

@@ -17,9 +17,9 @@ const char *const td_config_overflows[] = {"drop_oldest", "reject_newest",
                                            NULL};
 const char *const td_config_waits[] = {"slack", "none", "fixed", "full", NULL};
 
-static td_err check_scheduling(const td_config_place *place,
+static td_err check_scheduling(const td_config_location *location,
                                const td_config_node *node, void *value);
-static td_err check_batch(const td_config_place *place,
+static td_err check_batch(const td_config_location *location,
                           const td_config_node *node, void *value);
 
 #define MAX_WEIGHT 1000
@@ -130,42 +130,42 @@ static bool scores(td_config_strategy strategy)
     return strategy <= TD_CONFIG_TIERED_DEADLINE;
 }
 
-static td_err check_own_score(const td_config_place *place,
+static td_err check_own_score(const td_config_location *location,
                               const td_config_node *node,
                               const td_config_scheduling *scheduling)
 {
     const char *field = scheduling->plugin[0] ? "plugin" : "score";
     if (!scheduling->plugin[0] && !scheduling->score[0]) return TD_OK;
     if (scheduling->plugin[0] && scheduling->score[0])
-        return td_config_bad(place, td_config_node_get(node, field), field,
+        return td_config_bad(location, td_config_node_get(node, field), field,
                              "a score is given too, choose one of the two");
     if (!scores(scheduling->strategy))
-        return td_config_bad(place, td_config_node_get(node, field), field,
+        return td_config_bad(location, td_config_node_get(node, field), field,
                              "is for strategies that score, %s does not",
                              td_config_strategies[scheduling->strategy]);
     return TD_OK;
 }
 
-static td_err check_scheduling(const td_config_place *place,
+static td_err check_scheduling(const td_config_location *location,
                                const td_config_node *node, void *value)
 {
     td_config_scheduling *scheduling = value;
-    TD_TRY(check_own_score(place, node, scheduling));
-    TD_TRY(td_config_beside(place, &scheduling->plugin));
-    TD_TRY(td_config_where(place, td_config_node_get(node, "score"), "score",
+    TD_TRY(check_own_score(location, node, scheduling));
+    TD_TRY(td_config_beside(location, &scheduling->plugin));
+    TD_TRY(td_config_where(location, td_config_node_get(node, "score"), "score",
                            &scheduling->score_at));
-    return td_config_where(place, td_config_node_get(node, "plugin"), "plugin",
-                           &scheduling->plugin_at);
+    return td_config_where(location, td_config_node_get(node, "plugin"),
+                           "plugin", &scheduling->plugin_at);
 }
 
-static td_err check_batch(const td_config_place *place,
+static td_err check_batch(const td_config_location *location,
                           const td_config_node *node, void *value)
 {
     const td_config_batch *batch = value;
     bool fixed = batch->wait == TD_CONFIG_WAIT_FIXED;
     if (fixed == (batch->wait_ms > 0)) return TD_OK;
     return td_config_bad(
-        place, td_config_node_get(node, "wait_ms"), "wait_ms", "%s",
+        location, td_config_node_get(node, "wait_ms"), "wait_ms", "%s",
         fixed ? "must be above 0 for wait: fixed" : "is for wait: fixed only");
 }
 

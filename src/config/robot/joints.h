@@ -9,19 +9,19 @@
 #include "config/yaml/table.h"
 
 // One joint by itself: its limits and where it is safe. A check of its table.
-TD_NODISCARD td_err td_config_joints_check_one(const td_config_place *place,
-                                               const td_config_node *node,
-                                               void *value);
+TD_NODISCARD td_err
+td_config_joints_check_one(const td_config_location *location,
+                           const td_config_node *node, void *value);
 
 // Joints together: quaternions are whole and orientations. A check of the
 // device's table.
-TD_NODISCARD td_err td_config_joints_check_device(const td_config_place *place,
-                                                  const td_config_node *node,
-                                                  void *value);
+TD_NODISCARD td_err
+td_config_joints_check_device(const td_config_location *location,
+                              const td_config_node *node, void *value);
 
 // Joints as part of the robot: each can do what its fail-safe asks for.
 TD_NODISCARD td_err td_config_joints_check_failsafe(
-    const td_config_place *place, const td_config_node *node,
+    const td_config_location *location, const td_config_node *node,
     const td_config_robot *robot);
 
 #endif

@@ -57,7 +57,7 @@ static const char *default_folder(td_arena *arena, const char *id)
     return td_arena_print(arena, "/tmp/lerobot/%s", id);
 }
 
-td_err td_config_record_check(const td_config_place *place,
+td_err td_config_record_check(const td_config_location *location,
                               const td_config_node *node,
                               td_config_robot *robot)
 {
@@ -65,12 +65,12 @@ td_err td_config_record_check(const td_config_place *place,
     if (!id[0]) return TD_OK;
     if (!is_repo_id(id))
         return td_config_bad(
-            place, td_config_node_get(node, "dataset_repo_id"),
+            location, td_config_node_get(node, "dataset_repo_id"),
             "dataset_repo_id",
             "must be NAME or OWNER/NAME, each of A-Z a-z 0-9 . _ - and not "
             "starting with '.' or '-', got %.64s",
             id);
     if (robot->record.dir[0]) return TD_OK;
-    robot->record.dir = default_folder(place->arena, id);
-    return robot->record.dir ? TD_OK : td_config_no_memory(place);
+    robot->record.dir = default_folder(location->arena, id);
+    return robot->record.dir ? TD_OK : td_config_no_memory(location);
 }

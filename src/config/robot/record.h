@@ -11,7 +11,7 @@ extern const td_config_table td_config_record_table;
 
 // Fills in the folder of a recording that has only a name: where LeRobot looks
 // for a dataset of that name.
-TD_NODISCARD td_err td_config_record_check(const td_config_place *place,
+TD_NODISCARD td_err td_config_record_check(const td_config_location *location,
                                            const td_config_node *node,
                                            td_config_robot *robot);
 

@@ -22,7 +22,7 @@ static const char *const codecs[] = {"jpeg", "raw", "auto", NULL};
 static const char *const chromas[] = {"4:2:0", "4:2:2", "4:4:4", NULL};
 static const char *const trims[] = {"steps", "time", NULL};
 
-static td_err check_robot(const td_config_place *place,
+static td_err check_robot(const td_config_location *location,
                           const td_config_node *node, void *value);
 
 static const td_config_field joint_rows[] = {
@@ -44,7 +44,7 @@ static const td_config_field joint_rows[] = {
     TD_ROW_ENUM(td_config_joint, failsafe, "as_robot", joint_failsafes,
                 "what it does when there is no action"),
     TD_ROW_NUMBER(td_config_joint, safe, "0", -TD_CONFIG_POSITION,
-                  TD_CONFIG_POSITION, "its place in the safe pose"),
+                  TD_CONFIG_POSITION, "its position in the safe pose"),
 };
 static const td_config_table joint_table = {joint_rows, TD_COUNT_OF(joint_rows),
                                             sizeof(td_config_joint),
@@ -232,7 +232,7 @@ static const char *default_boot_file(td_arena *arena, const char *client)
 }
 
 // Each way to ask has its own field, and only one may be given.
-static td_err check_observe(const td_config_place *place,
+static td_err check_observe(const td_config_location *location,
                             const td_config_node *node, td_config_robot *robot)
 {
     const td_config_node *time = td_config_node_get(node, "buffer_time_s");
@@ -240,42 +240,42 @@ static td_err check_observe(const td_config_place *place,
         td_config_node_get(node, "chunk_size_threshold");
     const td_config_node *observe = td_config_node_get(node, "observe");
     if (robot->buffer_time_s > 0 && share)
-        return td_config_bad(place, time, "buffer_time_s",
+        return td_config_bad(location, time, "buffer_time_s",
                              "stands instead of chunk_size_threshold, give "
                              "only one of them");
     if (robot->buffer_time_s > 0 && !observe)
         robot->observe = TD_CONFIG_OBSERVE_TIME;
     bool timed = robot->observe == TD_CONFIG_OBSERVE_TIME;
     if (timed != (robot->buffer_time_s > 0))
-        return td_config_bad(place, timed ? observe : time, "observe",
+        return td_config_bad(location, timed ? observe : time, "observe",
                              "time needs buffer_time_s above 0, and "
                              "buffer_time_s needs time");
     if (robot->observe == TD_CONFIG_OBSERVE_AUTO && share)
-        return td_config_bad(place, share, "chunk_size_threshold",
+        return td_config_bad(location, share, "chunk_size_threshold",
                              "is not used with observe: auto, leave it out");
     return TD_OK;
 }
 
-static td_err check_robot(const td_config_place *place,
+static td_err check_robot(const td_config_location *location,
                           const td_config_node *node, void *value)
 {
     td_config_robot *robot = value;
-    TD_TRY(check_observe(place, node, robot));
-    TD_TRY(td_config_joints_check_failsafe(place, node, robot));
-    TD_TRY(td_config_record_check(place, node, robot));
+    TD_TRY(check_observe(location, node, robot));
+    TD_TRY(td_config_joints_check_failsafe(location, node, robot));
+    TD_TRY(td_config_record_check(location, node, robot));
     if (robot->control_hz == 0) robot->control_hz = robot->fps;
     if (robot->control_hz % robot->fps != 0)
         return td_config_bad(
-            place, td_config_node_get(node, "control_hz"), "control_hz",
+            location, td_config_node_get(node, "control_hz"), "control_hz",
             "must be a multiple of fps, %lld, got %lld", (long long)robot->fps,
             (long long)robot->control_hz);
     if (robot->metrics_hz > 0 && robot->metrics_hz < LEAST_METRICS_HZ)
-        return td_config_bad(place, td_config_node_get(node, "metrics_hz"),
+        return td_config_bad(location, td_config_node_get(node, "metrics_hz"),
                              "metrics_hz", "must be 0 or at least %g, got %g",
                              LEAST_METRICS_HZ, robot->metrics_hz);
     if (robot->boot_file[0]) return TD_OK;
-    robot->boot_file = default_boot_file(place->arena, robot->client_uuid);
-    return robot->boot_file ? TD_OK : td_config_no_memory(place);
+    robot->boot_file = default_boot_file(location->arena, robot->client_uuid);
+    return robot->boot_file ? TD_OK : td_config_no_memory(location);
 }
 
 td_err td_config_robot_load(const char *path, td_config_robot **ret_robot,

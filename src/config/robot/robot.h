@@ -8,7 +8,7 @@
 // Every field has been checked and every absent one holds its default. Errors
 // read "robot.yaml:7: fps: must be 1 to 1000, got 0".
 
-#include "config/manifest/parts.h"
+#include "config/manifest/channels.h"
 
 #include <stdbool.h>
 

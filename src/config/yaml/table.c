@@ -11,15 +11,15 @@ typedef struct root {
     max_align_t value[];
 } root;
 
-static td_config_place inside(const td_config_place *parent, const char *name,
-                              size_t index, int line)
+static td_config_location inside(const td_config_location *parent,
+                                 const char *name, size_t index, int line)
 {
-    td_config_place place = *parent;
-    place.parent = parent;
-    place.name = name;
-    place.index = index;
-    place.line = line;
-    return place;
+    td_config_location location = *parent;
+    location.parent = parent;
+    location.name = name;
+    location.index = index;
+    location.line = line;
+    return location;
 }
 
 static size_t least_of(size_t a, size_t b, size_t c)
@@ -86,7 +86,7 @@ static bool takes_rest(const td_config_table *table, const td_config_node *node)
     return false;
 }
 
-static td_err check_names(const td_config_place *place,
+static td_err check_names(const td_config_location *location,
                           const td_config_table *table,
                           const td_config_node *node)
 {
@@ -94,80 +94,81 @@ static td_err check_names(const td_config_place *place,
         const td_config_field *field = find(table, at->key);
         if (field && field->kind == TD_CONFIG_REFUSED &&
             !td_config_node_is_null(at))
-            return td_config_bad(place, at, field->name, "%s", field->help);
+            return td_config_bad(location, at, field->name, "%s", field->help);
         if (field || takes_rest(table, at)) continue;
         char shown[TD_CONFIG_VALUE_TEXT];
         td_config_node name = {.line = at->line, .text = at->key};
         td_config_value_shown(&name, shown);
         const char *near = nearest(table, at->key);
         if (near)
-            return td_config_bad(place, at, shown,
+            return td_config_bad(location, at, shown,
                                  "no such field, did you mean %s?", near);
-        return td_config_bad(place, at, shown, "no such field");
+        return td_config_bad(location, at, shown, "no such field");
     }
     return TD_OK;
 }
 
-static td_err read_one(const td_config_place *place,
+static td_err read_one(const td_config_location *location,
                        const td_config_field *field, const td_config_node *node,
                        void *value);
 
-static td_err wrong_shape(const td_config_place *place, const char *rule,
+static td_err wrong_shape(const td_config_location *location, const char *rule,
                           const td_config_node *node)
 {
     char shown[TD_CONFIG_VALUE_TEXT];
     td_config_value_shown(node, shown);
-    return td_config_bad(place, node, NULL, "must be %s, got %s", rule, shown);
+    return td_config_bad(location, node, NULL, "must be %s, got %s", rule,
+                         shown);
 }
 
-static td_err make_members(const td_config_place *place,
+static td_err make_members(const td_config_location *location,
                            const td_config_field *field,
                            const td_config_node *node, void *owner,
                            char **ret_members)
 {
     if (node->count < field->least || node->count > field->most)
-        return td_config_bad(place, node, NULL,
+        return td_config_bad(location, node, NULL,
                              "must have %zu to %zu members, got %zu",
                              field->least, field->most, node->count);
-    char *members =
-        td_arena_alloc(place->arena, node->count, td_config_value_bytes(field));
-    if (!members) return td_config_no_memory(place);
+    char *members = td_arena_alloc(location->arena, node->count,
+                                   td_config_value_bytes(field));
+    if (!members) return td_config_no_memory(location);
     *(void **)((char *)owner + field->offset) = members;
     *(size_t *)((char *)owner + field->count_offset) = node->count;
     *ret_members = members;
     return TD_OK;
 }
 
-static td_err read_list(const td_config_place *place,
+static td_err read_list(const td_config_location *location,
                         const td_config_field *field,
                         const td_config_node *node, void *owner)
 {
     if (node->kind != TD_CONFIG_SEQUENCE)
-        return wrong_shape(place, "a list", node);
+        return wrong_shape(location, "a list", node);
     char *members = NULL;
-    TD_TRY(make_members(place, field, node, owner, &members));
+    TD_TRY(make_members(location, field, node, owner, &members));
     size_t index = 0;
     for (const td_config_node *at = node->first; at; at = at->next, index++) {
-        td_config_place member = inside(place, NULL, index, at->line);
+        td_config_location member = inside(location, NULL, index, at->line);
         TD_TRY(read_one(&member, field, at,
                         members + index * td_config_value_bytes(field)));
     }
     return TD_OK;
 }
 
-static td_err check_unique(const td_config_place *place,
+static td_err check_unique(const td_config_location *location,
                            const td_config_node *list,
                            const td_config_node *node)
 {
     for (const td_config_node *at = list->first; at != node; at = at->next)
         if (!node->key && strcmp(at->text, node->text) == 0)
-            return td_config_bad(place, node, NULL, "%.64s is given twice",
+            return td_config_bad(location, node, NULL, "%.64s is given twice",
                                  node->text);
     return TD_OK;
 }
 
 // A name alone, in a list or before nothing, takes every field by default.
-static td_err read_named(const td_config_place *place,
+static td_err read_named(const td_config_location *location,
                          const td_config_field *field,
                          const td_config_node *node, const char *name,
                          void *value)
@@ -175,22 +176,22 @@ static td_err read_named(const td_config_place *place,
     static const td_config_field rule = {.min = 1, .max = 64};
     td_config_node text = {.line = node->line, .text = name, .quoted = true};
     td_config_node bare = {.kind = TD_CONFIG_MAPPING, .line = node->line};
-    TD_TRY(td_config_value_read(place, &rule, &text, value));
+    TD_TRY(td_config_value_read(location, &rule, &text, value));
     bool alone = !node->key || td_config_node_is_null(node);
-    return read_one(place, field, alone ? &bare : node, value);
+    return read_one(location, field, alone ? &bare : node, value);
 }
 
-static td_err read_map(const td_config_place *place,
+static td_err read_map(const td_config_location *location,
                        const td_config_field *field, const td_config_node *node,
                        void *owner)
 {
     if (node->kind == TD_CONFIG_SCALAR)
-        return wrong_shape(place, "a map or a list of names", node);
+        return wrong_shape(location, "a map or a list of names", node);
     char *members = NULL;
-    TD_TRY(make_members(place, field, node, owner, &members));
+    TD_TRY(make_members(location, field, node, owner, &members));
     size_t index = 0;
     for (const td_config_node *at = node->first; at; at = at->next, index++) {
-        td_config_place member = inside(place, at->key, index, at->line);
+        td_config_location member = inside(location, at->key, index, at->line);
         if (!at->key && at->kind != TD_CONFIG_SCALAR)
             return wrong_shape(&member, "a name", at);
         TD_TRY(check_unique(&member, node, at));
@@ -205,49 +206,49 @@ static bool is_rest(const td_config_table *table, const td_config_node *node)
     return !find(table, node->key) && !td_config_node_is_null(node);
 }
 
-static td_err read_rest(const td_config_place *owner,
+static td_err read_rest(const td_config_location *owner,
                         const td_config_table *table,
                         const td_config_field *field, const td_config_node *map,
                         void *value)
 {
-    td_config_place place = inside(owner, field->name, 0, map->line);
+    td_config_location location = inside(owner, field->name, 0, map->line);
     td_config_node rest = {.line = map->line};
     for (const td_config_node *at = map->first; at; at = at->next)
         rest.count += is_rest(table, at);
     char *member = NULL;
-    TD_TRY(make_members(&place, field, &rest, value, &member));
+    TD_TRY(make_members(&location, field, &rest, value, &member));
     for (const td_config_node *at = map->first; at; at = at->next) {
         if (!is_rest(table, at)) continue;
-        td_config_place named = inside(owner, at->key, 0, at->line);
+        td_config_location named = inside(owner, at->key, 0, at->line);
         TD_TRY(read_named(&named, field, at, at->key, member));
         member += td_config_value_bytes(field);
     }
     return TD_OK;
 }
 
-static td_err read_preset(const td_config_place *place,
+static td_err read_preset(const td_config_location *location,
                           const td_config_field *field,
                           const td_config_node **ret_node)
 {
     td_config_node *node = NULL;
-    TD_TRY(td_config_yaml_parse(place->arena, field->name, field->preset,
-                                strlen(field->preset), &node, place->info));
+    TD_TRY(td_config_yaml_parse(location->arena, field->name, field->preset,
+                                strlen(field->preset), &node, location->info));
     *ret_node = node;
     return TD_OK;
 }
 
-static td_err missing(const td_config_place *place,
+static td_err missing(const td_config_location *location,
                       const td_config_field *field)
 {
     static const char *const shapes[] = {
         [TD_CONFIG_LIST] = "a list", [TD_CONFIG_MAP] = "a map"};
     char rule[TD_CONFIG_VALUE_TEXT];
     td_config_value_rule(field, rule);
-    return td_config_bad(place, NULL, field->name, "is missing, must be %s",
+    return td_config_bad(location, NULL, field->name, "is missing, must be %s",
                          field->shape ? shapes[field->shape] : rule);
 }
 
-static td_err read_field(const td_config_place *owner,
+static td_err read_field(const td_config_location *owner,
                          const td_config_table *table,
                          const td_config_field *field,
                          const td_config_node *map, void *value)
@@ -256,42 +257,42 @@ static td_err read_field(const td_config_place *owner,
     if (field->shape == TD_CONFIG_REST)
         return read_rest(owner, table, field, map, value);
     const td_config_node *node = td_config_node_get(map, field->name);
-    td_config_place place =
+    td_config_location location =
         inside(owner, field->name, 0, node ? node->line : owner->line);
     if (!node && !field->preset) return missing(owner, field);
-    if (!node) TD_TRY(read_preset(&place, field, &node));
+    if (!node) TD_TRY(read_preset(&location, field, &node));
 
     switch (field->shape) {
     case TD_CONFIG_LIST:
-        return read_list(&place, field, node, value);
+        return read_list(&location, field, node, value);
     case TD_CONFIG_MAP:
-        return read_map(&place, field, node, value);
+        return read_map(&location, field, node, value);
     case TD_CONFIG_REST:
     case TD_CONFIG_ONE:
         break;
     }
-    return read_one(&place, field, node, (char *)value + field->offset);
+    return read_one(&location, field, node, (char *)value + field->offset);
 }
 
-static td_err read_struct(const td_config_place *place,
+static td_err read_struct(const td_config_location *location,
                           const td_config_table *table,
                           const td_config_node *node, void *value)
 {
     if (node->kind != TD_CONFIG_MAPPING)
-        return wrong_shape(place, "a map of fields", node);
-    TD_TRY(check_names(place, table, node));
+        return wrong_shape(location, "a map of fields", node);
+    TD_TRY(check_names(location, table, node));
     for (size_t i = 0; i < table->field_count; i++)
-        TD_TRY(read_field(place, table, &table->fields[i], node, value));
-    return table->check ? table->check(place, node, value) : TD_OK;
+        TD_TRY(read_field(location, table, &table->fields[i], node, value));
+    return table->check ? table->check(location, node, value) : TD_OK;
 }
 
-static td_err read_one(const td_config_place *place,
+static td_err read_one(const td_config_location *location,
                        const td_config_field *field, const td_config_node *node,
                        void *value)
 {
     if (field->kind == TD_CONFIG_STRUCT)
-        return read_struct(place, field->table, node, value);
-    return td_config_value_read(place, field, node, value);
+        return read_struct(location, field->table, node, value);
+    return td_config_value_read(location, field, node, value);
 }
 
 static td_err parse_into(td_arena *arena, const td_config_table *table,
@@ -301,11 +302,11 @@ static td_err parse_into(td_arena *arena, const td_config_table *table,
     td_config_node *node = NULL;
     TD_TRY(td_config_yaml_parse(arena, td_config_shown_path(path), data.data,
                                 data.size, &node, info));
-    td_config_place place = {
+    td_config_location location = {
         .line = node->line, .file = path, .arena = arena, .info = info};
     root *made = td_arena_alloc(arena, 1, sizeof *made + table->bytes);
-    if (!made) return td_config_no_memory(&place);
-    TD_TRY(read_struct(&place, table, node, made->value));
+    if (!made) return td_config_no_memory(&location);
+    TD_TRY(read_struct(&location, table, node, made->value));
     made->arena = arena;
     *ret_root = made;
     return TD_OK;

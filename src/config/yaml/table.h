@@ -10,7 +10,7 @@
 //
 // To add a setting: add its member to the struct and its row to the table.
 
-#include "config/yaml/place.h"
+#include "config/yaml/location.h"
 
 #include <stdio.h>
 
@@ -64,8 +64,8 @@ struct td_config_table {
 
     // (optional) What no single row can say; also fills in what depends on
     // other fields. Runs after all fields of the struct were read.
-    td_err (*check)(const td_config_place *place, const td_config_node *node,
-                    void *value);
+    td_err (*check)(const td_config_location *location,
+                    const td_config_node *node, void *value);
 };
 
 // Rows, each checked against the type of its member. `preset` is the default,

@@ -221,7 +221,7 @@ size_t td_config_value_bytes(const td_config_field *field)
     return field->table ? field->table->bytes : kinds[field->kind].bytes;
 }
 
-td_err td_config_value_read(const td_config_place *place,
+td_err td_config_value_read(const td_config_location *location,
                             const td_config_field *field,
                             const td_config_node *node, void *ret_value)
 {
@@ -232,7 +232,7 @@ td_err td_config_value_read(const td_config_place *place,
     td_config_value_rule(field, rule);
     td_config_value_shown(node, shown);
     bool whole = field->kind != TD_CONFIG_INTEGER || is_whole(node);
-    return td_config_bad(place, node, NULL, "must be %s%s, got %s",
+    return td_config_bad(location, node, NULL, "must be %s%s, got %s",
                          whole ? "" : "a whole number, ", rule, shown);
 }
 

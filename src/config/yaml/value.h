@@ -12,7 +12,7 @@
 size_t td_config_value_bytes(const td_config_field *field);
 
 // Reads a scalar of any kind but STRUCT. INVALID.
-TD_NODISCARD td_err td_config_value_read(const td_config_place *place,
+TD_NODISCARD td_err td_config_value_read(const td_config_location *location,
                                          const td_config_field *field,
                                          const td_config_node *node,
                                          void *ret_value);

@@ -265,7 +265,7 @@ static td_err open_native(const td_config_engine *from,
     return err;
 }
 
-td_err td_server_engines_open(const td_config_server *config,
+td_err td_server_engines_open(const td_config_model *config,
                               const td_server_engine_function *function,
                               td_engine **ret_engine, td_errinfo *info)
 {

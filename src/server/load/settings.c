@@ -72,7 +72,7 @@ static void count_room(const td_config_manifest *manifest, const char *device,
                        td_server_device_settings *settings)
 {
     for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_server *server = &manifest->server[i];
+        const td_config_model *server = &manifest->server[i];
         if (strcmp(server->device, device) != 0) continue;
         settings->models++;
         settings->clients += (uint32_t)server->capacity;
@@ -118,7 +118,7 @@ static td_server_allowance client_of(const td_config_client *config)
     };
 }
 
-static td_server_model_settings model_of(const td_config_server *config)
+static td_server_model_settings model_of(const td_config_model *config)
 {
     return (td_server_model_settings){
         .batch = rule_of(&config->batch),
@@ -135,7 +135,7 @@ static td_server_model_settings model_of(const td_config_server *config)
 }
 
 td_wire_route td_server_settings_route(const td_config_manifest *manifest,
-                                       const td_config_server *config)
+                                       const td_config_model *config)
 {
     return (td_wire_route){
         .cluster = manifest->cluster_uuid,
@@ -147,7 +147,7 @@ td_wire_route td_server_settings_route(const td_config_manifest *manifest,
 }
 
 // In one piece: the clients, then their ids.
-static td_server_allowance *copy_clients(const td_config_server *config)
+static td_server_allowance *copy_clients(const td_config_model *config)
 {
     size_t bytes = 0;
     for (size_t i = 0; i < config->client_count; i++)
@@ -165,7 +165,7 @@ static td_server_allowance *copy_clients(const td_config_server *config)
 }
 
 td_err td_server_settings_from(const td_config_manifest *manifest,
-                               const td_config_server *config, uint64_t boot,
+                               const td_config_model *config, uint64_t boot,
                                td_server_model_config *ret_config,
                                td_server_allowance **ret_clients)
 {

@@ -20,7 +20,7 @@ typedef struct td_server_engine_function {
 // closed before the manifest is freed. Blocks. INVALID for a callback engine
 // without one.
 TD_NODISCARD td_err td_server_engines_open(
-    const td_config_server *config, const td_server_engine_function *function,
+    const td_config_model *config, const td_server_engine_function *function,
     td_engine **ret_engine, td_errinfo *info);
 
 // How every device decides. The plug-in, if there is one, is opened: owned by
@@ -40,12 +40,12 @@ void td_server_settings_device(const td_config_manifest *manifest,
 
 // Whose texts are the manifest's.
 td_wire_route td_server_settings_route(const td_config_manifest *manifest,
-                                       const td_config_server *config);
+                                       const td_config_model *config);
 
 // The list of clients, ids and all, is owned by the caller, free(); all else is
 // borrowed from the manifest. NOMEM.
 TD_NODISCARD td_err td_server_settings_from(const td_config_manifest *manifest,
-                                            const td_config_server *config,
+                                            const td_config_model *config,
                                             uint64_t boot,
                                             td_server_model_config *ret_config,
                                             td_server_allowance **ret_clients);

@@ -63,7 +63,7 @@ static const char *find_callback(const td_config_manifest *manifest,
                                  const char *model_id)
 {
     for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_server *server = &manifest->server[i];
+        const td_config_model *server = &manifest->server[i];
         if (server->engine.kind == TD_CONFIG_CALLBACK &&
             strcmp(server->model_id, model_id) == 0)
             return server->model_id;

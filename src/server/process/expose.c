@@ -7,7 +7,7 @@
 static void describe(const td_config_manifest *manifest, td_server_about *about)
 {
     for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_server *server = &manifest->server[i];
+        const td_config_model *server = &manifest->server[i];
         about[i] = (td_server_about){
             .server = server->server_id,
             .model = server->model_id,

@@ -17,7 +17,7 @@ td_err td_server_functions_check(const td_config_manifest *manifest,
                                  td_errinfo *info)
 {
     for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_server *server = &manifest->server[i];
+        const td_config_model *server = &manifest->server[i];
         if (server->engine.kind != TD_CONFIG_CALLBACK ||
             td_server_functions_find(extras, server->model_id))
             continue;

@@ -118,7 +118,7 @@ static void visit_all(td_server *host, question *asked, visit_fn visit)
     td_server_process *house = host->house;
     pthread_mutex_lock(&house->shown_lock);
     for (size_t i = 0; i < house->manifest->server_count; i++) {
-        const td_config_server *config = &house->manifest->server[i];
+        const td_config_model *config = &house->manifest->server[i];
         if (house->shown[i] && fits(asked->labels.server, config->server_id) &&
             fits(asked->labels.model, config->model_id))
             visit(asked, house->shown[i]);

@@ -24,7 +24,7 @@ static uint64_t wall_ms(void)
 }
 
 // What a server's session dials. Owned array of borrowed texts.
-static td_err endpoints_of(const td_config_server *config,
+static td_err endpoints_of(const td_config_model *config,
                            const char ***ret_endpoints, size_t *ret_count)
 {
     const char **endpoints =
@@ -39,7 +39,7 @@ static td_err endpoints_of(const td_config_server *config,
     return TD_OK;
 }
 
-static td_err open_net(const td_config_server *config,
+static td_err open_net(const td_config_model *config,
                        const char *const *connect, size_t count,
                        td_net **ret_net, td_errinfo *info)
 {
@@ -66,7 +66,7 @@ static td_err open_net(const td_config_server *config,
                                         : "");
 }
 
-static td_err dial(const td_config_server *config, td_server_entry *entry,
+static td_err dial(const td_config_model *config, td_server_entry *entry,
                    td_errinfo *info)
 {
     const char **endpoints;
@@ -83,7 +83,7 @@ static td_err dial(const td_config_server *config, td_server_entry *entry,
 static td_err share_net(td_server_process *house, size_t index,
                         td_errinfo *info)
 {
-    const td_config_server *all = house->manifest->server;
+    const td_config_model *all = house->manifest->server;
     td_server_entry *entry = &house->entries[index];
     entry->net = house->extras->net;
     for (size_t i = 0; i < index && !entry->net; i++) {
@@ -98,7 +98,7 @@ static td_err share_net(td_server_process *house, size_t index,
 static td_err share_device(td_server_process *house, size_t index,
                            td_errinfo *info)
 {
-    const td_config_server *all = house->manifest->server;
+    const td_config_model *all = house->manifest->server;
     td_server_entry *entry = &house->entries[index];
     for (size_t i = 0; i < index; i++) {
         if (strcmp(all[i].device, all[index].device) != 0) continue;
@@ -114,8 +114,8 @@ static td_err share_device(td_server_process *house, size_t index,
 }
 
 static td_err open_engine(const td_server_process *house,
-                          const td_config_server *config,
-                          td_server_entry *entry, td_errinfo *info)
+                          const td_config_model *config, td_server_entry *entry,
+                          td_errinfo *info)
 {
     td_errinfo why = {.text = ""};
     const td_server_engine_function *function =
@@ -126,7 +126,7 @@ static td_err open_engine(const td_server_process *house,
     return td_fail(info, err, "server %s: %s", config->server_id, why.text);
 }
 
-static void say_opened(const td_config_server *config)
+static void say_opened(const td_config_model *config)
 {
     td_log_text(
         TD_LOG_INFO, "serve: %s: %s/%s for %s at %s, %zu clients listed",
@@ -143,7 +143,7 @@ static void say_opened(const td_config_server *config)
 static td_err open_server(td_server_process *house, size_t index,
                           td_errinfo *info)
 {
-    const td_config_server *config = &house->manifest->server[index];
+    const td_config_model *config = &house->manifest->server[index];
     td_server_entry *entry = &house->entries[index];
     td_server_model_config server;
     TD_TRY(share_device(house, index, info));
@@ -167,7 +167,7 @@ static td_err refuse_second(const td_server_process *house, size_t index,
                             td_errinfo *info)
 {
     const td_config_manifest *manifest = house->manifest;
-    const td_config_server *config = &manifest->server[index];
+    const td_config_model *config = &manifest->server[index];
     const td_wire_route route = td_server_settings_route(manifest, config);
     return td_server_duplicate_refuse(house->entries[index].net, &route,
                                       config->server_id, SECOND_PATIENCE_NS,
@@ -177,7 +177,7 @@ static td_err refuse_second(const td_server_process *house, size_t index,
 static td_err open_porch(td_server_process *house, size_t index,
                          td_errinfo *info)
 {
-    const td_config_server *config = &house->manifest->server[index];
+    const td_config_model *config = &house->manifest->server[index];
     td_server_entry *entry = &house->entries[index];
     const td_server_loading_config porch = {
         .route = td_server_settings_route(house->manifest, config),
@@ -269,7 +269,7 @@ bool td_server_process_drain(td_server_process *house, int64_t until_ns)
     return true;
 }
 
-static void close_server(const td_config_server *config, td_server_entry *entry)
+static void close_server(const td_config_model *config, td_server_entry *entry)
 {
     td_server_model_report report = {0};
     if (entry->porch) td_server_loading_close(entry->porch);

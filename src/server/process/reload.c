@@ -23,11 +23,11 @@ static void drop_next(asked *next, size_t count)
     if (next->manifest) td_config_manifest_free(next->manifest);
 }
 
-static const td_config_server *find_twin(const td_config_manifest *manifest,
-                                         const td_config_server *server)
+static const td_config_model *find_twin(const td_config_manifest *manifest,
+                                        const td_config_model *server)
 {
     for (size_t i = 0; i < manifest->server_count; i++)
-        if (td_config_server_same(&manifest->server[i], server))
+        if (td_config_model_same(&manifest->server[i], server))
             return &manifest->server[i];
     return NULL;
 }
@@ -45,7 +45,7 @@ static td_err make_next(const td_server_process *house, const char *path,
     next->clients = calloc(count, sizeof *next->clients);
     if (!next->configs || !next->clients) return TD_ERR_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        const td_config_server *twin =
+        const td_config_model *twin =
             find_twin(next->manifest, &house->manifest->server[i]);
         if (!twin) continue; // goes on as it was
         TD_TRY(td_server_settings_from(next->manifest, twin, house->boot,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/manifest/server.h"
+#include "config/manifest/model.h"
 
 #include "config/yaml/table.h"
 
@@ -10,8 +10,8 @@
 
 static const char *const modes[] = {"peer", "client", "router", NULL};
 
-static td_err check_server(const td_config_place *place,
-                           const td_config_node *node, void *value);
+static td_err check_model(const td_config_location *location,
+                          const td_config_node *node, void *value);
 
 #define TERMS(best_preset)                                                     \
     TD_ROW_NUMBER(td_config_client, latency_budget_ms, "50", 1, 60000,         \
@@ -54,124 +54,124 @@ static const td_config_field inputs_rows[] = {
 static const td_config_table inputs_table = {
     inputs_rows, TD_COUNT_OF(inputs_rows), sizeof(td_config_inputs), NULL};
 
-static const td_config_field server_rows[] = {
-    TD_ROW_CHUNK(td_config_server, model_id, NULL, "the policy"),
-    TD_ROW_CHUNK(td_config_server, model_version, NULL, "its version"),
-    TD_ROW_CHUNK(td_config_server, application_tag, NULL, "what it does"),
+static const td_config_field model_rows[] = {
+    TD_ROW_CHUNK(td_config_model, model_id, NULL, "the policy"),
+    TD_ROW_CHUNK(td_config_model, model_version, NULL, "its version"),
+    TD_ROW_CHUNK(td_config_model, application_tag, NULL, "what it does"),
     TD_ROW_TEXT(
-        td_config_server, pretrained_path, "\"\"", 0, 4096,
+        td_config_model, pretrained_path, "\"\"", 0, 4096,
         "where the weights are; native: a LeRobot checkpoint's folder, a "
         "relative one beside the manifest"),
-    TD_ROW_TEXT(td_config_server, device, "cpu", 1, 64,
-                "where it runs; servers on one device take turns"),
-    TD_ROW_CHUNK(td_config_server, server_id, "\"\"",
+    TD_ROW_TEXT(td_config_model, device, "cpu", 1, 64,
+                "where it runs; models on one device take turns"),
+    TD_ROW_CHUNK(td_config_model, server_id, "\"\"",
                  "this server's own name; empty: the host's"),
-    TD_ROW_INTEGER(td_config_server, fps, "30", 1, 1000,
+    TD_ROW_INTEGER(td_config_model, fps, "30", 1, 1000,
                    "policy steps a second"),
-    TD_ROW_ENDPOINT(td_config_server, endpoint, NULL,
+    TD_ROW_ENDPOINT(td_config_model, endpoint, NULL,
                     "where to listen (peer, router) or to connect (client)"),
-    TD_ROW_ENUM(td_config_server, mode, "peer", modes,
+    TD_ROW_ENUM(td_config_model, mode, "peer", modes,
                 "how to take part in the network"),
-    TD_ROW_ENDPOINTS(td_config_server, connect, connect_count, 0, 64,
+    TD_ROW_ENDPOINTS(td_config_model, connect, connect_count, 0, 64,
                      "where to connect as well"),
-    TD_ROW_BOOL(td_config_server, shared_memory, "true",
+    TD_ROW_BOOL(td_config_model, shared_memory, "true",
                 "use it with robots on this machine"),
-    TD_ROW_STRUCTS(td_config_server, clients, client_count, td_config_client,
+    TD_ROW_STRUCTS(td_config_model, clients, client_count, td_config_client,
                    "[]", client_table, 0, MAX_CLIENTS, "the robots to serve",
                    .live = true),
-    TD_ROW_BOOL(td_config_server, accept_unknown, "false",
+    TD_ROW_BOOL(td_config_model, accept_unknown, "false",
                 "serve robots that are not listed, too", .live = true),
-    TD_ROW_STRUCT(td_config_server, unknown, td_config_client, "{}",
+    TD_ROW_STRUCT(td_config_model, unknown, td_config_client, "{}",
                   unknown_table, "the terms of those", .live = true),
-    TD_ROW_INTEGER(td_config_server, capacity, "256", 1, MAX_CLIENTS,
+    TD_ROW_INTEGER(td_config_model, capacity, "256", 1, MAX_CLIENTS,
                    "most robots at a time"),
-    TD_ROW_INTEGER(td_config_server, max_inflight, "2", 1, 64,
+    TD_ROW_INTEGER(td_config_model, max_inflight, "2", 1, 64,
                    "batches that are under way at a time"),
-    TD_ROW_STRUCT(td_config_server, batch, td_config_batch, "{}",
+    TD_ROW_STRUCT(td_config_model, batch, td_config_batch, "{}",
                   td_config_batch_table, "how batches are formed",
                   .live = true),
-    TD_ROW_BOOL(td_config_server, precompute, "true",
+    TD_ROW_BOOL(td_config_model, precompute, "true",
                 "compute when an observation arrives; false: only for a robot "
                 "that has nothing left to play, or asks again",
                 .live = true),
-    TD_ROW_STRUCT(td_config_server, prefixes, td_config_prefixes, "{}",
+    TD_ROW_STRUCT(td_config_model, prefixes, td_config_prefixes, "{}",
                   prefixes_table,
                   "what is kept of observations to answer again from"),
-    TD_ROW_STRUCT(td_config_server, inputs, td_config_inputs, "{}",
-                  inputs_table, "times of tensors", .live = true),
-    TD_ROW_STRUCT(td_config_server, engine, td_config_engine, "{}",
+    TD_ROW_STRUCT(td_config_model, inputs, td_config_inputs, "{}", inputs_table,
+                  "times of tensors", .live = true),
+    TD_ROW_STRUCT(td_config_model, engine, td_config_engine, "{}",
                   td_config_engine_table, "the engine and its settings"),
 };
-const td_config_table td_config_server_table = {
-    server_rows, TD_COUNT_OF(server_rows), sizeof(td_config_server),
-    check_server};
+const td_config_table td_config_model_table = {
+    model_rows, TD_COUNT_OF(model_rows), sizeof(td_config_model), check_model};
 
-bool td_config_server_same(const void *a, const void *b)
+bool td_config_model_same(const void *a, const void *b)
 {
-    const td_config_server *one = a, *other = b;
+    const td_config_model *one = a, *other = b;
     return strcmp(one->server_id, other->server_id) == 0 &&
            strcmp(one->model_id, other->model_id) == 0 &&
            strcmp(one->model_version, other->model_version) == 0 &&
            strcmp(one->application_tag, other->application_tag) == 0;
 }
 
-static td_err check_clients(const td_config_place *place,
+static td_err check_clients(const td_config_location *location,
                             const td_config_node *list,
-                            const td_config_server *server)
+                            const td_config_model *model)
 {
     size_t index = 0;
     for (const td_config_node *at = list->first; at; at = at->next, index++)
         for (size_t j = 0; j < index; j++)
-            if (strcmp(server->clients[index].client_uuid,
-                       server->clients[j].client_uuid) == 0)
-                return td_config_bad(place, at, "clients", "%s is listed twice",
-                                     server->clients[j].client_uuid);
+            if (strcmp(model->clients[index].client_uuid,
+                       model->clients[j].client_uuid) == 0)
+                return td_config_bad(location, at, "clients",
+                                     "%s is listed twice",
+                                     model->clients[j].client_uuid);
     return TD_OK;
 }
 
-static td_err check_batch(const td_config_place *place,
+static td_err check_batch(const td_config_location *location,
                           const td_config_node *node,
-                          const td_config_server *server)
+                          const td_config_model *model)
 {
-    bool open = server->engine.max_batch == 0; // its worker says it
-    if (open || server->batch.most <= server->engine.max_batch) return TD_OK;
-    return td_config_bad(place, td_config_node_get(node, "most"), "batch.most",
-                         "must be at most the engine's max_batch, %lld, got "
-                         "%lld",
-                         (long long)server->engine.max_batch,
-                         (long long)server->batch.most);
+    bool open = model->engine.max_batch == 0; // its worker says it
+    if (open || model->batch.most <= model->engine.max_batch) return TD_OK;
+    return td_config_bad(
+        location, td_config_node_get(node, "most"), "batch.most",
+        "must be at most the engine's max_batch, %lld, got "
+        "%lld",
+        (long long)model->engine.max_batch, (long long)model->batch.most);
 }
 
-static td_err check_checkpoint(const td_config_place *place,
+static td_err check_checkpoint(const td_config_location *location,
                                const td_config_node *node,
-                               td_config_server *server)
+                               td_config_model *model)
 {
-    if (server->pretrained_path[0] == '\0')
+    if (model->pretrained_path[0] == '\0')
         return td_config_bad(
-            place, td_config_node_get(node, "pretrained_path"),
+            location, td_config_node_get(node, "pretrained_path"),
             "pretrained_path",
             "is missing, an engine of kind: native reads the checkpoint in "
             "that folder");
-    return td_config_beside(place, &server->pretrained_path);
+    return td_config_beside(location, &model->pretrained_path);
 }
 
-static td_err check_server(const td_config_place *place,
-                           const td_config_node *node, void *value)
+static td_err check_model(const td_config_location *location,
+                          const td_config_node *node, void *value)
 {
-    td_config_server *server = value;
+    td_config_model *model = value;
     const td_config_node *clients = td_config_node_get(node, "clients");
-    if (server->engine.kind == TD_CONFIG_NATIVE)
-        TD_TRY(check_checkpoint(place, node, server));
-    if (server->client_count == 0 && !server->accept_unknown)
-        return td_config_bad(place, clients, "clients",
+    if (model->engine.kind == TD_CONFIG_NATIVE)
+        TD_TRY(check_checkpoint(location, node, model));
+    if (model->client_count == 0 && !model->accept_unknown)
+        return td_config_bad(location, clients, "clients",
                              "lists nobody, name a client or set "
                              "accept_unknown: true");
-    if (server->client_count > (size_t)server->capacity)
-        return td_config_bad(place, td_config_node_get(node, "capacity"),
+    if (model->client_count > (size_t)model->capacity)
+        return td_config_bad(location, td_config_node_get(node, "capacity"),
                              "capacity",
                              "must be at least the %zu clients listed, got "
                              "%lld",
-                             server->client_count, (long long)server->capacity);
-    TD_TRY(check_batch(place, td_config_node_get(node, "batch"), server));
-    return clients ? check_clients(place, clients, server) : TD_OK;
+                             model->client_count, (long long)model->capacity);
+    TD_TRY(check_batch(location, td_config_node_get(node, "batch"), model));
+    return clients ? check_clients(location, clients, model) : TD_OK;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/manifest/parts.h"
+#include "config/manifest/channels.h"
 
 #include "config/yaml/table.h"
 

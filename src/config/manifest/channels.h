@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_CONFIG_MANIFEST_PARTS_H
-#define TD_CONFIG_MANIFEST_PARTS_H
+#ifndef TD_CONFIG_MANIFEST_CHANNELS_H
+#define TD_CONFIG_MANIFEST_CHANNELS_H
 
 // What the manifest and the robot's file have in common: channels and cameras.
 

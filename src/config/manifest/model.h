@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_CONFIG_MANIFEST_SERVER_H
-#define TD_CONFIG_MANIFEST_SERVER_H
+#ifndef TD_CONFIG_MANIFEST_MODEL_H
+#define TD_CONFIG_MANIFEST_MODEL_H
 
 // One model of a manifest: its names, where it runs, whom it serves.
 
@@ -30,10 +30,10 @@ typedef struct td_config_inputs {
     double alignment_ms, staleness_ms;
 } td_config_inputs;
 
-typedef struct td_config_server {
+typedef struct td_config_model {
     const char *model_id, *model_version, *application_tag;
     const char *pretrained_path;
-    const char *device;    // servers with the same one share it
+    const char *device;    // models with the same one share it
     const char *server_id; // unique in the manifest; from the host name
     int64_t fps;
     const char *endpoint; // peer and router listen here, client connects
@@ -52,11 +52,11 @@ typedef struct td_config_server {
     td_config_prefixes prefixes;
     td_config_inputs inputs;
     td_config_engine engine;
-} td_config_server;
+} td_config_model;
 
-extern const struct td_config_table td_config_server_table;
+extern const struct td_config_table td_config_model_table;
 
 // Whether two entries name the same server of the same model.
-bool td_config_server_same(const void *a, const void *b);
+bool td_config_model_same(const void *a, const void *b);
 
 #endif
