@@ -94,7 +94,7 @@ static void print_manifest(const td_bench_setup *setup, const char *endpoint,
     (void)snprintf(ret, TEXT_BYTES,
                    "cluster_uuid: bench\n"
                    "experiment_tag: bench\n"
-                   "server:\n"
+                   "models:\n"
                    "- model_id: still\n"
                    "  model_version: v1\n"
                    "  application_tag: bench\n"

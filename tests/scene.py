@@ -48,7 +48,7 @@ def manifest(endpoint, engine=None, **changes):
         }
         | (engine or {}),
     }
-    return group | {"server": [server | changes]}
+    return group | {"models": [server | changes]}
 
 
 def robot_file(endpoint, client, folder, robot=None, **changes):

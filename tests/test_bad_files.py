@@ -7,7 +7,7 @@ from tendon_process import run
 
 MANIFEST = """cluster_uuid: jupiter
 experiment_tag: fabio2
-server:
+models:
   - model_id: pi0
     model_version: v1
     application_tag: cookie
@@ -35,22 +35,22 @@ def changed(text, old, new):
 
 MANIFESTS = {
     "not YAML": (
-        "server: [",
+        "models: [",
         ":2: not YAML: did not find expected node content",
     ),
     "empty": ("", ":1: the file is empty"),
     "no clients": (
         changed(MANIFEST, "clients:\n      - client_uuid: worker-1", "clients: []"),
-        ":8: server[0].clients: lists nobody, name a client or set "
+        ":8: models[0].clients: lists nobody, name a client or set "
         "accept_unknown: true",
     ),
     "a client twice": (
         changed(MANIFEST, "worker-1\n", "worker-1\n      - client_uuid: worker-1\n"),
-        ":10: server[0].clients: worker-1 is listed twice",
+        ":10: models[0].clients: worker-1 is listed twice",
     ),
     "a wrong rate": (
         changed(MANIFEST, "    clients", "    fps: 0\n    clients"),
-        ":8: server[0].fps: must be 1 to 1000, got 0",
+        ":8: models[0].fps: must be 1 to 1000, got 0",
     ),
     "a key that cannot be one": (
         changed(MANIFEST, "jupiter", "jupiter/*"),
@@ -68,7 +68,7 @@ MANIFESTS = {
     ),
     "an unknown engine": (
         changed(MANIFEST, "kind: synthetic", "kind: magic"),
-        ":10: server[0].engine.kind: must be synthetic, worker, callback, native, "
+        ":10: models[0].engine.kind: must be synthetic, worker, callback, native, "
         "got magic",
     ),
 }
@@ -122,7 +122,7 @@ def test_the_files_of_these_tests_are_fine(house):
     path = house.write("manifest.yaml", manifest(house.endpoint))
     done = run("serve", path, "--check")
     assert done.returncode == 0
-    assert done.stdout.startswith(f"{path}: 1 server\ncpu: model_deadline\n")
+    assert done.stdout.startswith(f"{path}: 1 model\ncpu: model_deadline\n")
     assert done.stdout.endswith("\nfine\n")
     path = house.write("robot.yaml", robot_file(house.endpoint, "r-1", house.folder))
     done = run("robot", path, "--check")

@@ -223,7 +223,7 @@ def test_one_manifest_may_hold_several_models(house):
     engine: {{kind: synthetic}}"""
         for model in ("one", "two")
     )
-    head = "cluster_uuid: test\nexperiment_tag: e2e\nserver:"
+    head = "cluster_uuid: test\nexperiment_tag: e2e\nmodels:"
     server = house.start(
         "both", "serve", house.write("both.yaml", head + first + second)
     )

@@ -48,9 +48,9 @@ def make_profile(folder, ms):
 def native(house, tmp_path):
     """A manifest of a checkpoint, which says nothing of an engine."""
     made = manifest(house.endpoint)
-    del made["server"][0]["engine"]
+    del made["models"][0]["engine"]
     folder = checkpoint("no-camera", tmp_path)
-    made["server"][0] |= {"pretrained_path": str(folder), "model_id": "act"}
+    made["models"][0] |= {"pretrained_path": str(folder), "model_id": "act"}
     return house.write("native.yaml", made), folder
 
 
@@ -115,7 +115,7 @@ def test_what_does_not_load_is_broken(native):
 def test_a_tokenizer_that_nothing_reads_is_refused(house, tmp_path):
     made = manifest(house.endpoint)
     folder = checkpoint("no-camera", tmp_path)
-    made["server"][0] |= {
+    made["models"][0] |= {
         "pretrained_path": str(folder),
         "engine": {"tokenizer": "mine.json"},
     }

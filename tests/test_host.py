@@ -16,7 +16,7 @@ STATE = [0.1, 0.2, 0.3, 0.4, 0.5, 0.6]
 def own_manifest(endpoint, model="synthetic", engine=None):
     """With a function of the program's in the place of a model."""
     made = manifest(endpoint, model_id=model)
-    made["server"][0]["engine"] = {
+    made["models"][0]["engine"] = {
         "kind": "callback",
         "actions": JOINTS,
         "cameras": CAMERAS,

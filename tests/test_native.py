@@ -66,8 +66,8 @@ def serve(house):
 
     def begin(folder, **server):
         made = manifest(house.endpoint)
-        del made["server"][0]["engine"]
-        made["server"][0] |= {"pretrained_path": str(folder)} | server
+        del made["models"][0]["engine"]
+        made["models"][0] |= {"pretrained_path": str(folder)} | server
         return house.start("native", "serve", house.write("native.yaml", made))
 
     return begin

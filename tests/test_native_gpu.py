@@ -42,8 +42,8 @@ def has_driver() -> bool:
 )
 def test_server_says_why_it_does_not_start(house, device, engine, said):
     made = manifest(house.endpoint)
-    made["server"][0] |= {"device": device, "pretrained_path": str(house.folder)}
-    made["server"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
+    made["models"][0] |= {"device": device, "pretrained_path": str(house.folder)}
+    made["models"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
     server = house.start("native", "serve", house.write("native.yaml", made))
     assert server.ended() == 1
     assert said in server.text()
@@ -64,11 +64,11 @@ class Gpu:
 
     def write(self, **engine):
         made = manifest(self.house.endpoint)
-        made["server"][0] |= {
+        made["models"][0] |= {
             "device": "cuda:0",
             "pretrained_path": str(self.checkpoint),
         }
-        made["server"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
+        made["models"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
         return self.house.write("gpu.yaml", made)
 
     def environment(self):

@@ -177,7 +177,7 @@ def test_what_is_there_is_not_overwritten(measure, profile, house):
 
 
 REFUSED = {
-    "no such server": (["--server", "x"], {}, 1, "the manifest has no server x"),
+    "no such server": (["--server", "x"], {}, 1, "the manifest has no model with server_id x"),
     "sizes that shrink": (
         ["--sizes", "2,1"],
         {},
@@ -221,4 +221,4 @@ def test_a_function_of_another_program_is_not_measured():
 def test_one_of_several_servers_must_be_named():
     done = run("profile", ROOT / "examples/two_models.yaml")
     assert done.returncode == 1
-    assert "several servers; say which with --server" in done.stderr
+    assert "several models; say which with --server" in done.stderr

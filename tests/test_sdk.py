@@ -109,7 +109,7 @@ def test_named_results_reach_the_program(house, ask, begin, monkeypatch):
     monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
     house.write("policy.py", (ROOT / "tests/worker/policy.py").read_text())
     content = manifest(house.endpoint)
-    content["server"][0]["engine"] = {
+    content["models"][0]["engine"] = {
         "kind": "worker",
         "python": "policy.py:infer_more",
         "actions": JOINTS,

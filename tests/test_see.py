@@ -89,7 +89,7 @@ def start(house, name="server", admin=None, **changes):
     port = free_port()
     content = manifest(house.endpoint, **changes)
     content["admin"] = {"port": port} | (admin or {})
-    engine = content["server"][0]["engine"]
+    engine = content["models"][0]["engine"]
     if engine["kind"] == "worker":
         del engine["latency"]  # the synthetic one's
     return house.start(name, "serve", house.write(f"{name}.yaml", content)), port
@@ -498,7 +498,7 @@ def test_a_reload_is_an_event(house):
     server.process.send_signal(signal.SIGHUP)
     kinds = ["state", "reloaded"]
     wait_until(lambda: [e["event"] for e in events(port)] == kinds, "reloaded")
-    house.write("server.yaml", "server: [")
+    house.write("server.yaml", "models: [")
     server.process.send_signal(signal.SIGHUP)
     kinds.append("reload_failed")
     wait_until(lambda: [e["event"] for e in events(port)] == kinds, "it failed")

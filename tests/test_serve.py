@@ -79,8 +79,8 @@ def test_a_plugin_can_score(house):
 
 
 BROKEN = {
-    "not YAML": ("server: [", "not YAML"),
-    "a field": ({"fps": 0}, "server[0].fps: must be 1 to 1000, got 0"),
+    "not YAML": ("models: [", "not YAML"),
+    "a field": ({"fps": 0}, "models[0].fps: must be 1 to 1000, got 0"),
     "a score": ("hurry", "scheduling.score: column 1"),
     "a plug-in": ("/nowhere/x.so", "scheduling.plugin: /nowhere/x.so: cannot open"),
 }
@@ -111,12 +111,12 @@ def test_a_broken_manifest_changes_nothing(house):
 def test_what_needs_a_restart_is_named_each_time(house):
     server = house.serve()
     changed = manifest(house.endpoint, fps=50, device="cuda:7")
-    changed["server"].append(changed["server"][0] | {"server_id": "gpu-2"})
+    changed["models"].append(changed["models"][0] | {"server_id": "gpu-2"})
     for count in (1, 2):
         rewrite(house, server, changed)
-        lines_of(server, "serve: server[0].fps: differs, needs a restart", count)
-        lines_of(server, "serve: server[0].device: differs, needs a restart", count)
-        lines_of(server, "serve: server[1]: is new, needs a restart", count)
+        lines_of(server, "serve: models[0].fps: differs, needs a restart", count)
+        lines_of(server, "serve: models[0].device: differs, needs a restart", count)
+        lines_of(server, "serve: models[1]: is new, needs a restart", count)
         lines_of(server, "serve: reloaded: 0 changed, 3 need a restart", count)
 
 
@@ -150,7 +150,7 @@ def test_who_is_served_can_change(house):
     watch.wait_moving("robot-1")
     refused(house, "robot-2")
     rewrite(house, server, manifest(house.endpoint, clients=both, accept_unknown=False))
-    server.wait_line("serve: server[0].clients: changed")
+    server.wait_line("serve: models[0].clients: changed")
     house.robot("robot-2")
     watch.wait_moving("robot-2")
     rewrite(
@@ -164,7 +164,7 @@ def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
     server = house.serve(clients=[{"client_uuid": "robot-1"}], accept_unknown=False)
     refused(house, "stranger")
     rewrite(house, server, manifest(house.endpoint))
-    server.wait_line("serve: server[0].accept_unknown: true, was false")
+    server.wait_line("serve: models[0].accept_unknown: true, was false")
     house.robot("newcomer")
     house.watch().wait_moving("newcomer")
 
@@ -261,13 +261,13 @@ def test_an_endpoint_that_is_taken_is_named(house):
 
 
 def entry(endpoint, model, **changes):
-    server = manifest(endpoint)["server"][0]
+    server = manifest(endpoint)["models"][0]
     return server | {"model_id": model, "server_id": model} | changes
 
 
 def test_two_models_share_a_device(house):
     content = manifest(house.endpoint)
-    content["server"] = [
+    content["models"] = [
         entry(house.endpoint, model, device="cuda:0") for model in ("one", "two")
     ]
     server = house.start("both", "serve", house.write("both.yaml", content))
@@ -291,7 +291,7 @@ def test_a_robot_gets_on_without_computing_ahead(house):
 
 def test_check_says_what_would_be_served(house):
     content = scheduled(house.endpoint, strategy="tiered_deadline", score="urgency")
-    content["server"] = [
+    content["models"] = [
         entry(house.endpoint, "one", device="cuda:0"),
         entry(house.endpoint, "two", device="cpu", batch={"most": 1}),
     ]
@@ -300,7 +300,7 @@ def test_check_says_what_would_be_served(house):
     assert (done.returncode, done.stderr) == (0, "")
     tail = f"v1 for wave at {house.endpoint}, batches of up to 1; 0 robots listed"
     assert done.stdout == (
-        f"{path}: 2 servers\n"
+        f"{path}: 2 models\n"
         "cuda:0: tiered_deadline by the manifest's score\n"
         f"  one: one/{tail}, others are taken too\n"
         "cpu: tiered_deadline by the manifest's score\n"

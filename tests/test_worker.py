@@ -27,7 +27,7 @@ EXPECTED = STATE[None, :] + np.float32(0.01) * np.arange(ROWS)[:, None]
 def worker_manifest(endpoint, policy, engine):
     """The tests' manifest with a worker for its engine."""
     made = manifest(endpoint)
-    made["server"][0]["engine"] = {
+    made["models"][0]["engine"] = {
         "kind": "worker",
         "python": f"policy.py:{policy}",
         "actions": JOINTS,

@@ -25,7 +25,7 @@ def manifest(endpoint, policy, joints, height, width):
     return {
         "cluster_uuid": "bench",
         "experiment_tag": "python",
-        "server": [
+        "models": [
             {
                 "model_id": "still",
                 "model_version": "v1",

@@ -31,6 +31,11 @@ def worker(target: str, batched: bool) -> list[str]:
     return command + ["--batched"] if batched else command
 
 
+def list_name(fields: Mapping[str, Any]) -> str:
+    """What a manifest calls its list of models."""
+    return "server" if "server" in fields and "models" not in fields else "models"
+
+
 def beside(entry: Mapping[str, Any], folder: pathlib.Path) -> dict[str, Any]:
     """A file of a manifest's entry stands beside the manifest."""
     made = dict(entry)

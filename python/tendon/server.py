@@ -82,8 +82,9 @@ class Server:
         elif config is not None:
             self._settings.add_file(config)
             folder = pathlib.Path(config).resolve().parent
-            entries = self._settings.fields.get("server") or []
-            self._settings.fields["server"] = [
+            listed = _manifest.list_name(self._settings.fields)
+            entries = self._settings.fields.get(listed) or []
+            self._settings.fields[listed] = [
                 _manifest.beside(entry, folder) for entry in entries
             ]
         self._settings.add(fields, "argument ")
@@ -299,14 +300,15 @@ class Server:
         found = identity(given | {"server": self._given["server"]}, tuple(known))
         settings.add({"cluster_uuid": found["cluster"]}, "cluster: ")
         settings.add({"experiment_tag": found["experiment"]}, "experiment: ")
-        entries = [dict(each) for each in settings.fields.get("server") or []]
+        listed = _manifest.list_name(settings.fields)
+        entries = [dict(each) for each in settings.fields.get(listed) or []]
         for model in self._models.values():
             _manifest.add(entries, model.entry, self._given["server"])
         if not entries:
             raise errors.Invalid(
                 "no model: add one with model(), or give a config", "INVALID"
             )
-        settings.fields["server"] = entries
+        settings.fields[listed] = entries
         return settings.text()
 
     def _open(self) -> None:

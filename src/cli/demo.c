@@ -34,7 +34,7 @@ static const char help[] =
 static const char manifest_text[] =
     "cluster_uuid: demo\n"
     "experiment_tag: box\n"
-    "server:\n"
+    "models:\n"
     "  - model_id: synthetic\n"
     "    model_version: v1\n"
     "    application_tag: wave\n"

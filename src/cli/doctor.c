@@ -344,9 +344,9 @@ static void check_models(const char *path, const char *folder)
         say(TD_CLI_DOCTOR_BROKEN, "manifest", "%s", info.text);
         return;
     }
-    for (size_t i = 0; i < manifest->server_count && !td_cli_is_stopping();
+    for (size_t i = 0; i < manifest->model_count && !td_cli_is_stopping();
          i++) {
-        const td_config_model *model = &manifest->server[i];
+        const td_config_model *model = &manifest->models[i];
         char text[TD_CLI_DOCTOR_TEXT];
         td_cli_doctor_verdict found =
             td_cli_doctor_model(model, profiles, text);

@@ -16,7 +16,7 @@ typedef enum td_cli_doctor_verdict {
     TD_CLI_DOCTOR_BROKEN,
 } td_cli_doctor_verdict;
 
-// Loads the model of this server as `tendon serve` would, asks it for a second
+// Loads this model as `tendon serve` would, asks it for a second
 // or two, and closes it. `profiles` is NULL, or says what to expect of it.
 // Blocks.
 td_cli_doctor_verdict td_cli_doctor_model(const td_config_model *model,

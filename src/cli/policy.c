@@ -9,10 +9,10 @@
 static const td_config_model *model_of(const td_config_manifest *manifest,
                                        const char *id)
 {
-    if (!id && manifest->server_count == 1) return &manifest->server[0];
-    for (size_t i = 0; id && i < manifest->server_count; i++)
-        if (strcmp(manifest->server[i].server_id, id) == 0)
-            return &manifest->server[i];
+    if (!id && manifest->model_count == 1) return &manifest->models[0];
+    for (size_t i = 0; id && i < manifest->model_count; i++)
+        if (strcmp(manifest->models[i].server_id, id) == 0)
+            return &manifest->models[i];
     return NULL;
 }
 
@@ -22,10 +22,10 @@ td_err td_cli_policy_model(const td_config_manifest *manifest, const char *id,
     const td_config_model *model = model_of(manifest, id);
     if (!model && id)
         return td_fail(info, TD_ERR_NOTFOUND,
-                       "the manifest has no server %.100s", id);
+                       "the manifest has no model with server_id %.100s", id);
     if (!model)
         return td_fail(info, TD_ERR_NOTFOUND,
-                       "the manifest has several servers; say which with "
+                       "the manifest has several models; say which with "
                        "--server");
     if (model->engine.kind == TD_CONFIG_CALLBACK)
         return td_fail(info, TD_ERR_UNSUPPORTED,
@@ -50,7 +50,7 @@ static td_err write_manifest(const char *folder, const char *device,
 {
     FILE *out = open_memstream(ret_text, ret_size);
     if (!out) return TD_ERR_NOMEM;
-    (void)fputs("cluster_uuid: here\nexperiment_tag: here\nserver:\n"
+    (void)fputs("cluster_uuid: here\nexperiment_tag: here\nmodels:\n"
                 "- model_id: policy\n  model_version: v1\n"
                 "  application_tag: here\n  endpoint: tcp/127.0.0.1:7447\n"
                 "  accept_unknown: true\n"

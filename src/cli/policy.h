@@ -6,7 +6,7 @@
 
 #include "config/manifest/manifest.h"
 
-// A manifest's server by its id; NULL: its only one. Borrowed. NOTFOUND;
+// A manifest's model by its server_id; NULL: its only one. Borrowed. NOTFOUND;
 // UNSUPPORTED for a function of another program, which is not here to be run.
 TD_NODISCARD td_err td_cli_policy_model(const td_config_manifest *manifest,
                                         const char *id,

@@ -23,7 +23,7 @@ static const char help[] =
     "the others are named and wait for a restart. SIGTERM and Ctrl-C answer\n"
     "what waits and end; a second one ends at once. It ends with 0 when "
     "stopped,\n"
-    "1 when something is wrong, 3 when one of its servers runs already.\n"
+    "1 when something is wrong, 3 when one of its models runs already.\n"
     "\n"
     "examples:\n"
     "  tendon serve examples/manifest.yaml\n"
@@ -89,8 +89,8 @@ static void print_model(const td_config_model *model)
 static bool is_first_on_device(const td_config_manifest *manifest, size_t index)
 {
     for (size_t i = 0; i < index; i++)
-        if (strcmp(manifest->server[i].device,
-                   manifest->server[index].device) == 0)
+        if (strcmp(manifest->models[i].device,
+                   manifest->models[index].device) == 0)
             return false;
     return true;
 }
@@ -102,9 +102,9 @@ static void print_device(const td_config_manifest *manifest, const char *device)
                  td_config_strategies[scheduling->strategy],
                  scheduling->score[0] ? " by the manifest's score" : "",
                  scheduling->plugin[0] ? " by a plug-in's score" : "");
-    for (size_t i = 0; i < manifest->server_count; i++)
-        if (strcmp(manifest->server[i].device, device) == 0)
-            print_model(&manifest->server[i]);
+    for (size_t i = 0; i < manifest->model_count; i++)
+        if (strcmp(manifest->models[i].device, device) == 0)
+            print_model(&manifest->models[i]);
 }
 
 static int check(const td_config_manifest *manifest, const char *path)
@@ -117,11 +117,11 @@ static int check(const td_config_manifest *manifest, const char *path)
         err = td_server_settings_policy(&manifest->scheduling, &policy, &plugin,
                                         &info);
     if (err != TD_OK) return td_cli_fail("serve", err, &info);
-    (void)printf("%s: %zu server%s\n", path, manifest->server_count,
-                 manifest->server_count == 1 ? "" : "s");
-    for (size_t i = 0; i < manifest->server_count; i++)
+    (void)printf("%s: %zu model%s\n", path, manifest->model_count,
+                 manifest->model_count == 1 ? "" : "s");
+    for (size_t i = 0; i < manifest->model_count; i++)
         if (is_first_on_device(manifest, i))
-            print_device(manifest, manifest->server[i].device);
+            print_device(manifest, manifest->models[i].device);
     (void)printf("fine\n");
     return 0;
 }

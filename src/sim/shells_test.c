@@ -23,7 +23,7 @@
 static const char manifest_text[] =
     "cluster_uuid: lab\n"
     "experiment_tag: trial\n"
-    "server:\n"
+    "models:\n"
     "- model_id: act\n"
     "  model_version: v1\n"
     "  application_tag: demo\n"
@@ -89,7 +89,7 @@ static void open_server(house *h)
 {
     td_server_model_config config;
     td_errinfo info = {.text = ""};
-    const td_config_model *entry = &h->manifest->server[0];
+    const td_config_model *entry = &h->manifest->models[0];
     check(td_net_inproc_open(h->hub, "server", &h->net, &info), &info);
     check(td_server_engines_open(entry, NULL, &h->engine, &info), &info);
     check(td_server_settings_from(h->manifest, entry, ++h->boot, &config,

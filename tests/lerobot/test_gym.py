@@ -80,7 +80,7 @@ def served(house):
         manifest = {
             "cluster_uuid": "local",
             "experiment_tag": "default",
-            "server": [server | {"accept_unknown": True, "engine": engine}],
+            "models": [server | {"accept_unknown": True, "engine": engine}],
         }
         path = house.write("wave.yaml", manifest)
         house.start("server", "serve", path).wait_line("serve: ready")

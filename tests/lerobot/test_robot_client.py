@@ -88,7 +88,7 @@ def served(house):
         {
             "cluster_uuid": "local",
             "experiment_tag": "default",
-            "server": [
+            "models": [
                 {
                     "model_id": "wave",
                     "model_version": "v1",

@@ -46,7 +46,7 @@ def serve(house, checkpoint):
     def begin(kind, policy="Policy", engine=None, **more):
         house.endpoint = free_endpoint()
         manifest = manifest_of(config_of(checkpoint(kind), house.endpoint, **more))
-        made = manifest["server"][0]["engine"]
+        made = manifest["models"][0]["engine"]
         made["command"][-1] = f"tiny:{policy}"
         made |= engine or {}
         path = house.write("manifest.yaml", manifest)
@@ -268,4 +268,4 @@ def test_a_checkpoint_of_another_type_is_refused(checkpoint):
 
 def test_precompute_is_the_manifests(checkpoint):
     config = config_of(checkpoint("act"), "tcp/host:1", enable_precompute=False)
-    assert manifest_of(config)["server"][0]["precompute"] is False
+    assert manifest_of(config)["models"][0]["precompute"] is False

@@ -40,7 +40,7 @@ def served(house):
             "engine": engine,
         }
         group = {"cluster_uuid": "local", "experiment_tag": "default"}
-        path = house.write("wave.yaml", group | {"server": [server]})
+        path = house.write("wave.yaml", group | {"models": [server]})
         house.start("server", "serve", path).wait_line("serve: ready")
 
     return begin

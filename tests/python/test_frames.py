@@ -77,7 +77,7 @@ ROBOT = """
 def server(house):
     policy = house.write("policy.py", textwrap.dedent(POLICY))
     made = manifest(house.endpoint)
-    made["server"][0]["engine"] = {
+    made["models"][0]["engine"] = {
         "kind": "worker",
         "command": [sys.executable, "-m", "tendon.worker", f"{policy}:infer"],
         "actions": JOINTS,

@@ -198,7 +198,7 @@ def test_a_manifest_may_come_from_a_file(house, connect):
     from scene import manifest
 
     made = manifest(house.endpoint)
-    made["server"][0]["engine"] = {"kind": "callback", "actions": JOINTS, "chunk": 5}
+    made["models"][0]["engine"] = {"kind": "callback", "actions": JOINTS, "chunk": 5}
     server = tendon.Server(config=house.write("manifest.yaml", made))
     house.kept.callback(server.close)
     server.model("synthetic", echo)

@@ -77,7 +77,7 @@ def manifest_of(config: PolicyServerConfig) -> dict[str, Any]:
         "experiment_tag": config.experiment_tag,
         "scheduling": {"cadence": {"gone_s": config.obs_queue_timeout}},
         "admin": {"port": config.admin_port},
-        "server": [
+        "models": [
             {
                 "model_id": config.model_id or kind,
                 "model_version": config.model_version,

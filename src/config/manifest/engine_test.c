@@ -13,7 +13,7 @@
 #define HEAD                                                                   \
     "cluster_uuid: c\n"                                                        \
     "experiment_tag: e\n"                                                      \
-    "server:\n"                                                                \
+    "models:\n"                                                                \
     "- {model_id: m, model_version: v, application_tag: a, accept_unknown: "   \
     "true, endpoint: tcp/127.0.0.1:7447,\n"                                    \
     "   engine: "
@@ -34,7 +34,7 @@ static void a_worker_leaves_open_what_is_not_given(void **state)
     TD_AUTO(td_config_manifest) *manifest = NULL;
     assert_int_equal(
         parse("{kind: worker, python: pkg.policy:infer}", &manifest), TD_OK);
-    const td_config_engine *engine = &manifest->server[0].engine;
+    const td_config_engine *engine = &manifest->models[0].engine;
     assert_int_equal(engine->kind, TD_CONFIG_WORKER);
     assert_string_equal(engine->python, "pkg.policy:infer");
     assert_int_equal(engine->action_count, 0);
@@ -53,7 +53,7 @@ batches_of_a_worker_may_be_bounded_before_it_says_its_size(void **state)
     assert_int_equal(
         parse("{kind: worker, python: p:f}, batch: {most: 4}", &manifest),
         TD_OK);
-    assert_int_equal(manifest->server[0].batch.most, 4);
+    assert_int_equal(manifest->models[0].batch.most, 4);
 }
 
 static void a_worker_takes_what_is_given(void **state)
@@ -66,7 +66,7 @@ static void a_worker_takes_what_is_given(void **state)
               "true, tolerance: 0.25, results_kb: 2}",
               &manifest),
         TD_OK);
-    const td_config_engine *engine = &manifest->server[0].engine;
+    const td_config_engine *engine = &manifest->models[0].engine;
     assert_int_equal(engine->command_count, 3);
     assert_string_equal(engine->command[2], "a b");
     assert_int_equal(engine->action_count, 1);
@@ -95,7 +95,7 @@ static void a_policy_in_a_file_is_beside_the_manifest(void **state)
         (void)snprintf(engine, sizeof engine, "{kind: worker, python: \"%s\"}",
                        cases[i].python);
         assert_int_equal(parse(engine, &manifest), TD_OK);
-        assert_string_equal(manifest->server[0].engine.python, cases[i].want);
+        assert_string_equal(manifest->models[0].engine.python, cases[i].want);
     }
 }
 
@@ -108,7 +108,7 @@ static void a_checkpoint_is_run_natively_unless_said_otherwise(void **state)
               "pretrained_path: act",
               &manifest),
         TD_OK);
-    const td_config_engine *engine = &manifest->server[0].engine;
+    const td_config_engine *engine = &manifest->models[0].engine;
     assert_int_equal(engine->kind, TD_CONFIG_NATIVE);
     assert_int_equal(engine->action_count, 0);
     assert_int_equal(engine->state_count, 0);
@@ -117,7 +117,7 @@ static void a_checkpoint_is_run_natively_unless_said_otherwise(void **state)
     assert_string_equal(engine->tokenizer, "shop/t.json");
     assert_true(engine->ensemble.enabled);
     assert_true(engine->ensemble.coefficient == 0.01);
-    assert_string_equal(manifest->server[0].pretrained_path, "shop/act");
+    assert_string_equal(manifest->models[0].pretrained_path, "shop/act");
 }
 
 static void each_kind_has_its_own_fields(void **state)
@@ -154,7 +154,7 @@ static void each_kind_has_its_own_fields(void **state)
         td_config_manifest *manifest = NULL;
         assert_int_equal(parse(cases[i].engine, &manifest), TD_ERR_INVALID);
         char want[256];
-        (void)snprintf(want, sizeof want, "shop/m.yaml:5: server[0].%s",
+        (void)snprintf(want, sizeof want, "shop/m.yaml:5: models[0].%s",
                        cases[i].text);
         assert_string_equal(info.text, want);
     }

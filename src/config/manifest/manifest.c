@@ -30,9 +30,10 @@ static const td_config_field manifest_rows[] = {
                   td_config_scheduling_table, "of every device"),
     TD_ROW_STRUCT(td_config_manifest, admin, td_config_admin, "{}", admin_table,
                   "HTTP for people and Prometheus"),
-    TD_ROW_STRUCTS(td_config_manifest, server, server_count, td_config_model,
+    TD_ROW_STRUCTS(td_config_manifest, models, model_count, td_config_model,
                    NULL, td_config_model_table, 1, MAX_MODELS,
-                   "the models to serve", .same = td_config_model_same),
+                   "the models to serve", .also = "server",
+                   .same = td_config_model_same),
 };
 const td_config_table td_config_manifest_table = {
     manifest_rows, TD_COUNT_OF(manifest_rows), sizeof(td_config_manifest),
@@ -72,16 +73,17 @@ static td_err name_server(const td_config_location *location, size_t index,
 }
 
 static td_err check_names(const td_config_location *location,
+                          const td_config_node *list,
                           const td_config_node *node,
                           td_config_manifest *manifest, size_t index)
 {
-    td_config_model *model = &manifest->server[index];
+    td_config_model *model = &manifest->models[index];
     if (!model->server_id[0])
-        TD_TRY(name_server(location, index, manifest->server_count,
+        TD_TRY(name_server(location, index, manifest->model_count,
                            &model->server_id));
     for (size_t i = 0; i < index; i++)
-        if (strcmp(manifest->server[i].server_id, model->server_id) == 0)
-            return td_config_bad(location, node, "server",
+        if (strcmp(manifest->models[i].server_id, model->server_id) == 0)
+            return td_config_bad(location, node, list->key,
                                  "server_id %s is given twice",
                                  model->server_id);
     return TD_OK;
@@ -103,15 +105,16 @@ static bool share_session(const td_config_model *a, const td_config_model *b)
 }
 
 static td_err check_session(const td_config_location *location,
+                            const td_config_node *list,
                             const td_config_node *node,
                             const td_config_manifest *manifest, size_t index)
 {
-    const td_config_model *model = &manifest->server[index];
+    const td_config_model *model = &manifest->models[index];
     for (size_t i = 0; i < index; i++) {
-        const td_config_model *other = &manifest->server[i];
+        const td_config_model *other = &manifest->models[i];
         if (strcmp(other->endpoint, model->endpoint) == 0 &&
             !share_session(other, model))
-            return td_config_bad(location, node, "server",
+            return td_config_bad(location, node, list->key,
                                  "%s and %s have one endpoint: mode, connect "
                                  "and shared_memory must be the same",
                                  other->server_id, model->server_id);
@@ -123,10 +126,12 @@ static td_err check_manifest(const td_config_location *location,
                              const td_config_node *node, void *value)
 {
     td_config_manifest *manifest = value;
-    const td_config_node *at = td_config_node_get(node, "server")->first;
-    for (size_t i = 0; i < manifest->server_count; i++, at = at->next) {
-        TD_TRY(check_names(location, at, manifest, i));
-        TD_TRY(check_session(location, at, manifest, i));
+    const td_config_node *list = td_config_node_get(node, "models");
+    if (!list) list = td_config_node_get(node, "server"); // as it was called
+    const td_config_node *at = list->first;
+    for (size_t i = 0; i < manifest->model_count; i++, at = at->next) {
+        TD_TRY(check_names(location, list, at, manifest, i));
+        TD_TRY(check_session(location, list, at, manifest, i));
     }
     return TD_OK;
 }

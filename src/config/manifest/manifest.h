@@ -6,7 +6,7 @@
 // where.
 //
 // Every field has been checked and every absent one holds its default. Errors
-// read "manifest.yaml:12: server[0].fps: must be 1 to 1000, got 0".
+// read "manifest.yaml:12: models[0].fps: must be 1 to 1000, got 0".
 
 #include "config/manifest/model.h"
 #include "config/yaml/diff.h"
@@ -20,8 +20,8 @@ typedef struct td_config_manifest {
     const char *cluster_uuid, *experiment_tag;
     td_config_scheduling scheduling;
     td_config_admin admin;
-    td_config_model *server;
-    size_t server_count; // at least 1
+    td_config_model *models;
+    size_t model_count; // at least 1
 } td_config_manifest;
 
 // Reads and checks a manifest. Owned by the caller, with everything it points
@@ -41,7 +41,7 @@ void td_config_manifest_free(td_config_manifest *manifest);
 TD_AUTO_FREE(td_config_manifest, td_config_manifest_free)
 
 // What differs, and whether a running server can take it on: see
-// td_config_diff(). A server's entry is the same as long as its names are.
+// td_config_diff(). An entry of `models` is the same as long as its names are.
 void td_config_manifest_diff(const td_config_manifest *was,
                              const td_config_manifest *now,
                              td_config_on_change on_change, void *user);

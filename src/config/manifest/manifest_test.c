@@ -40,8 +40,8 @@ static void the_reference_manifest_is_read(void **state)
                "  engine: {kind: synthetic}\n");
     assert_string_equal(manifest->cluster_uuid, "jupiter");
     assert_string_equal(manifest->experiment_tag, "fabio2");
-    assert_int_equal(manifest->server_count, 1);
-    const td_config_model *model = &manifest->server[0];
+    assert_int_equal(manifest->model_count, 1);
+    const td_config_model *model = &manifest->models[0];
     assert_string_equal(model->model_id, "pi0");
     assert_string_equal(model->model_version, "v1");
     assert_string_equal(model->pretrained_path, "lerobot/pi0-cookie-v1");
@@ -57,7 +57,7 @@ static void the_rest_has_defaults(void **state)
 {
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = parsed(WHOLE ENGINE);
-    const td_config_model *model = &manifest->server[0];
+    const td_config_model *model = &manifest->models[0];
     assert_string_equal(model->pretrained_path, "");
     assert_string_equal(model->device, "cpu");
     assert_true(strlen(model->server_id) > 0);
@@ -116,7 +116,7 @@ static void a_server_has_defaults_for_how_it_runs(void **state)
 {
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = parsed(WHOLE ENGINE);
-    const td_config_model *model = &manifest->server[0];
+    const td_config_model *model = &manifest->models[0];
     assert_int_equal(model->max_inflight, 2);
     assert_int_equal(model->batch.wait, TD_CONFIG_WAIT_SLACK);
     assert_int_equal(model->batch.most, 0);
@@ -155,8 +155,8 @@ static void one_client_may_use_several_models(void **state)
     (void)state;
     TD_AUTO(td_config_manifest) *manifest =
         parsed(WHOLE ENGINE NAMES PLACE CLIENTS ENGINE);
-    assert_string_equal(manifest->server[0].clients[0].client_uuid,
-                        manifest->server[1].clients[0].client_uuid);
+    assert_string_equal(manifest->models[0].clients[0].client_uuid,
+                        manifest->models[1].clients[0].client_uuid);
 }
 
 static void an_engine_with_all_its_settings_is_read(void **state)
@@ -179,7 +179,7 @@ static void an_engine_with_all_its_settings_is_read(void **state)
                      "      prepare_ms: 1.5\n"
                      "    seed: 7\n"
                      "    check_images: true\n");
-    const td_config_engine *engine = &manifest->server[0].engine;
+    const td_config_engine *engine = &manifest->models[0].engine;
     assert_int_equal(engine->action_count, 2);
     assert_int_equal(engine->actions[0].kind, TD_CONFIG_ANGLE);
     assert_int_equal(engine->actions[1].kind, TD_CONFIG_HOLD);
@@ -207,11 +207,11 @@ static void a_profile_lies_beside_the_manifest(void **state)
     TD_AUTO(td_config_manifest) *beside = parsed(
         WHOLE
         "  engine: {kind: synthetic, latency: {kind: profile, file: p.txt}}\n");
-    assert_string_equal(beside->server[0].engine.latency.file, "etc/p.txt");
+    assert_string_equal(beside->models[0].engine.latency.file, "etc/p.txt");
     TD_AUTO(td_config_manifest) *absolute = parsed(
         WHOLE
         "  engine: {kind: synthetic, latency: {kind: profile, file: /p}}\n");
-    assert_string_equal(absolute->server[0].engine.latency.file, "/p");
+    assert_string_equal(absolute->models[0].engine.latency.file, "/p");
 }
 
 static void servers_of_one_manifest_get_names_of_their_own(void **state)
@@ -219,9 +219,9 @@ static void servers_of_one_manifest_get_names_of_their_own(void **state)
     (void)state;
     TD_AUTO(td_config_manifest) *manifest =
         parsed(WHOLE ENGINE NAMES PLACE CLIENTS ENGINE);
-    assert_int_equal(manifest->server_count, 2);
-    assert_string_not_equal(manifest->server[0].server_id,
-                            manifest->server[1].server_id);
+    assert_int_equal(manifest->model_count, 2);
+    assert_string_not_equal(manifest->models[0].server_id,
+                            manifest->models[1].server_id);
 }
 
 static void a_manifest_that_is_not_there_is_named(void **state)

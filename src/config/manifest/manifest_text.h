@@ -7,7 +7,7 @@
 #define HEAD                                                                   \
     "cluster_uuid: jupiter\n"                                                  \
     "experiment_tag: fabio2\n"                                                 \
-    "server:\n"
+    "models:\n"
 #define NAMES                                                                  \
     "- model_id: pi0\n"                                                        \
     "  model_version: v1\n"                                                    \

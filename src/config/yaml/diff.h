@@ -15,7 +15,7 @@ typedef enum td_config_change_kind {
 // Every text is borrowed for the call.
 typedef struct td_config_change {
     td_config_change_kind kind;
-    const char *field;     // "server[0].clients"; REMOVED: of the older one
+    const char *field;     // "models[0].clients"; REMOVED: of the older one
     const char *was, *now; // the values; empty where they are lists
     bool live;             // may change while it is used
 } td_config_change;

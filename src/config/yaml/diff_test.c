@@ -18,7 +18,7 @@
     "- {model_id: m, model_version: v1, application_tag: a, server_id: " id    \
     ", endpoint: tcp/127.0.0.1:1, accept_unknown: true, engine: {kind: "       \
     "synthetic}"
-#define ONE HEAD "server:\n" ENTRY("x")
+#define ONE HEAD "models:\n" ENTRY("x")
 
 static td_config_manifest *parsed(const char *text)
 {
@@ -62,48 +62,48 @@ static const struct {
     {"nothing", ONE "}", ONE "}", ""},
     {"a default that is written out", ONE "}", ONE ", fps: 30}", ""},
     {"the strategy", ONE "}",
-     HEAD "scheduling: {strategy: round_robin}\nserver:\n" ENTRY("x") "}",
+     HEAD "scheduling: {strategy: round_robin}\nmodels:\n" ENTRY("x") "}",
      "+scheduling.strategy model_deadline>round_robin\n"},
     {"weights and a score", ONE "}",
      HEAD "scheduling: {weights: {age: 3.5}, score: urgency}\n"
-          "server:\n" ENTRY("x") "}",
+          "models:\n" ENTRY("x") "}",
      "+scheduling.weights.age 15>3.5\n+scheduling.score \"\">urgency\n"},
     {"tiers and room", ONE "}",
      HEAD "scheduling: {tiers: 2, queue: {size: 9, retries: 1}}\n"
-          "server:\n" ENTRY("x") "}",
+          "models:\n" ENTRY("x") "}",
      "-scheduling.tiers 4>2\n-scheduling.queue.size 1000>9\n"
      "+scheduling.queue.retries 0>1\n"},
     {"who is served", ONE "}", ONE ", clients: [{client_uuid: r1}]}",
-     "+server[0].clients\n"},
+     "+models[0].clients\n"},
     {"what a client may claim", ONE ", clients: [{client_uuid: r1}]}",
      ONE ", clients: [{client_uuid: r1, most_urgency: 0.5}]}",
-     "+server[0].clients\n"},
+     "+models[0].clients\n"},
     {"batches and inputs", ONE "}",
      ONE ", batch: {wait: none}, precompute: false, "
          "inputs: {alignment_ms: 5}}",
-     "+server[0].batch.wait slack>none\n+server[0].precompute true>false\n"
-     "+server[0].inputs.alignment_ms 20>5\n"},
+     "+models[0].batch.wait slack>none\n+models[0].precompute true>false\n"
+     "+models[0].inputs.alignment_ms 20>5\n"},
     {"what only a start can take", ONE "}",
      ONE ", fps: 50, device: cuda:0, connect: [tcp/127.0.0.1:2]}",
-     "-server[0].device cpu>cuda:0\n-server[0].fps 30>50\n"
-     "-server[0].connect\n"},
+     "-models[0].device cpu>cuda:0\n-models[0].fps 30>50\n"
+     "-models[0].connect\n"},
     {"a channel's kind", ONE "}",
-     HEAD "server:\n- {model_id: m, model_version: v1, application_tag: a, "
+     HEAD "models:\n- {model_id: m, model_version: v1, application_tag: a, "
           "server_id: x, endpoint: tcp/127.0.0.1:1, accept_unknown: true, "
           "engine: {kind: synthetic, actions: [a]}}\n",
-     "-server[0].engine.actions\n-server[0].engine.states\n"},
-    {"an entry more", ONE "}", ONE "}\n" ENTRY("y") "}", "-server[1] added\n"},
+     "-models[0].engine.actions\n-models[0].engine.states\n"},
+    {"an entry more", ONE "}", ONE "}\n" ENTRY("y") "}", "-models[1] added\n"},
     {"an entry less", ONE "}\n" ENTRY("y") ", fps: 9}",
-     HEAD "server:\n" ENTRY("y") ", fps: 9}", "-server[0] removed\n"},
+     HEAD "models:\n" ENTRY("y") ", fps: 9}", "-models[0] removed\n"},
     {"entries in another order, and one of them changed",
      ONE "}\n" ENTRY("y") "}",
-     HEAD "server:\n" ENTRY("y") "}\n" ENTRY("x") ", precompute: false}",
-     "+server[1].precompute true>false\n"},
+     HEAD "models:\n" ENTRY("y") "}\n" ENTRY("x") ", precompute: false}",
+     "+models[1].precompute true>false\n"},
     {"another model under the same name", ONE "}",
-     HEAD "server:\n- {model_id: n, model_version: v1, application_tag: a, "
+     HEAD "models:\n- {model_id: n, model_version: v1, application_tag: a, "
           "server_id: x, endpoint: tcp/127.0.0.1:1, accept_unknown: true, "
           "engine: {kind: synthetic}}\n",
-     "-server[0] added\n-server[0] removed\n"},
+     "-models[0] added\n-models[0] removed\n"},
 };
 
 static void changes_are_named_and_whether_they_can_be_taken_on(void **state)

@@ -45,6 +45,7 @@ static void write_field(const td_config_field *field, const char *path,
         (void)fprintf(out, " | ");
     }
     write_text(field->help, out);
+    if (field->also) (void)fprintf(out, "; also read as `%s`", field->also);
     (void)fprintf(out, "%s |\n", live ? "; reloads" : "");
 }
 

@@ -141,13 +141,14 @@ static void write_preset(td_json *json, const td_config_field *field)
                      strcmp(field->preset, "\"\"") == 0 ? "" : field->preset);
 }
 
-static void write_field(td_json *json, const td_config_field *field)
+static void write_field(td_json *json, const char *name,
+                        const td_config_field *field)
 {
     if (field->kind == TD_CONFIG_REFUSED) {
-        td_json_bool(json, field->name, false);
+        td_json_bool(json, name, false);
         return;
     }
-    td_json_object(json, field->name);
+    td_json_object(json, name);
     td_json_text(json, "description", field->help);
     write_preset(json, field);
     if (field->shape == TD_CONFIG_LIST)
@@ -159,15 +160,40 @@ static void write_field(td_json *json, const td_config_field *field)
     td_json_end_object(json);
 }
 
+static bool is_required(const td_config_field *field)
+{
+    return !field->preset && field->kind != TD_CONFIG_REFUSED &&
+           field->shape != TD_CONFIG_REST;
+}
+
+static void write_requires(td_json *json, const char *name)
+{
+    td_json_object(json, NULL);
+    td_json_array(json, "required");
+    td_json_text(json, NULL, name);
+    td_json_end_array(json);
+    td_json_end_object(json);
+}
+
+// A field of two names is required under exactly one of them. A table has at
+// most one such field, because `oneOf` stands once.
 static void write_required(td_json *json, const td_config_table *table)
 {
+    const td_config_field *either = NULL;
     td_json_array(json, "required");
     for (size_t i = 0; i < table->field_count; i++) {
         const td_config_field *field = &table->fields[i];
-        if (!field->preset && field->kind != TD_CONFIG_REFUSED &&
-            field->shape != TD_CONFIG_REST)
+        if (!is_required(field)) continue;
+        if (field->also)
+            either = field;
+        else
             td_json_text(json, NULL, field->name);
     }
+    td_json_end_array(json);
+    if (!either) return;
+    td_json_array(json, "oneOf");
+    write_requires(json, either->name);
+    write_requires(json, either->also);
     td_json_end_array(json);
 }
 
@@ -176,11 +202,14 @@ static void write_struct(td_json *json, const td_config_table *table)
     const td_config_field *rest = NULL;
     td_json_text(json, "type", "object");
     td_json_object(json, "properties");
-    for (size_t i = 0; i < table->field_count; i++)
-        if (table->fields[i].shape == TD_CONFIG_REST)
-            rest = &table->fields[i];
+    for (size_t i = 0; i < table->field_count; i++) {
+        const td_config_field *field = &table->fields[i];
+        if (field->shape == TD_CONFIG_REST)
+            rest = field;
         else
-            write_field(json, &table->fields[i]);
+            write_field(json, field->name, field);
+        if (field->also) write_field(json, field->also, field);
+    }
     td_json_end_object(json);
     write_required(json, table);
     if (rest)

@@ -65,12 +65,18 @@ static const char *nearest(const td_config_table *table, const char *name)
     return best;
 }
 
+static bool is_named(const td_config_field *field, const char *name)
+{
+    return strcmp(field->name, name) == 0 ||
+           (field->also && strcmp(field->also, name) == 0);
+}
+
 static const td_config_field *find(const td_config_table *table,
                                    const char *name)
 {
     for (size_t i = 0; i < table->field_count; i++)
         if (table->fields[i].shape != TD_CONFIG_REST &&
-            strcmp(table->fields[i].name, name) == 0)
+            is_named(&table->fields[i], name))
             return &table->fields[i];
     return NULL;
 }
@@ -248,6 +254,24 @@ static td_err missing(const td_config_location *location,
                          field->shape ? shapes[field->shape] : rule);
 }
 
+// What the map says of a field, under one of its names; NULL when it is not
+// there.
+static td_err find_node(const td_config_location *owner,
+                        const td_config_field *field, const td_config_node *map,
+                        const td_config_node **ret_node)
+{
+    const td_config_node *node = td_config_node_get(map, field->name);
+    const td_config_node *also =
+        field->also ? td_config_node_get(map, field->also) : NULL;
+    if (node && also)
+        return td_config_bad(owner, also, field->also,
+                             "is another name of %s, which is given too: move "
+                             "its members there",
+                             field->name);
+    *ret_node = node ? node : also;
+    return TD_OK;
+}
+
 static td_err read_field(const td_config_location *owner,
                          const td_config_table *table,
                          const td_config_field *field,
@@ -256,9 +280,10 @@ static td_err read_field(const td_config_location *owner,
     if (field->kind == TD_CONFIG_REFUSED) return TD_OK;
     if (field->shape == TD_CONFIG_REST)
         return read_rest(owner, table, field, map, value);
-    const td_config_node *node = td_config_node_get(map, field->name);
-    td_config_location location =
-        inside(owner, field->name, 0, node ? node->line : owner->line);
+    const td_config_node *node = NULL;
+    TD_TRY(find_node(owner, field, map, &node));
+    td_config_location location = inside(owner, node ? node->key : field->name,
+                                         0, node ? node->line : owner->line);
     if (!node && !field->preset) return missing(owner, field);
     if (!node) TD_TRY(read_preset(&location, field, &node));
 
@@ -357,8 +382,9 @@ static void help_field(const td_config_field *field, int indent, bool live,
         fprintf(out, " (default %s)", field->preset);
     else
         fprintf(out, " (required)");
-    fprintf(out, "\n%*s%s%s\n", indent + 4, "", field->help,
-            live ? "; reloads" : "");
+    fprintf(out, "\n%*s%s", indent + 4, "", field->help);
+    if (field->also) fprintf(out, "; also read as %s", field->also);
+    fprintf(out, "%s\n", live ? "; reloads" : "");
 }
 
 static void help_table(const td_config_table *table, int indent, bool live,

@@ -41,6 +41,7 @@ typedef struct td_config_table td_config_table;
 
 typedef struct td_config_field {
     const char *name;
+    const char *also; // (optional) another name, of a required field
     td_config_kind kind;
     td_config_shape shape;
     size_t offset, count_offset;

@@ -71,8 +71,8 @@ static td_sched_batch_rule rule_of(const td_config_batch *config)
 static void count_room(const td_config_manifest *manifest, const char *device,
                        td_server_device_settings *settings)
 {
-    for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_model *server = &manifest->server[i];
+    for (size_t i = 0; i < manifest->model_count; i++) {
+        const td_config_model *server = &manifest->models[i];
         if (strcmp(server->device, device) != 0) continue;
         settings->models++;
         settings->clients += (uint32_t)server->capacity;

@@ -66,7 +66,7 @@ static void a_device_has_room_for_the_servers_that_share_it(void **state)
              "retries: 2, backoff_ms: 1}\n"
              "  cadence: {gone_s: 3, wake_ahead_ms: 4}\n"
              "  flush: {most: 3, wait_ms: 6}\n"
-             "server:\n" ENTRY(
+             "models:\n" ENTRY(
                  "x", "cuda:0") ", accept_unknown: true, "
                                 "capacity: 10}\n" ENTRY(
                                     "y", "cpu") ", accept_unknown: "
@@ -104,7 +104,7 @@ static void a_device_has_room_for_the_servers_that_share_it(void **state)
 static void the_defaults_are_those_of_the_scheduler(void **state)
 {
     (void)state;
-    TD_AUTO(td_config_manifest) *manifest = parsed(HEAD "server:\n" PLAIN);
+    TD_AUTO(td_config_manifest) *manifest = parsed(HEAD "models:\n" PLAIN);
     td_sched_policy policy;
     td_server_plugin *plugin = NULL;
     assert_int_equal(td_server_settings_policy(&manifest->scheduling, &policy,
@@ -129,7 +129,7 @@ static void the_defaults_are_those_of_the_scheduler(void **state)
 static void a_model_and_its_clients_are_set_up_as_written(void **state)
 {
     (void)state;
-    TD_AUTO(td_config_manifest) *manifest = parsed(HEAD "server:\n" ENTRY(
+    TD_AUTO(td_config_manifest) *manifest = parsed(HEAD "models:\n" ENTRY(
         "x", "cpu") ", max_inflight: 3, "
                     "batch: {wait: fixed, most: 5, wait_ms: 4}, "
                     "precompute: false, prefixes: {mb: 2, age_s: 7}, "
@@ -139,7 +139,7 @@ static void a_model_and_its_clients_are_set_up_as_written(void **state)
                     "unknown: {best_priority: 4}}\n");
     td_server_model_config config;
     td_server_allowance *clients = NULL;
-    assert_int_equal(td_server_settings_from(manifest, &manifest->server[0], 9,
+    assert_int_equal(td_server_settings_from(manifest, &manifest->models[0], 9,
                                              &config, &clients),
                      TD_OK);
     assert_int_equal(config.settings.boot, 9);
@@ -179,7 +179,7 @@ static void what_is_wrong_with_a_score_is_said_with_its_line(void **state)
     (void)state;
     for (size_t i = 0; i < TD_COUNT_OF(wrong); i++) {
         char text[1024];
-        snprintf(text, sizeof text, HEAD "scheduling:\n  %s\nserver:\n" PLAIN,
+        snprintf(text, sizeof text, HEAD "scheduling:\n  %s\nmodels:\n" PLAIN,
                  wrong[i].scheduling);
         TD_AUTO(td_config_manifest) *manifest = parsed(text);
         td_sched_policy policy;

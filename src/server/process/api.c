@@ -62,8 +62,8 @@ td_err td_server_open_text(const char *yaml, td_server **ret_host,
 static const char *find_callback(const td_config_manifest *manifest,
                                  const char *model_id)
 {
-    for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_model *server = &manifest->server[i];
+    for (size_t i = 0; i < manifest->model_count; i++) {
+        const td_config_model *server = &manifest->models[i];
         if (server->engine.kind == TD_CONFIG_CALLBACK &&
             strcmp(server->model_id, model_id) == 0)
             return server->model_id;

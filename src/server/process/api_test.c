@@ -14,7 +14,7 @@
 static const char manifest_text[] =
     "cluster_uuid: lab\n"
     "experiment_tag: trial\n"
-    "server:\n"
+    "models:\n"
     "- server_id: gpu-1\n"
     "  model_id: act\n"
     "  model_version: v1\n"

@@ -6,8 +6,8 @@
 
 static void describe(const td_config_manifest *manifest, td_server_about *about)
 {
-    for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_model *server = &manifest->server[i];
+    for (size_t i = 0; i < manifest->model_count; i++) {
+        const td_config_model *server = &manifest->models[i];
         about[i] = (td_server_about){
             .server = server->server_id,
             .model = server->model_id,
@@ -26,7 +26,7 @@ static td_err open_admin(td_server_process *house, td_errinfo *info)
         .address = admin->address,
         .port = (uint16_t)admin->port,
         .models = house->about,
-        .model_count = house->manifest->server_count,
+        .model_count = house->manifest->model_count,
         .events = house->events,
     };
     td_err err = td_server_admin_open(&config, &house->admin, info);

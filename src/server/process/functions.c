@@ -16,8 +16,8 @@ td_err td_server_functions_check(const td_config_manifest *manifest,
                                  const td_server_extras *extras,
                                  td_errinfo *info)
 {
-    for (size_t i = 0; i < manifest->server_count; i++) {
-        const td_config_model *server = &manifest->server[i];
+    for (size_t i = 0; i < manifest->model_count; i++) {
+        const td_config_model *server = &manifest->models[i];
         if (server->engine.kind != TD_CONFIG_CALLBACK ||
             td_server_functions_find(extras, server->model_id))
             continue;

@@ -117,8 +117,8 @@ static void visit_all(td_server *host, question *asked, visit_fn visit)
 {
     td_server_process *house = host->house;
     pthread_mutex_lock(&house->shown_lock);
-    for (size_t i = 0; i < house->manifest->server_count; i++) {
-        const td_config_model *config = &house->manifest->server[i];
+    for (size_t i = 0; i < house->manifest->model_count; i++) {
+        const td_config_model *config = &house->manifest->models[i];
         if (house->shown[i] && fits(asked->labels.server, config->server_id) &&
             fits(asked->labels.model, config->model_id))
             visit(asked, house->shown[i]);
@@ -280,8 +280,8 @@ const char *td_server_state(td_server *host, const char *model_id)
     pthread_mutex_unlock(&host->lock);
     size_t worst = 0, found = 0;
     pthread_mutex_lock(&house->shown_lock);
-    for (size_t i = 0; i < house->manifest->server_count; i++) {
-        if (!fits(model_id, house->manifest->server[i].model_id)) continue;
+    for (size_t i = 0; i < house->manifest->model_count; i++) {
+        if (!fits(model_id, house->manifest->models[i].model_id)) continue;
         size_t rank =
             rank_of(house->shown[i] ? state_of(house->shown[i]) : closed);
         if (rank > worst) worst = rank;

@@ -57,10 +57,10 @@ static void use_on(td_server_device *device, const td_server_process *house,
 
 void td_server_policy_swap(td_server_process *house, td_server_policy *next)
 {
-    for (size_t i = 0; i < house->manifest->server_count; i++) {
+    for (size_t i = 0; i < house->manifest->model_count; i++) {
         const td_server_entry *entry = &house->entries[i];
         if (entry->owns_device && entry->device)
-            use_on(entry->device, house, house->manifest->server[i].device,
+            use_on(entry->device, house, house->manifest->models[i].device,
                    next);
     }
     td_server_policy before = house->plan;

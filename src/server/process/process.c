@@ -83,7 +83,7 @@ static td_err dial(const td_config_model *config, td_server_entry *entry,
 static td_err share_net(td_server_process *house, size_t index,
                         td_errinfo *info)
 {
-    const td_config_model *all = house->manifest->server;
+    const td_config_model *all = house->manifest->models;
     td_server_entry *entry = &house->entries[index];
     entry->net = house->extras->net;
     for (size_t i = 0; i < index && !entry->net; i++) {
@@ -98,7 +98,7 @@ static td_err share_net(td_server_process *house, size_t index,
 static td_err share_device(td_server_process *house, size_t index,
                            td_errinfo *info)
 {
-    const td_config_model *all = house->manifest->server;
+    const td_config_model *all = house->manifest->models;
     td_server_entry *entry = &house->entries[index];
     for (size_t i = 0; i < index; i++) {
         if (strcmp(all[i].device, all[index].device) != 0) continue;
@@ -143,7 +143,7 @@ static void say_opened(const td_config_model *config)
 static td_err open_server(td_server_process *house, size_t index,
                           td_errinfo *info)
 {
-    const td_config_model *config = &house->manifest->server[index];
+    const td_config_model *config = &house->manifest->models[index];
     td_server_entry *entry = &house->entries[index];
     td_server_model_config server;
     TD_TRY(share_device(house, index, info));
@@ -167,7 +167,7 @@ static td_err refuse_second(const td_server_process *house, size_t index,
                             td_errinfo *info)
 {
     const td_config_manifest *manifest = house->manifest;
-    const td_config_model *config = &manifest->server[index];
+    const td_config_model *config = &manifest->models[index];
     const td_wire_route route = td_server_settings_route(manifest, config);
     return td_server_duplicate_refuse(house->entries[index].net, &route,
                                       config->server_id, SECOND_PATIENCE_NS,
@@ -177,7 +177,7 @@ static td_err refuse_second(const td_server_process *house, size_t index,
 static td_err open_porch(td_server_process *house, size_t index,
                          td_errinfo *info)
 {
-    const td_config_model *config = &house->manifest->server[index];
+    const td_config_model *config = &house->manifest->models[index];
     td_server_entry *entry = &house->entries[index];
     const td_server_loading_config porch = {
         .route = td_server_settings_route(house->manifest, config),
@@ -198,7 +198,7 @@ static bool is_stopping(const td_server_process *house)
 // Nobody is taken before all of it may run.
 static td_err open_all(td_server_process *house, td_errinfo *info)
 {
-    size_t count = house->manifest->server_count;
+    size_t count = house->manifest->model_count;
     for (size_t i = 0; i < count; i++)
         TD_TRY(share_net(house, i, info));
     for (size_t i = 0; i < count; i++)
@@ -228,7 +228,7 @@ td_err td_server_process_new(td_config_manifest *manifest,
     house->boot = wall_ms();
     house->plan.scheduling = manifest->scheduling;
     pthread_mutex_init(&house->shown_lock, NULL);
-    size_t count = manifest->server_count;
+    size_t count = manifest->model_count;
     house->entries = calloc(count, sizeof *house->entries);
     house->about = calloc(count, sizeof *house->about);
     house->shown = calloc(count, sizeof(td_server_model *));
@@ -249,7 +249,7 @@ td_err td_server_process_open(td_server_process *house, td_errinfo *info)
 
 static bool is_drained(const td_server_process *house)
 {
-    for (size_t i = 0; i < house->manifest->server_count; i++)
+    for (size_t i = 0; i < house->manifest->model_count; i++)
         if (house->entries[i].server &&
             !td_server_model_drained(house->entries[i].server))
             return false;
@@ -258,7 +258,7 @@ static bool is_drained(const td_server_process *house)
 
 bool td_server_process_drain(td_server_process *house, int64_t until_ns)
 {
-    for (size_t i = 0; i < house->manifest->server_count; i++)
+    for (size_t i = 0; i < house->manifest->model_count; i++)
         if (house->entries[i].server)
             td_server_model_drain(house->entries[i].server);
     while (!is_drained(house)) {
@@ -293,10 +293,10 @@ static void close_net(td_server_entry *entry)
 
 static void close_entries(td_server_process *house)
 {
-    size_t count = house->manifest->server_count;
+    size_t count = house->manifest->model_count;
     for (size_t i = 0; i < count; i++) {
         td_server_process_show_model(house, i, NULL);
-        close_server(&house->manifest->server[i], &house->entries[i]);
+        close_server(&house->manifest->models[i], &house->entries[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (house->entries[i].owns_device && house->entries[i].device)

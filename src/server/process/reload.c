@@ -26,16 +26,16 @@ static void drop_next(asked *next, size_t count)
 static const td_config_model *find_twin(const td_config_manifest *manifest,
                                         const td_config_model *server)
 {
-    for (size_t i = 0; i < manifest->server_count; i++)
-        if (td_config_model_same(&manifest->server[i], server))
-            return &manifest->server[i];
+    for (size_t i = 0; i < manifest->model_count; i++)
+        if (td_config_model_same(&manifest->models[i], server))
+            return &manifest->models[i];
     return NULL;
 }
 
 static td_err make_next(const td_server_process *house, const char *path,
                         asked *next, td_errinfo *info)
 {
-    size_t count = house->manifest->server_count;
+    size_t count = house->manifest->model_count;
     TD_TRY(td_config_manifest_load(path, &next->manifest, info));
     td_config_scheduling scheduling = next->manifest->scheduling;
     scheduling.tiers = house->manifest->scheduling.tiers;
@@ -46,7 +46,7 @@ static td_err make_next(const td_server_process *house, const char *path,
     if (!next->configs || !next->clients) return TD_ERR_NOMEM;
     for (size_t i = 0; i < count; i++) {
         const td_config_model *twin =
-            find_twin(next->manifest, &house->manifest->server[i]);
+            find_twin(next->manifest, &house->manifest->models[i]);
         if (!twin) continue; // goes on as it was
         TD_TRY(td_server_settings_from(next->manifest, twin, house->boot,
                                        &next->configs[i], &next->clients[i]));
@@ -115,7 +115,7 @@ static void use_entry(td_server_entry *entry,
 // From here on nothing can fail that was checked before.
 static void use_next(td_server_process *house, asked *next)
 {
-    size_t count = house->manifest->server_count;
+    size_t count = house->manifest->model_count;
     td_server_policy_swap(house, &next->plan);
     for (size_t i = 0; i < count; i++) {
         if (next->clients[i])
@@ -143,5 +143,5 @@ void td_server_process_reload(td_server_process *house, const char *path)
         say_changes(house, &next);
         use_next(house, &next);
     }
-    drop_next(&next, house->manifest->server_count);
+    drop_next(&next, house->manifest->model_count);
 }

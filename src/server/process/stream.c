@@ -133,7 +133,7 @@ static bool see(td_server_stream *stream, size_t index, int64_t now_ns,
 static void look_up(td_server_stream *stream, int64_t now_ns)
 {
     if (!stream->samples || now_ns < stream->gauges_ns) return;
-    for (size_t i = 0; i < stream->house->manifest->server_count; i++) {
+    for (size_t i = 0; i < stream->house->manifest->model_count; i++) {
         td_server_view view = {.about = {0}};
         if (!see(stream, i, now_ns, &view)) continue;
         stream->gauges_ns = now_ns + GAUGES_NS;
@@ -188,7 +188,7 @@ td_err td_server_stream_open(td_server_process *house,
                              const td_server_listeners *listeners,
                              td_server_stream **ret_stream, td_errinfo *info)
 {
-    size_t count = house->manifest->server_count;
+    size_t count = house->manifest->model_count;
     TD_AUTO(td_server_stream) *stream =
         calloc(1, sizeof *stream + count * sizeof *stream->sources);
     if (!stream) return TD_ERR_NOMEM;
