@@ -3,7 +3,7 @@
 // notices of it, and what it costs beside LeRobot's own writer.
 #include "base/clock.h"
 #include "base/sync/thread.h"
-#include "bench/reel.h"
+#include "bench/footage.h"
 #include "bench/rig.h"
 #include "edge/record/recording.h"
 
@@ -44,7 +44,7 @@ static double spent_s(void)
 
 typedef struct world {
     td_bench_setup setup;
-    td_bench_reel reel;
+    td_bench_footage footage;
     td_bench_server server;
     td_net *net;
     td_robot_hardware *robot;
@@ -58,7 +58,7 @@ static void world_close(world *w)
     if (w->net) td_net_close(w->net);
     if (w->robot) td_robot_hardware_close(w->robot);
     td_bench_child_end(&w->server.child);
-    td_bench_reel_done(&w->reel);
+    td_bench_footage_done(&w->footage);
     free(w);
 }
 TD_AUTO_FREE(world, world_close)
@@ -69,8 +69,8 @@ static td_err world_new(int64_t control_hz, world **ret_world, td_errinfo *info)
     if (!w) return TD_ERR_NOMEM;
     w->setup = setup_of(control_hz);
     TD_TRY(td_bench_file("dataset", w->folder, info));
-    TD_TRY(td_bench_reel_init(&w->reel, HEIGHT, WIDTH));
-    TD_TRY(td_bench_reel_robot(&w->reel, &w->robot));
+    TD_TRY(td_bench_footage_init(&w->footage, HEIGHT, WIDTH));
+    TD_TRY(td_bench_footage_robot(&w->footage, &w->robot));
     TD_TRY(td_bench_server_start(&w->setup, &w->server, info));
     *ret_world = TD_TAKE(w);
     return TD_OK;
@@ -262,7 +262,7 @@ static const struct {
 
 typedef struct contest {
     td_bench_setup setup;
-    td_bench_reel reel;
+    td_bench_footage footage;
     td_edge_record_sink sink;
     td_bench_peer peers[MODES];
     uint32_t rows; // of an episode
@@ -274,7 +274,7 @@ static void contest_free(contest *c)
     if (c->sink.close) c->sink.close(c->sink.user);
     for (int i = 0; i < MODES; i++)
         td_bench_child_end(&c->peers[i].child);
-    td_bench_reel_done(&c->reel);
+    td_bench_footage_done(&c->footage);
     free(c);
 }
 TD_AUTO_FREE(contest, contest_free)
@@ -284,9 +284,10 @@ static td_err add_row(contest *c, uint64_t number, td_errinfo *info)
     static const float values[TD_BENCH_JOINTS];
     td_dataset_image images[CAMERAS];
     for (uint32_t i = 0; i < CAMERAS; i++)
-        images[i] = (td_dataset_image){
-            TD_DATASET_IMAGE_RGB,
-            {td_bench_reel_frame(&c->reel, i, number), c->reel.frame_bytes}};
+        images[i] =
+            (td_dataset_image){TD_DATASET_IMAGE_RGB,
+                               {td_bench_footage_frame(&c->footage, i, number),
+                                c->footage.frame_bytes}};
     const td_dataset_frame frame = {
         .task = "wave", .state = values, .action = values, .images = images};
     return c->sink.add(c->sink.user, &frame, info);
@@ -314,8 +315,8 @@ static td_err start_peers(contest *c, td_errinfo *info)
     char path[TD_BENCH_PATH_BYTES], frames[16], height[16], width[16], rows[16],
         fps[16];
     TD_TRY(td_bench_file("rgb", path, info));
-    TD_TRY(td_bench_reel_write(&c->reel, path, info));
-    (void)snprintf(frames, sizeof frames, "%d", TD_BENCH_REEL_FRAMES);
+    TD_TRY(td_bench_footage_write(&c->footage, path, info));
+    (void)snprintf(frames, sizeof frames, "%d", TD_BENCH_FOOTAGE_FRAMES);
     (void)snprintf(height, sizeof height, "%d", HEIGHT);
     (void)snprintf(width, sizeof width, "%d", WIDTH);
     (void)snprintf(rows, sizeof rows, "%u", c->rows);
@@ -339,7 +340,7 @@ static td_err contest_new(const td_bench_options *options,
     c->setup = setup_of(FPS);
     c->setup.record = folder;
     c->rows = options->quick ? 30 : 300;
-    TD_TRY(td_bench_reel_init(&c->reel, HEIGHT, WIDTH));
+    TD_TRY(td_bench_footage_init(&c->footage, HEIGHT, WIDTH));
     TD_TRY(td_bench_record_open(&c->setup, &c->sink, info));
     if (td_bench_peer_can(options, "LeRobot", "lerobot_record.py"))
         TD_TRY(start_peers(c, info));

@@ -17,7 +17,7 @@ static void check_features(const td_dataset_info *dataset)
         if (feature->dtype == TD_DATASET_DTYPE_VIDEO &&
             (td_dataset_path_fill(dataset->video_path, feature->key, 1, 2, path,
                                   NULL) != TD_OK ||
-             !td_dataset_path_stays(path)))
+             !td_dataset_path_is_inside(path)))
             abort();
     }
 }

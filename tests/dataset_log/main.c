@@ -11,7 +11,7 @@
 //       where `tendon dataset verify` would
 
 #include "base/rand.h"
-#include "dataset/disk/work.h"
+#include "dataset/disk/staging.h"
 #include "dataset/read/reader.h"
 #include "dataset/verify/verify.h"
 #include "dataset/write/writer.h"
@@ -228,7 +228,7 @@ static td_err read_all(const char *folder, td_errinfo *info)
     const td_dataset_verify_hooks hooks = {.fault = on_fault};
     TD_TRY(td_dataset_verify(folder, &hooks, &faults, info));
     if (faults > 0) return td_fail(info, TD_ERR_FORMAT, "%u faults", faults);
-    (void)printf("unfinished %u\n", td_dataset_work_unfinished(folder));
+    (void)printf("unfinished %u\n", td_dataset_staging_unfinished(folder));
     TD_TRY(td_dataset_reader_open(folder, &reader, info));
     for (size_t i = 0; i < td_dataset_reader_episodes(reader)->count; i++)
         TD_TRY(read_episode(reader, i, info));

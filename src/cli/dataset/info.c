@@ -3,7 +3,7 @@
 #include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
-#include "dataset/disk/work.h"
+#include "dataset/disk/staging.h"
 #include "dataset/meta/meta.h"
 
 #include <inttypes.h>
@@ -115,8 +115,8 @@ static int show(const char *folder, bool as_json)
         err = td_dataset_tasks_read(folder, &tasks, &info);
     if (err != TD_OK) return td_cli_fail("dataset info", err, &info);
     const shown of = {folder, dataset, tasks,
-                      td_dataset_work_unfinished(folder),
-                      td_dataset_work_recorder(folder)};
+                      td_dataset_staging_unfinished(folder),
+                      td_dataset_staging_recorder(folder)};
     (as_json ? print_json : print_text)(&of);
     return 0;
 }

@@ -3,7 +3,7 @@
 #include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
-#include "dataset/disk/work.h"
+#include "dataset/disk/staging.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -107,7 +107,7 @@ static int verify(const char *folder, bool as_json)
     report to = {.folder = folder, .as_json = as_json};
     const td_dataset_verify_hooks hooks = {on_fault, on_progress, &to};
     td_err err = td_dataset_verify(folder, &hooks, &faults, &info);
-    uint32_t unfinished = td_dataset_work_unfinished(folder);
+    uint32_t unfinished = td_dataset_staging_unfinished(folder);
     clear_line(&to);
     if (to.begun || (as_json && err == TD_OK)) end_json(&to, unfinished);
     if (err != TD_OK) return td_cli_fail("dataset verify", err, &info);

@@ -107,17 +107,17 @@ static td_err make_all(const char *path, bool synced, td_errinfo *info)
     return TD_OK;
 }
 
-td_err td_dataset_disk_make(const char *path, td_errinfo *info)
+td_err td_dataset_disk_make_folder(const char *path, td_errinfo *info)
 {
     return make_all(path, false, info);
 }
 
-td_err td_dataset_disk_make_synced(const char *path, td_errinfo *info)
+td_err td_dataset_disk_make_folder_synced(const char *path, td_errinfo *info)
 {
     return make_all(path, true, info);
 }
 
-bool td_dataset_disk_is_there(const char *path)
+bool td_dataset_disk_exists(const char *path)
 {
     struct stat found;
     return lstat(path, &found) == 0;
@@ -176,7 +176,7 @@ static td_err remove_one(const char *path, const char *to, td_errinfo *info)
 
 td_err td_dataset_disk_remove(const char *path, td_errinfo *info)
 {
-    if (!td_dataset_disk_is_there(path)) return TD_OK;
+    if (!td_dataset_disk_exists(path)) return TD_OK;
     return remove_one(path, NULL, info);
 }
 
@@ -251,8 +251,8 @@ td_err td_dataset_disk_sync_tree(const char *path, td_errinfo *info)
     return sync_one(path, NULL, info);
 }
 
-td_err td_dataset_disk_free(const char *path, uint64_t *ret_bytes,
-                            td_errinfo *info)
+td_err td_dataset_disk_free_bytes(const char *path, uint64_t *ret_bytes,
+                                  td_errinfo *info)
 {
     struct statvfs disk;
     if (statvfs(path, &disk) != 0) return td_dataset_disk_fail(path, info);

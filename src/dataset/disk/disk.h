@@ -29,9 +29,10 @@ TD_NODISCARD td_err td_dataset_disk_write(int fd, td_slice bytes, off_t offset);
 
 // Makes a folder and those above it; fine where they are there. The second:
 // the names of those that it made are on the disk when it returns.
-TD_NODISCARD td_err td_dataset_disk_make(const char *path, td_errinfo *info);
-TD_NODISCARD td_err td_dataset_disk_make_synced(const char *path,
+TD_NODISCARD td_err td_dataset_disk_make_folder(const char *path,
                                                 td_errinfo *info);
+TD_NODISCARD td_err td_dataset_disk_make_folder_synced(const char *path,
+                                                       td_errinfo *info);
 
 // Removes a file, or a folder with all that is in it; fine where nothing is.
 // Never follows a link.
@@ -52,11 +53,12 @@ TD_NODISCARD td_err td_dataset_disk_sync_tree(const char *path,
 
 // Whether there is anything of that name, and whether it is a folder with
 // nothing in it.
-bool td_dataset_disk_is_there(const char *path);
+bool td_dataset_disk_exists(const char *path);
 bool td_dataset_disk_is_empty(const char *path);
 
 // What a process without rights of its own may still write. IO.
-TD_NODISCARD td_err td_dataset_disk_free(const char *path, uint64_t *ret_bytes,
-                                         td_errinfo *info);
+TD_NODISCARD td_err td_dataset_disk_free_bytes(const char *path,
+                                               uint64_t *ret_bytes,
+                                               td_errinfo *info);
 
 #endif

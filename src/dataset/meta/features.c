@@ -149,7 +149,7 @@ static td_err check_feature(const td_dataset_feature *there,
     return check_names(there, here, info);
 }
 
-bool td_dataset_features_marked(const td_dataset_info *dataset)
+bool td_dataset_features_say_what_was_done(const td_dataset_info *dataset)
 {
     return td_dataset_info_find(dataset, "tendon.missing") != NULL;
 }
@@ -162,7 +162,7 @@ static td_err check_head(const td_dataset_info *there,
     (void)snprintf(one, sizeof one, "%" PRIu32, there->fps);
     (void)snprintf(other, sizeof other, "%" PRIu32, here->fps);
     if (there->fps != here->fps) return differ("fps", "", one, other, info);
-    if (td_dataset_features_marked(there) && there->robot_type &&
+    if (td_dataset_features_say_what_was_done(there) && there->robot_type &&
         here->robot_type && strcmp(there->robot_type, here->robot_type) != 0)
         return differ("robot_type", "", there->robot_type, here->robot_type,
                       info);

@@ -8,7 +8,7 @@
 #include "dataset/meta/info.h"
 
 // What was really done, a column each: its name, its dtype, and its field in
-// td_dataset_reel.
+// td_dataset_unsaved.
 #define TD_DATASET_EXTRAS(X)                                                   \
     X("tendon.held", BOOL, held)                                               \
     X("tendon.clamped", BOOL, clamped)                                         \
@@ -34,7 +34,7 @@ TD_NODISCARD td_err td_dataset_features_new(const td_dataset_schema *schema,
                                             td_errinfo *info);
 
 // Whether a dataset has columns for what was really done: LeRobot's have not.
-bool td_dataset_features_marked(const td_dataset_info *dataset);
+bool td_dataset_features_say_what_was_done(const td_dataset_info *dataset);
 
 // Whether such a recorder can go on with that dataset. LeRobot's may lack what
 // was really done, and have their own name for the type of the robot. MISMATCH,

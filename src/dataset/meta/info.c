@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/meta/info.h"
 
-#include "dataset/meta/info_own.h"
+#include "dataset/meta/info_internal.h"
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ static td_err no_memory(td_errinfo *info)
     return td_fail(info, TD_ERR_NOMEM, "out of memory");
 }
 
-td_err td_dataset_info_make(td_dataset_info **ret_dataset)
+td_err td_dataset_info_new_blank(td_dataset_info **ret_dataset)
 {
     TD_AUTO(td_dataset_info) *dataset = calloc(1, sizeof *dataset);
     if (!dataset) return TD_ERR_NOMEM;
@@ -57,7 +57,7 @@ td_err td_dataset_info_new(uint32_t fps, const char *robot_type,
 {
     if (fps == 0) return td_fail(info, TD_ERR_INVALID, "0 frames a second");
     TD_AUTO(td_dataset_info) *dataset = NULL;
-    if (td_dataset_info_make(&dataset) != TD_OK) return no_memory(info);
+    if (td_dataset_info_new_blank(&dataset) != TD_OK) return no_memory(info);
     // In LeRobot's order; td_dataset_info_text() sets the numbers.
     json_t *json = json_pack(
         "{s:s, s:i, s:{}, s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:n, s:s?, s:{}}",
@@ -115,7 +115,7 @@ td_err td_dataset_info_add(td_dataset_info *dataset, const char *key,
                                 json_string(VIDEO_PATH)) != 0)
             return no_memory(info);
     }
-    return td_dataset_info_take(dataset, key, feature, info);
+    return td_dataset_info_add_json(dataset, key, feature, info);
 }
 
 const td_dataset_default td_dataset_info_defaults[TD_DATASET_DEFAULTS] = {

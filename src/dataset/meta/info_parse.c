@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/disk/disk.h"
-#include "dataset/meta/info_own.h"
+#include "dataset/meta/info_internal.h"
 #include "dataset/meta/path.h"
 
 #include <inttypes.h>
@@ -147,8 +147,8 @@ static void read_facts(const json_t *feature, td_dataset_feature *read)
                   json_is_true(json_object_get(older, "video.is_depth_map"));
 }
 
-td_err td_dataset_info_take(td_dataset_info *dataset, const char *key,
-                            json_t *feature, td_errinfo *info)
+td_err td_dataset_info_add_json(td_dataset_info *dataset, const char *key,
+                                json_t *feature, td_errinfo *info)
 {
     if (dataset->feature_count == TD_DATASET_MAX_FEATURES)
         return refuse(info, TD_ERR_LIMIT, "features", "are more than 512");
@@ -180,7 +180,7 @@ static td_err read_features(td_dataset_info *dataset, json_t *json,
         return refuse(info, TD_ERR_FORMAT, "features", "must be an object");
     json_object_foreach(features, key, feature)
     {
-        TD_TRY(td_dataset_info_take(dataset, key, feature, info));
+        TD_TRY(td_dataset_info_add_json(dataset, key, feature, info));
     }
     return TD_OK;
 }
@@ -240,7 +240,7 @@ static td_err read_json(json_t *json, td_dataset_info **ret_dataset,
                         td_errinfo *info)
 {
     TD_AUTO(td_dataset_info) *dataset = NULL;
-    if (td_dataset_info_make(&dataset) != TD_OK) {
+    if (td_dataset_info_new_blank(&dataset) != TD_OK) {
         json_decref(json);
         return td_fail(info, TD_ERR_NOMEM, "out of memory");
     }

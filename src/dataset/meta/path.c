@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-bool td_dataset_path_stays(const char *path)
+bool td_dataset_path_is_inside(const char *path)
 {
     for (;;) {
         size_t size = strcspn(path, "/");
@@ -77,7 +77,7 @@ td_err td_dataset_path_fill(const char *pattern, const char *video_key,
         at += length;
     }
     path[size] = '\0';
-    if (!td_dataset_path_stays(path))
+    if (!td_dataset_path_is_inside(path))
         return td_fail(info, TD_ERR_FORMAT, "%.200s: leads out of the folder",
                        path);
     memcpy(ret_path, path, size + 1);

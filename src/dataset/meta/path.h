@@ -13,7 +13,7 @@
 #define TD_DATASET_MAX_PATH 1024
 
 // Whether it is relative, has a name in every part, and none of them is "..".
-bool td_dataset_path_stays(const char *path);
+bool td_dataset_path_is_inside(const char *path);
 
 // Fills in a template of info.json: {chunk_index}, {file_index}, {video_key},
 // with ":03d" or without; `video_key` may be NULL where there is none. FORMAT

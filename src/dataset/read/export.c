@@ -98,7 +98,7 @@ static td_err make_folder(const export_work *work, const char *name)
 {
     td_dataset_disk_path path;
     TD_TRY(td_dataset_disk_join(work->config->out, name, &path, work->info));
-    return td_dataset_disk_make(path.text, work->info);
+    return td_dataset_disk_make_folder(path.text, work->info);
 }
 
 static td_err begin(export_work *work)
@@ -110,12 +110,12 @@ static td_err begin(export_work *work)
     if (!config->no_pictures) TD_TRY(measure_pictures(work));
     TD_TRY(td_media_jpeg_encoder_new(config->quality, TD_MEDIA_CHROMA_420,
                                      &work->jpeg));
-    if (td_dataset_disk_is_there(config->out) &&
+    if (td_dataset_disk_exists(config->out) &&
         !td_dataset_disk_is_empty(config->out))
         return td_fail(work->info, TD_ERR_EXISTS,
                        "%s: is not an empty folder; nothing was written",
                        config->out);
-    return td_dataset_disk_make(config->out, work->info);
+    return td_dataset_disk_make_folder(config->out, work->info);
 }
 
 static void write_episode_line(const export_work *work, td_dataset_csv *csv,

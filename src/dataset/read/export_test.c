@@ -127,7 +127,7 @@ static void episodes_that_are_not_there_are_named(void **state)
         assert_int_equal(td_dataset_export(&config, &sums, &info),
                          TD_ERR_INVALID);
         assert_non_null(strstr(info.text, "there are 0 to 2"));
-        assert_false(td_dataset_disk_is_there(out));
+        assert_false(td_dataset_disk_exists(out));
     }
 }
 

@@ -2,7 +2,7 @@
 #include "dataset/disk/disk.h"
 #include "dataset/meta/path.h"
 #include "dataset/table/table.h"
-#include "dataset/verify/check.h"
+#include "dataset/verify/verify_internal.h"
 
 #include <glob.h>
 #include <inttypes.h>
@@ -22,14 +22,14 @@ static bool is_same(td_dataset_place one, td_dataset_place other)
     return one.chunk == other.chunk && one.file == other.file;
 }
 
-static td_err data_name(const td_dataset_check *check, td_dataset_place at,
-                        char ret_name[TD_DATASET_MAX_PATH])
+static td_err data_name(const td_dataset_verification *check,
+                        td_dataset_place at, char ret_name[TD_DATASET_MAX_PATH])
 {
     return td_dataset_path_fill(check->dataset->data_path, NULL, at.chunk,
                                 at.file, ret_name, NULL);
 }
 
-static bool knows_task(const td_dataset_check *check,
+static bool knows_task(const td_dataset_verification *check,
                        const td_dataset_episode *episode, int64_t task)
 {
     if (!check->tasks || task < 0 || (uint64_t)task >= check->tasks->count)
@@ -41,8 +41,9 @@ static bool knows_task(const td_dataset_check *check,
 }
 
 // NULL: the row is right.
-static const char *row_fault(const td_dataset_check *check, size_t number,
-                             const td_dataset_rows *rows, size_t i)
+static const char *row_fault(const td_dataset_verification *check,
+                             size_t number, const td_dataset_rows *rows,
+                             size_t i)
 {
     const td_dataset_episode *episode = &check->episodes->items[number];
     const td_dataset_column *columns = rows->columns;
@@ -72,11 +73,11 @@ static bool are_counts(const td_dataset_rows *rows)
     return true;
 }
 
-static td_err check_rows(td_dataset_check *check, const char *file,
+static td_err check_rows(td_dataset_verification *check, const char *file,
                          size_t number, const td_dataset_rows *rows)
 {
     if (!are_counts(rows))
-        return td_dataset_check_fault(
+        return td_dataset_verify_fault(
             check, file, TD_DATASET_REMEDY_COPY,
             "episode %zu: the columns that every dataset has are of another "
             "type",
@@ -84,9 +85,9 @@ static td_err check_rows(td_dataset_check *check, const char *file,
     for (size_t i = 0; i < rows->rows; i++) {
         const char *what = row_fault(check, number, rows, i);
         if (what)
-            return td_dataset_check_fault(check, file, TD_DATASET_REMEDY_RECORD,
-                                          "episode %zu, frame %zu: %s", number,
-                                          i, what);
+            return td_dataset_verify_fault(
+                check, file, TD_DATASET_REMEDY_RECORD,
+                "episode %zu, frame %zu: %s", number, i, what);
     }
     return TD_OK;
 }
@@ -109,7 +110,7 @@ static td_err count_values(const td_dataset_feature *feature,
     return TD_OK;
 }
 
-static td_err check_values(td_dataset_check *check, const char *file,
+static td_err check_values(td_dataset_verification *check, const char *file,
                            size_t number, const td_dataset_feature *feature,
                            const td_dataset_table *table, uint64_t first)
 {
@@ -119,20 +120,20 @@ static td_err check_values(td_dataset_check *check, const char *file,
     td_err err = count_values(feature, table, first, length, &count, &why);
     if (err == TD_ERR_NOMEM) return err;
     if (err != TD_OK)
-        return td_dataset_check_fault(check, file, TD_DATASET_REMEDY_COPY,
-                                      "episode %zu: %s: %s", number, name,
-                                      why.text);
+        return td_dataset_verify_fault(check, file, TD_DATASET_REMEDY_COPY,
+                                       "episode %zu: %s: %s", number, name,
+                                       why.text);
     size_t values = length * td_dataset_feature_size(feature);
     if (feature->dtype == TD_DATASET_DTYPE_IMAGE) values = length;
     if (count != values)
-        return td_dataset_check_fault(
+        return td_dataset_verify_fault(
             check, file, TD_DATASET_REMEDY_RECORD,
             "episode %zu: %s: %zu values, and %zu frames have %zu", number,
             name, count, length, values);
     return TD_OK;
 }
 
-static td_err check_features(td_dataset_check *check, const char *file,
+static td_err check_features(td_dataset_verification *check, const char *file,
                              size_t number, const td_dataset_table *table,
                              uint64_t first)
 {
@@ -143,7 +144,7 @@ static td_err check_features(td_dataset_check *check, const char *file,
     return TD_OK;
 }
 
-static td_err check_episode(td_dataset_check *check, const char *file,
+static td_err check_episode(td_dataset_verification *check, const char *file,
                             size_t number, const td_dataset_table *table,
                             uint64_t first)
 {
@@ -154,14 +155,15 @@ static td_err check_episode(td_dataset_check *check, const char *file,
                                        TD_COUNT_OF(counted), &rows, &why);
     if (err == TD_ERR_NOMEM) return err;
     if (err != TD_OK)
-        return td_dataset_check_fault(check, file, TD_DATASET_REMEDY_COPY,
-                                      "episode %zu: %s", number, why.text);
+        return td_dataset_verify_fault(check, file, TD_DATASET_REMEDY_COPY,
+                                       "episode %zu: %s", number, why.text);
     TD_TRY(check_rows(check, file, number, rows));
     return check_features(check, file, number, table, first);
 }
 
 // The episodes of one data file: [begin, end).
-static td_err check_file(td_dataset_check *check, size_t begin, size_t end)
+static td_err check_file(td_dataset_verification *check, size_t begin,
+                         size_t end)
 {
     td_errinfo why = {""};
     td_dataset_disk_path path;
@@ -173,23 +175,23 @@ static td_err check_file(td_dataset_check *check, size_t begin, size_t end)
     td_err err = td_dataset_table_open(path.text, &table, &why);
     if (err == TD_ERR_NOMEM) return err;
     if (err != TD_OK)
-        return td_dataset_check_fault(check, name, TD_DATASET_REMEDY_COPY, "%s",
-                                      why.text);
+        return td_dataset_verify_fault(check, name, TD_DATASET_REMEDY_COPY,
+                                       "%s", why.text);
     uint64_t first = 0;
     for (size_t i = begin; i < end; i++) {
         TD_TRY(check_episode(check, name, i, table, first));
-        TD_TRY(td_dataset_check_step(check));
+        TD_TRY(td_dataset_verify_step(check));
         first += items[i].length;
     }
     if (td_dataset_table_rows(table) == first) return TD_OK;
-    return td_dataset_check_fault(check, name, TD_DATASET_REMEDY_COPY,
-                                  "%" PRIu64
-                                  " rows, and its episodes have %" PRIu64,
-                                  td_dataset_table_rows(table), first);
+    return td_dataset_verify_fault(check, name, TD_DATASET_REMEDY_COPY,
+                                   "%" PRIu64
+                                   " rows, and its episodes have %" PRIu64,
+                                   td_dataset_table_rows(table), first);
 }
 
 // LeRobot reads every file of that pattern, named by an episode or not.
-static td_err check_strays(td_dataset_check *check, const char *pattern,
+static td_err check_strays(td_dataset_verification *check, const char *pattern,
                            const char *names, bool is_data)
 {
     glob_t found;
@@ -209,7 +211,7 @@ static td_err check_strays(td_dataset_check *check, const char *pattern,
                     strcmp(found.gl_pathv[i] + prefix, name) == 0;
         }
         if (!named)
-            err = td_dataset_check_fault(
+            err = td_dataset_verify_fault(
                 check, found.gl_pathv[i] + prefix, "move it out of the dataset",
                 "no episode is in it, but LeRobot reads it too");
     }
@@ -217,7 +219,7 @@ static td_err check_strays(td_dataset_check *check, const char *pattern,
     return err;
 }
 
-td_err td_dataset_verify_rows(td_dataset_check *check)
+td_err td_dataset_verify_rows(td_dataset_verification *check)
 {
     const td_dataset_episode *items = check->episodes->items;
     size_t count = check->episodes->count;

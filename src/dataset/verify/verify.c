@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/verify/verify.h"
-#include "dataset/disk/work.h"
-#include "dataset/verify/check.h"
+#include "dataset/disk/staging.h"
+#include "dataset/verify/verify_internal.h"
 
 #include <stdio.h>
 #include <string.h>
 
-td_err td_dataset_check_fault(td_dataset_check *check, const char *file,
-                              const char *remedy, const char *fmt, ...)
+td_err td_dataset_verify_fault(td_dataset_verification *check, const char *file,
+                               const char *remedy, const char *fmt, ...)
 {
     td_dataset_fault fault = {.file = ""};
     va_list args;
@@ -21,7 +21,7 @@ td_err td_dataset_check_fault(td_dataset_check *check, const char *file,
     return check->faults < TD_DATASET_VERIFY_MAX_FAULTS ? TD_OK : TD_ERR_LIMIT;
 }
 
-td_err td_dataset_check_step(td_dataset_check *check)
+td_err td_dataset_verify_step(td_dataset_verification *check)
 {
     const td_dataset_verify_hooks *hooks = check->hooks;
     check->done++;
@@ -39,7 +39,7 @@ static uint32_t count_videos(const td_dataset_info *dataset)
     return count;
 }
 
-static td_err run(td_dataset_check *check)
+static td_err run(td_dataset_verification *check)
 {
     TD_TRY(td_dataset_verify_meta(check));
     if (!check->episodes) return TD_OK;
@@ -53,15 +53,15 @@ td_err td_dataset_verify(const char *folder,
                          uint32_t *ret_faults, td_errinfo *info)
 {
     td_dataset_disk_path meta;
-    pid_t recorder = td_dataset_work_recorder(folder);
+    pid_t recorder = td_dataset_staging_recorder(folder);
     if (recorder)
         return td_fail(info, TD_ERR_BUSY, "%s: process %ld is recording there",
                        folder, (long)recorder);
     TD_TRY(td_dataset_disk_join(folder, "meta", &meta, info));
-    if (!td_dataset_disk_is_there(meta.text))
+    if (!td_dataset_disk_exists(meta.text))
         return td_fail(info, TD_ERR_NOTFOUND, "%s: no dataset is there",
                        folder);
-    td_dataset_check check = {.folder = folder, .hooks = hooks};
+    td_dataset_verification check = {.folder = folder, .hooks = hooks};
     td_err err = run(&check);
     if (check.episodes) td_dataset_episodes_free(check.episodes);
     if (check.tasks) td_dataset_tasks_free(check.tasks);

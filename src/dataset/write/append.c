@@ -3,7 +3,7 @@
 #include "base/log.h"
 #include "dataset/meta/features.h"
 #include "dataset/meta/stats_file.h"
-#include "dataset/write/append_state.h"
+#include "dataset/write/append_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +70,9 @@ td_err td_dataset_append_place(const td_dataset_append *append,
     td_dataset_disk_path path;
     TD_TRY(td_dataset_path_fill(pattern, key, files->at.chunk, files->at.file,
                                 name, info));
-    TD_TRY(td_dataset_disk_join(append->work->folder.text, name, &path, info));
-    if (!files->begun && td_dataset_disk_is_there(path.text))
+    TD_TRY(
+        td_dataset_disk_join(append->staging->folder.text, name, &path, info));
+    if (!files->begun && td_dataset_disk_exists(path.text))
         return td_fail(info, TD_ERR_EXISTS,
                        "%s: no episode is in it, and the next one would "
                        "replace it; move it out of the dataset",
@@ -104,8 +105,8 @@ static td_err check_places(const td_dataset_append *append, td_errinfo *info)
 static td_err find_places(td_dataset_append *append, td_errinfo *info)
 {
     uint32_t chunks_size = append->dataset->chunks_size;
-    TD_TRY(td_dataset_episodes_read(append->work->folder.text, append->dataset,
-                                    &append->before, info));
+    TD_TRY(td_dataset_episodes_read(append->staging->folder.text,
+                                    append->dataset, &append->before, info));
     for (size_t i = 0; i < append->before->count; i++) {
         const td_dataset_episode *episode = &append->before->items[i];
         move_past(&append->data, episode->data, chunks_size);
@@ -131,7 +132,7 @@ static td_err describe(td_dataset_append *append, td_errinfo *info)
 
 static td_err read_present(td_dataset_append *append, td_errinfo *info)
 {
-    const char *folder = append->work->folder.text;
+    const char *folder = append->staging->folder.text;
     TD_TRY(td_dataset_info_read(folder, &append->dataset, info));
     TD_TRY(td_dataset_features_check(append->schema, append->dataset, info));
     append->totals =
@@ -139,7 +140,7 @@ static td_err read_present(td_dataset_append *append, td_errinfo *info)
     if (!append->totals) return TD_ERR_NOMEM;
     if (append->dataset->total_tasks > 0)
         TD_TRY(td_dataset_tasks_read(folder, &append->tasks, info));
-    if (!td_dataset_features_marked(append->dataset))
+    if (!td_dataset_features_say_what_was_done(append->dataset))
         td_log_text(TD_LOG_WARN,
                     "dataset: %s has no columns for what was really done: "
                     "held, clamped or missing frames are recorded unmarked",
@@ -173,11 +174,11 @@ td_err td_dataset_append_open(const td_dataset_append_config *config,
     if (config->schema->camera_count > 0) TD_TRY(td_media_video_load(info));
     TD_AUTO(td_dataset_append) *append = calloc(1, sizeof *append);
     if (!append) return TD_ERR_NOMEM;
-    append->work = config->work;
+    append->staging = config->staging;
     append->schema = config->schema;
-    const char *folder = append->work->folder.text;
+    const char *folder = append->staging->folder.text;
     bool is_new =
-        !td_dataset_disk_is_there(folder) || td_dataset_disk_is_empty(folder);
+        !td_dataset_disk_exists(folder) || td_dataset_disk_is_empty(folder);
     TD_TRY(is_new ? begin_new(append, config, info)
                   : read_present(append, info));
     TD_TRY(check_places(append, info));

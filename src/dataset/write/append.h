@@ -8,13 +8,13 @@
 // begins new ones, and the next go on in those until they are large enough.
 // One thread at a time; each call blocks.
 
-#include "dataset/disk/work.h"
-#include "dataset/write/reel.h"
+#include "dataset/disk/staging.h"
+#include "dataset/journal/unsaved.h"
 
 typedef struct td_dataset_append td_dataset_append;
 
 typedef struct td_dataset_append_config {
-    td_dataset_work *work;           // borrowed until closed
+    td_dataset_staging *staging;     // borrowed until closed
     const td_dataset_schema *schema; // borrowed until closed
     uint32_t data_file_mb;           // 0: as the dataset says, else LeRobot's
     uint32_t video_file_mb;
@@ -47,7 +47,7 @@ uint64_t td_dataset_append_need(const td_dataset_append *append,
 // FULL, IO, NOMEM; the dataset is then as before or has it, and nothing more
 // can be added.
 TD_NODISCARD td_err td_dataset_append_episode(td_dataset_append *append,
-                                              const td_dataset_reel *reel,
+                                              const td_dataset_unsaved *unsaved,
                                               td_errinfo *info);
 
 #endif

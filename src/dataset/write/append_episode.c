@@ -3,8 +3,8 @@
 #include "dataset/disk/commit.h"
 #include "dataset/meta/features.h"
 #include "dataset/meta/stats_file.h"
-#include "dataset/stats/columns.h"
-#include "dataset/write/append_state.h"
+#include "dataset/write/append_internal.h"
+#include "dataset/write/columns.h"
 
 #include <fcntl.h>
 #include <inttypes.h>
@@ -18,7 +18,7 @@
 // One episode on its way into the dataset.
 typedef struct job {
     td_dataset_append *append;
-    const td_dataset_reel *reel;
+    const td_dataset_unsaved *unsaved;
     td_dataset_columns *columns;
     td_dataset_episode row;
     td_dataset_span videos[TD_DATASET_MAX_CAMERAS];
@@ -35,7 +35,7 @@ static td_err write_file(const job *of, const char *name, write_fn *write_it,
 {
     struct stat written;
     td_dataset_disk_path path;
-    TD_TRY(td_dataset_commit_file(of->append->work, name, &path, info));
+    TD_TRY(td_dataset_commit_file(of->append->staging, name, &path, info));
     int fd = open(path.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return td_dataset_disk_fail(path.text, info);
     td_err err = write_it(of, fd, info);
@@ -91,7 +91,7 @@ static td_err write_rows(const job *of, const td_dataset_field *fields,
     TD_TRY(td_dataset_table_create(fd, fields, count, notes, 1, &table, info));
     TD_TRY(copy_old(of, table, info));
     TD_TRY(td_dataset_table_append(table, td_dataset_columns_rows(of->columns),
-                                   of->reel->frames, info));
+                                   of->unsaved->frames, info));
     return td_dataset_table_finish(table, info);
 }
 
@@ -113,11 +113,11 @@ static td_err add_data(job *of, td_errinfo *info)
 {
     td_dataset_append_files *data = &of->append->data;
     uint64_t more =
-        data->rows ? data->bytes / data->rows * of->reel->frames : 0;
+        data->rows ? data->bytes / data->rows * of->unsaved->frames : 0;
     TD_TRY(grow(of, data, of->append->dataset->data_path, NULL,
                 is_room(data, more, of->append->dataset->data_file_mb),
                 write_data, info));
-    data->rows += of->reel->frames;
+    data->rows += of->unsaved->frames;
     of->row.data = data->at;
     return TD_OK;
 }
@@ -125,16 +125,17 @@ static td_err add_data(job *of, td_errinfo *info)
 static td_err write_video(const job *of, int fd, td_errinfo *info)
 {
     uint64_t frames = 0;
-    TD_AUTO(td_dataset_reel_camera) *camera = NULL;
-    TD_TRY(td_dataset_reel_camera_open(of->reel, of->camera, &camera, info));
-    TD_TRY(td_media_video_join(of->old, td_dataset_reel_camera_params(camera),
-                               td_dataset_reel_packet, camera, fd, &frames,
-                               info));
-    uint64_t rows = of->rows_before + of->reel->frames;
+    TD_AUTO(td_dataset_unsaved_camera) *camera = NULL;
+    TD_TRY(
+        td_dataset_unsaved_camera_open(of->unsaved, of->camera, &camera, info));
+    TD_TRY(td_media_video_join(
+        of->old, td_dataset_unsaved_camera_params(camera),
+        td_dataset_unsaved_packet, camera, fd, &frames, info));
+    uint64_t rows = of->rows_before + of->unsaved->frames;
     if (frames == rows) return TD_OK;
     return td_fail(info, TD_ERR_FORMAT,
                    "camera %s: %" PRIu64 " pictures of %" PRIu64 " are whole",
-                   of->reel->schema->cameras[of->camera].name, frames, rows);
+                   of->unsaved->schema->cameras[of->camera].name, frames, rows);
 }
 
 static td_err add_video(job *of, td_dataset_append_files *video,
@@ -142,15 +143,16 @@ static td_err add_video(job *of, td_dataset_append_files *video,
                         td_errinfo *info)
 {
     uint64_t more = 0;
-    double fps = of->reel->schema->fps;
-    of->camera = td_dataset_features_camera(of->reel->schema, key);
-    TD_TRY(td_dataset_reel_video_bytes(of->reel, of->camera, &more, info));
+    double fps = of->unsaved->schema->fps;
+    of->camera = td_dataset_features_camera(of->unsaved->schema, key);
+    TD_TRY(
+        td_dataset_unsaved_video_bytes(of->unsaved, of->camera, &more, info));
     TD_TRY(grow(of, video, of->append->dataset->video_path, key,
                 is_room(video, more, of->append->dataset->video_file_mb),
                 write_video, info));
     ret_span->at = video->at;
     ret_span->from_s = (double)video->rows / fps;
-    video->rows += of->reel->frames;
+    video->rows += of->unsaved->frames;
     ret_span->to_s = (double)video->rows / fps;
     return TD_OK;
 }
@@ -213,26 +215,26 @@ static td_err find_task(td_dataset_tasks *tasks, const char *text,
     return TD_OK;
 }
 
-static td_err find_tasks(td_dataset_append *append, const td_dataset_reel *reel,
-                         uint32_t *indices)
+static td_err find_tasks(td_dataset_append *append,
+                         const td_dataset_unsaved *unsaved, uint32_t *indices)
 {
-    for (uint32_t i = 0; i < reel->task_count; i++)
-        TD_TRY(find_task(append->tasks, reel->tasks[i], &indices[i]));
+    for (uint32_t i = 0; i < unsaved->task_count; i++)
+        TD_TRY(find_task(append->tasks, unsaved->tasks[i], &indices[i]));
     return TD_OK;
 }
 
 static td_err make_columns(job *of, td_errinfo *info)
 {
-    uint32_t *tasks = calloc(of->reel->task_count, sizeof *tasks);
+    uint32_t *tasks = calloc(of->unsaved->task_count, sizeof *tasks);
     if (!tasks) return TD_ERR_NOMEM;
     const td_dataset_columns_place place = {
         .number = of->append->dataset->total_episodes,
         .first = of->append->dataset->total_frames,
         .tasks = tasks,
     };
-    td_err err = find_tasks(of->append, of->reel, tasks);
+    td_err err = find_tasks(of->append, of->unsaved, tasks);
     if (err == TD_OK)
-        err = td_dataset_columns_new(of->append->dataset, of->reel, &place,
+        err = td_dataset_columns_new(of->append->dataset, of->unsaved, &place,
                                      &of->columns, info);
     free(tasks);
     return err;
@@ -284,7 +286,7 @@ static td_err add_sums(job *of, td_errinfo *info)
     td_dataset_info *dataset = of->append->dataset;
     TD_TRY(merge_stats(of));
     dataset->total_episodes++;
-    dataset->total_frames += of->reel->frames;
+    dataset->total_frames += of->unsaved->frames;
     dataset->total_tasks = of->append->tasks->count;
     TD_TRY(write_file(of, "meta/tasks.parquet", write_tasks, &bytes, info));
     TD_TRY(write_file(of, "meta/stats.json", write_stats, &bytes, info));
@@ -293,12 +295,12 @@ static td_err add_sums(job *of, td_errinfo *info)
 
 static td_err build(job *of, td_errinfo *info)
 {
-    of->row.length = of->reel->frames;
+    of->row.length = of->unsaved->frames;
     of->row.from = of->append->dataset->total_frames;
-    of->row.task_count = of->reel->task_count;
-    of->row.tasks = of->reel->tasks;
+    of->row.task_count = of->unsaved->task_count;
+    of->row.tasks = of->unsaved->tasks;
     TD_TRY(make_columns(of, info));
-    TD_TRY(td_dataset_commit_begin(of->append->work, info));
+    TD_TRY(td_dataset_commit_begin(of->append->staging, info));
     TD_TRY(add_data(of, info));
     TD_TRY(add_videos(of, info));
     TD_TRY(add_meta(of, info));
@@ -306,16 +308,17 @@ static td_err build(job *of, td_errinfo *info)
 }
 
 td_err td_dataset_append_episode(td_dataset_append *append,
-                                 const td_dataset_reel *reel, td_errinfo *info)
+                                 const td_dataset_unsaved *unsaved,
+                                 td_errinfo *info)
 {
-    job of = {.append = append, .reel = reel};
+    job of = {.append = append, .unsaved = unsaved};
     td_err err = build(&of, info);
     if (of.columns) td_dataset_columns_free(of.columns);
     TD_TRY(err);
-    TD_TRY(td_dataset_commit_swap(append->work, info));
+    TD_TRY(td_dataset_commit_swap(append->staging, info));
     // The dataset as it was; what is not removed now goes with the next commit.
     td_errinfo left = {""};
-    if (td_dataset_disk_remove(append->work->next.text, &left) != TD_OK)
+    if (td_dataset_disk_remove(append->staging->next.text, &left) != TD_OK)
         td_log_text(TD_LOG_WARN, "dataset: %s", left.text);
     return TD_OK;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/disk/journal.h"
-#include "dataset/disk/records.h"
-#include "dataset/disk/work.h"
+#include "dataset/disk/staging.h"
+#include "dataset/journal/entries.h"
+#include "dataset/journal/journal.h"
 #include "dataset/read/reader.h"
 #include "dataset/verify/verify.h"
-#include "dataset/write/finish.h"
 #include "dataset/write/repair.h"
+#include "dataset/write/save.h"
 #include "dataset/write/writer.h"
 
 #include "dataset/disk/sync_fixture.h"
@@ -150,7 +150,7 @@ static void an_open_episode_is_not_in_the_dataset(void **state)
     TD_AUTO(td_dataset_writer) *writer = open_writer();
     ok(td_dataset_writer_begin(writer, &why));
     ok(add(writer, 1, "pick", &picture));
-    assert_false(td_dataset_disk_is_there(folder().text));
+    assert_false(td_dataset_disk_exists(folder().text));
     assert_true(td_dataset_writer_look(writer).recording);
     assert_true(td_dataset_writer_look(writer).bytes > 0);
     assert_int_equal(td_dataset_writer_begin(writer, &why), TD_ERR_BUSY);
@@ -342,7 +342,7 @@ static void what_was_not_ended_is_saved_by_repair(void **state)
     for (int i = 0; i < 4; i++)
         ok(add(writer, (float)i, "place", &picture));
     td_dataset_writer_close(writer);
-    assert_int_equal(td_dataset_work_unfinished(folder().text), 1);
+    assert_int_equal(td_dataset_staging_unfinished(folder().text), 1);
     writer = open_writer(); // puts it aside
     assert_int_equal(record(writer, 1, "pick"), 1);
     assert_int_equal(td_dataset_repair(folder().text, &hooks, &why),
@@ -352,7 +352,7 @@ static void what_was_not_ended_is_saved_by_repair(void **state)
     assert_int_equal(saved[0], 2);
     assert_int_equal(saved[1], 4);
     assert_int_equal(saved[2], 0);
-    assert_int_equal(td_dataset_work_unfinished(folder().text), 0);
+    assert_int_equal(td_dataset_staging_unfinished(folder().text), 0);
     assert_sound();
 }
 
@@ -381,7 +381,7 @@ static void repair_says_what_it_drops(void **state)
     ok(td_dataset_repair(folder().text, &hooks, &why));
     assert_int_equal(saved[2], 2);
     assert_int_equal(saved[1], 0);
-    assert_int_equal(td_dataset_work_unfinished(folder().text), 0);
+    assert_int_equal(td_dataset_staging_unfinished(folder().text), 0);
 }
 
 typedef struct heard {
@@ -441,14 +441,15 @@ static void repair_says_how_far_it_is(void **state)
 // A tendon of another version recorded here and died.
 static void leave_foreign_journal(const char *head)
 {
-    td_dataset_records rows;
+    td_dataset_entries rows;
     const uint32_t kind = TD_DATASET_JOURNAL_HEAD;
-    ok(td_dataset_disk_make(at_home(".arm.recording/episode").text, &why));
-    ok(td_dataset_records_new(at_home(".arm.recording/episode/rows").text,
+    ok(td_dataset_disk_make_folder(at_home(".arm.recording/episode").text,
+                                   &why));
+    ok(td_dataset_entries_new(at_home(".arm.recording/episode/rows").text,
                               &rows, &why));
-    ok(td_dataset_records_add(&rows, (td_slice){&kind, sizeof kind},
+    ok(td_dataset_entries_add(&rows, (td_slice){&kind, sizeof kind},
                               (td_slice){head, strlen(head)}));
-    td_dataset_records_done(&rows);
+    td_dataset_entries_done(&rows);
 }
 
 static void a_journal_of_another_version_is_put_aside_and_kept(void **state)
@@ -467,11 +468,11 @@ static void a_journal_of_another_version_is_put_aside_and_kept(void **state)
         td_dataset_writer *writer = open_writer();
         assert_int_equal(record(writer, 1, "pick"), i);
         td_dataset_writer_close(writer);
-        assert_int_equal(td_dataset_work_unfinished(folder().text), i + 1);
+        assert_int_equal(td_dataset_staging_unfinished(folder().text), i + 1);
         ok(td_dataset_repair(folder().text, &hooks, &why));
         assert_int_equal(told.left, i + 1);
         assert_non_null(strstr(told.why, "journal"));
-        assert_int_equal(td_dataset_work_unfinished(folder().text), i + 1);
+        assert_int_equal(td_dataset_staging_unfinished(folder().text), i + 1);
     }
     assert_sound();
 }
@@ -485,15 +486,15 @@ static void a_journal_that_does_not_come_back_whole_is_kept(void **state)
     ok(td_dataset_writer_begin(writer, &why));
     ok(add(writer, 1, "pick", &picture));
     td_dataset_writer_close(writer); // without its end
-    TD_AUTO(td_dataset_work) *work = NULL;
+    TD_AUTO(td_dataset_staging) *staging = NULL;
     TD_AUTO(td_dataset_append) *append = NULL;
-    ok(td_dataset_work_open(path.text, &work, &why));
-    const td_dataset_append_config appending = {.work = work,
+    ok(td_dataset_staging_open(path.text, &staging, &why));
+    const td_dataset_append_config appending = {.staging = staging,
                                                 .schema = &config.schema};
     ok(td_dataset_append_open(&appending, &append, &why));
-    assert_int_equal(td_dataset_finish_episode(work, append, &why), TD_ERR_IO);
-    assert_true(td_dataset_disk_is_there(work->episode.text));
-    assert_false(td_dataset_disk_is_there(path.text));
+    assert_int_equal(td_dataset_save_episode(staging, append, &why), TD_ERR_IO);
+    assert_true(td_dataset_disk_exists(staging->episode.text));
+    assert_false(td_dataset_disk_exists(path.text));
 }
 
 static void another_schema_is_refused(void **state)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_DATASET_DISK_WORK_H
-#define TD_DATASET_DISK_WORK_H
+#ifndef TD_DATASET_DISK_STAGING_H
+#define TD_DATASET_DISK_STAGING_H
 
 // The place beside a dataset where what is not finished lives,
 // PARENT/.NAME.recording/, and the lock that lets one process change the
@@ -16,7 +16,7 @@
 
 #include "dataset/disk/disk.h"
 
-typedef struct td_dataset_work {
+typedef struct td_dataset_staging {
     td_dataset_disk_path folder; // the dataset's, absolute and without links
     td_dataset_disk_path parent;
     td_dataset_disk_path area;
@@ -25,33 +25,33 @@ typedef struct td_dataset_work {
     int lock_fd;                          // -1: none
     bool owned;                           // the lock is ours
     struct td_dataset_progress *progress; // of what is saved; NULL: nobody asks
-} td_dataset_work;
+} td_dataset_staging;
 
 // Takes the lock, sweeps, and tries out what a commit needs. The folder may be
 // absent; its parent is made. Owned by the caller. BUSY (names the process that
 // has it), UNSUPPORTED (a file system or a mount that cannot swap folders, with
 // what to do), DENIED, FULL, IO.
-TD_NODISCARD td_err td_dataset_work_open(const char *folder,
-                                         td_dataset_work **ret_work,
-                                         td_errinfo *info);
-void td_dataset_work_close(td_dataset_work *work);
-TD_AUTO_FREE(td_dataset_work, td_dataset_work_close)
+TD_NODISCARD td_err td_dataset_staging_open(const char *folder,
+                                            td_dataset_staging **ret_staging,
+                                            td_errinfo *info);
+void td_dataset_staging_close(td_dataset_staging *staging);
+TD_AUTO_FREE(td_dataset_staging, td_dataset_staging_close)
 
 // Puts the journal aside as unfinished. LIMIT, IO.
-TD_NODISCARD td_err td_dataset_work_put_aside(td_dataset_work *work,
-                                              td_errinfo *info);
+TD_NODISCARD td_err td_dataset_staging_put_aside(td_dataset_staging *staging,
+                                                 td_errinfo *info);
 
 // Takes the oldest unfinished journal back as `episode/`. EMPTY (there is
 // none), IO.
-TD_NODISCARD td_err td_dataset_work_take_back(td_dataset_work *work,
-                                              td_errinfo *info);
+TD_NODISCARD td_err td_dataset_staging_take_back(td_dataset_staging *staging,
+                                                 td_errinfo *info);
 
 // Whether anything is beside the dataset in `folder`.
-bool td_dataset_work_is_there(const char *folder);
+bool td_dataset_staging_exists(const char *folder);
 
 // How many episodes of the dataset in `folder` nobody is finishing, and the
 // process that records there now (0: none). Takes nothing, makes nothing.
-uint32_t td_dataset_work_unfinished(const char *folder);
-pid_t td_dataset_work_recorder(const char *folder);
+uint32_t td_dataset_staging_unfinished(const char *folder);
+pid_t td_dataset_staging_recorder(const char *folder);
 
 #endif

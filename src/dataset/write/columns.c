@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/stats/columns.h"
+#include "dataset/write/columns.h"
 #include "dataset/meta/features.h"
 #include "dataset/stats/pictures.h"
 
@@ -39,10 +39,11 @@ void td_dataset_columns_free(td_dataset_columns *columns)
     free(columns);
 }
 
-static td_err count_up(td_dataset_columns *columns, const td_dataset_reel *reel,
+static td_err count_up(td_dataset_columns *columns,
+                       const td_dataset_unsaved *unsaved,
                        const td_dataset_columns_place *place)
 {
-    size_t count = reel->frames;
+    size_t count = unsaved->frames;
     columns->timestamp = calloc(count, sizeof *columns->timestamp);
     columns->exact = calloc(count, sizeof *columns->exact);
     columns->frame_index = calloc(count, sizeof *columns->frame_index);
@@ -53,12 +54,12 @@ static td_err count_up(td_dataset_columns *columns, const td_dataset_reel *reel,
         !columns->episode_index || !columns->index || !columns->task_index)
         return TD_ERR_NOMEM;
     for (size_t i = 0; i < count; i++) {
-        columns->exact[i] = (double)i / reel->schema->fps;
+        columns->exact[i] = (double)i / unsaved->schema->fps;
         columns->timestamp[i] = (float)columns->exact[i];
         columns->frame_index[i] = (int64_t)i;
         columns->episode_index[i] = (int64_t)place->number;
         columns->index[i] = (int64_t)(place->first + i);
-        columns->task_index[i] = place->tasks[reel->task[i]];
+        columns->task_index[i] = place->tasks[unsaved->task[i]];
     }
     return TD_OK;
 }
@@ -78,16 +79,16 @@ typedef struct source {
 #define STATS_I64 TD_DATASET_STATS_I64
 
 static bool find_source(const td_dataset_columns *columns,
-                        const td_dataset_reel *reel, const char *key,
+                        const td_dataset_unsaved *unsaved, const char *key,
                         source *ret_source)
 {
     const source sources[] = {
-        {"action", TD_DATASET_F32, reel->schema->action_count, reel->action,
-         STATS_F32, NULL},
-        {"observation.state", TD_DATASET_F32, reel->schema->state_count,
-         reel->state, STATS_F32, NULL},
+        {"action", TD_DATASET_F32, unsaved->schema->action_count,
+         unsaved->action, STATS_F32, NULL},
+        {"observation.state", TD_DATASET_F32, unsaved->schema->state_count,
+         unsaved->state, STATS_F32, NULL},
 #define EXTRA(name, dtype, field)                                              \
-    {name, TD_DATASET_##dtype, 1, reel->field, STATS_##dtype, NULL},
+    {name, TD_DATASET_##dtype, 1, unsaved->field, STATS_##dtype, NULL},
         TD_DATASET_EXTRAS(EXTRA)
 #undef EXTRA
             {"timestamp", TD_DATASET_F32, 1, columns->timestamp,
@@ -122,14 +123,14 @@ static td_err widen(td_dataset_columns *columns, size_t count, source *from)
 }
 
 static td_err add_values(td_dataset_columns *columns,
-                         const td_dataset_reel *reel,
+                         const td_dataset_unsaved *unsaved,
                          const td_dataset_feature *feature,
                          td_dataset_stats **ret_stats, td_errinfo *info)
 {
     source from;
-    if (!find_source(columns, reel, feature->key, &from))
+    if (!find_source(columns, unsaved, feature->key, &from))
         return td_fail(info, TD_ERR_NOTFOUND, "%s: not recorded", feature->key);
-    size_t count = (size_t)reel->frames * from.width;
+    size_t count = (size_t)unsaved->frames * from.width;
     if (feature->dtype == TD_DATASET_DTYPE_F64 && from.type == TD_DATASET_F32)
         TD_TRY(widen(columns, count, &from));
     columns->rows[columns->row_count++] = (td_dataset_column){
@@ -139,40 +140,41 @@ static td_err add_values(td_dataset_columns *columns,
     };
     return td_dataset_stats_column(
         from.stats_type, from.stats_values ? from.stats_values : from.values,
-        reel->frames, from.width, ret_stats);
+        unsaved->frames, from.width, ret_stats);
 }
 
 // The pictures that LeRobot would look at, in order.
-static td_err add_pictures(const td_dataset_reel *reel, uint32_t index,
+static td_err add_pictures(const td_dataset_unsaved *unsaved, uint32_t index,
                            td_dataset_stats **ret_stats, td_errinfo *info)
 {
-    TD_AUTO(td_dataset_reel_camera) *camera = NULL;
+    TD_AUTO(td_dataset_unsaved_camera) *camera = NULL;
     TD_AUTO(td_dataset_pictures) *pictures = NULL;
-    TD_TRY(td_dataset_reel_camera_open(reel, index, &camera, info));
+    TD_TRY(td_dataset_unsaved_camera_open(unsaved, index, &camera, info));
     TD_TRY(td_dataset_pictures_new(&pictures));
-    size_t samples = td_dataset_pictures_samples(reel->frames);
+    size_t samples = td_dataset_pictures_samples(unsaved->frames);
     for (size_t i = 0; i < samples; i++) {
         td_slice pixels;
-        size_t frame = td_dataset_pictures_sample(reel->frames, i);
-        TD_TRY(td_dataset_reel_pixels(camera, (uint32_t)frame, &pixels, info));
+        size_t frame = td_dataset_pictures_sample(unsaved->frames, i);
+        TD_TRY(
+            td_dataset_unsaved_pixels(camera, (uint32_t)frame, &pixels, info));
         td_dataset_pictures_add(pictures, pixels.data, pixels.size / 3);
     }
     return td_dataset_pictures_stats(pictures, ret_stats);
 }
 
 static td_err add_feature(td_dataset_columns *columns,
-                          const td_dataset_reel *reel,
+                          const td_dataset_unsaved *unsaved,
                           const td_dataset_feature *feature,
                           td_dataset_stats **ret_stats, td_errinfo *info)
 {
-    uint32_t camera = td_dataset_features_camera(reel->schema, feature->key);
-    if (camera < reel->schema->camera_count)
-        return add_pictures(reel, camera, ret_stats, info);
-    return add_values(columns, reel, feature, ret_stats, info);
+    uint32_t camera = td_dataset_features_camera(unsaved->schema, feature->key);
+    if (camera < unsaved->schema->camera_count)
+        return add_pictures(unsaved, camera, ret_stats, info);
+    return add_values(columns, unsaved, feature, ret_stats, info);
 }
 
 td_err td_dataset_columns_new(const td_dataset_info *dataset,
-                              const td_dataset_reel *reel,
+                              const td_dataset_unsaved *unsaved,
                               const td_dataset_columns_place *place,
                               td_dataset_columns **ret_columns,
                               td_errinfo *info)
@@ -185,9 +187,9 @@ td_err td_dataset_columns_new(const td_dataset_info *dataset,
     columns->stats = calloc(dataset->feature_count, sizeof *columns->stats);
     if (!columns->rows || !columns->wide || !columns->stats)
         return TD_ERR_NOMEM;
-    TD_TRY(count_up(columns, reel, place));
+    TD_TRY(count_up(columns, unsaved, place));
     for (size_t i = 0; i < dataset->feature_count; i++)
-        TD_TRY(add_feature(columns, reel, &dataset->features[i],
+        TD_TRY(add_feature(columns, unsaved, &dataset->features[i],
                            &columns->stats[i], info));
     *ret_columns = TD_TAKE(columns);
     return TD_OK;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/disk/journal.h"
+#include "dataset/journal/journal.h"
 #include "dataset/disk/disk.h"
-#include "dataset/disk/records.h"
+#include "dataset/journal/entries.h"
 #include "dataset/meta/schema.h"
 #include "dataset/stats/pictures.h"
 
@@ -12,13 +12,13 @@
 #include <unistd.h>
 
 typedef struct camera_files {
-    td_dataset_records video;
-    td_dataset_records pixels;
+    td_dataset_entries video;
+    td_dataset_entries pixels;
 } camera_files;
 
 struct td_dataset_journal {
     td_dataset_disk_path folder;
-    td_dataset_records rows;
+    td_dataset_entries rows;
     uint32_t state_count;
     uint32_t action_count;
     float *values; // of one row
@@ -33,19 +33,19 @@ static td_err failed(const td_dataset_journal *journal, td_err err,
                    err == TD_ERR_FULL ? "the disk is full" : td_err_text(err));
 }
 
-static td_err add_kind(td_dataset_records *rows, td_dataset_journal_kind kind,
+static td_err add_kind(td_dataset_entries *rows, td_dataset_journal_kind kind,
                        td_slice body)
 {
     uint32_t head = kind;
-    return td_dataset_records_add(rows, (td_slice){&head, sizeof head}, body);
+    return td_dataset_entries_add(rows, (td_slice){&head, sizeof head}, body);
 }
 
 static td_err new_file(const td_dataset_journal *journal, const char *name,
-                       td_dataset_records *ret_records, td_errinfo *info)
+                       td_dataset_entries *ret_entries, td_errinfo *info)
 {
     td_dataset_disk_path path;
     TD_TRY(td_dataset_disk_join(journal->folder.text, name, &path, info));
-    return td_dataset_records_new(path.text, ret_records, info);
+    return td_dataset_entries_new(path.text, ret_entries, info);
 }
 
 static td_err new_files(td_dataset_journal *journal, td_errinfo *info)
@@ -96,7 +96,7 @@ td_err td_dataset_journal_new(const char *folder,
                              sizeof *journal->values);
     if (!journal->values) return TD_ERR_NOMEM;
 
-    TD_TRY(td_dataset_disk_make_synced(folder, info));
+    TD_TRY(td_dataset_disk_make_folder_synced(folder, info));
     TD_TRY(new_files(journal, info));
     TD_TRY(td_dataset_disk_sync(journal->folder.text, info));
     TD_TRY(add_head(journal, schema, info));
@@ -106,10 +106,10 @@ td_err td_dataset_journal_new(const char *folder,
 
 void td_dataset_journal_close(td_dataset_journal *journal)
 {
-    td_dataset_records_done(&journal->rows);
+    td_dataset_entries_done(&journal->rows);
     for (uint32_t i = 0; i < journal->camera_count; i++) {
-        td_dataset_records_done(&journal->cameras[i].video);
-        td_dataset_records_done(&journal->cameras[i].pixels);
+        td_dataset_entries_done(&journal->cameras[i].video);
+        td_dataset_entries_done(&journal->cameras[i].pixels);
     }
     free(journal->values);
     free(journal);
@@ -128,7 +128,7 @@ td_err td_dataset_journal_row_add(td_dataset_journal *journal,
     memcpy(journal->values, state, journal->state_count * sizeof *state);
     memcpy(journal->values + journal->state_count, action,
            journal->action_count * sizeof *action);
-    td_err err = td_dataset_records_add(
+    td_err err = td_dataset_entries_add(
         &journal->rows, (td_slice){&head, sizeof head},
         (td_slice){journal->values, count * sizeof *journal->values});
     return err == TD_OK ? TD_OK : failed(journal, err, info);
@@ -146,7 +146,7 @@ static td_err add_video(td_dataset_journal *journal, uint32_t camera,
                         td_dataset_journal_packet head, td_slice data,
                         td_errinfo *info)
 {
-    td_err err = td_dataset_records_add(&journal->cameras[camera].video,
+    td_err err = td_dataset_entries_add(&journal->cameras[camera].video,
                                         (td_slice){&head, sizeof head}, data);
     return err == TD_OK ? TD_OK : failed(journal, err, info);
 }
@@ -172,7 +172,7 @@ td_err td_dataset_journal_pixels_add(td_dataset_journal *journal,
                                      uint32_t camera, td_slice pixels,
                                      td_errinfo *info)
 {
-    td_err err = td_dataset_records_add(&journal->cameras[camera].pixels,
+    td_err err = td_dataset_entries_add(&journal->cameras[camera].pixels,
                                         (td_slice){0}, pixels);
     return err == TD_OK ? TD_OK : failed(journal, err, info);
 }
@@ -216,7 +216,7 @@ td_err td_dataset_journal_sync(td_dataset_journal *journal, td_errinfo *info)
     return sync_one(journal, journal->rows.fd, info);
 }
 
-// Everything else is on the disk before the record that says that it is.
+// Everything else is on the disk before the entry that says that it is.
 td_err td_dataset_journal_end(td_dataset_journal *journal, uint32_t episode,
                               td_errinfo *info)
 {
@@ -227,41 +227,41 @@ td_err td_dataset_journal_end(td_dataset_journal *journal, uint32_t episode,
     return sync_one(journal, journal->rows.fd, info);
 }
 
-static bool is_end(td_slice record)
+static bool is_end(td_slice entry)
 {
     uint32_t kind = 0;
-    if (record.size < sizeof kind) return false;
-    memcpy(&kind, record.data, sizeof kind);
+    if (entry.size < sizeof kind) return false;
+    memcpy(&kind, entry.data, sizeof kind);
     return kind == TD_DATASET_JOURNAL_END;
 }
 
 // Where the rows of a journal stop being whole, or an end of theirs begins.
 static td_err find_end(const char *rows, off_t *ret_end, td_errinfo *info)
 {
-    td_dataset_records_reader reader;
-    td_slice record = {0};
-    TD_TRY(td_dataset_records_open(rows, &reader, info));
+    td_dataset_entries_reader reader;
+    td_slice entry = {0};
+    TD_TRY(td_dataset_entries_open(rows, &reader, info));
     td_err err = TD_OK;
-    while (err == TD_OK && !is_end(record)) {
+    while (err == TD_OK && !is_end(entry)) {
         *ret_end = (off_t)reader.at;
-        err = td_dataset_records_next(&reader, &record);
+        err = td_dataset_entries_next(&reader, &entry);
     }
-    td_dataset_records_close(&reader);
+    td_dataset_entries_close(&reader);
     return err == TD_ERR_EMPTY ? TD_OK : err;
 }
 
 static td_err add_end(const char *rows, off_t end, uint32_t episode,
                       td_errinfo *info)
 {
-    td_dataset_records records = {.fd = open(rows, O_RDWR | O_CLOEXEC),
+    td_dataset_entries entries = {.fd = open(rows, O_RDWR | O_CLOEXEC),
                                   .end = end};
-    if (records.fd < 0) return td_dataset_disk_fail(rows, info);
+    if (entries.fd < 0) return td_dataset_disk_fail(rows, info);
     td_err err = TD_OK;
-    if (ftruncate(records.fd, end) != 0) err = td_dataset_disk_fail(rows, info);
+    if (ftruncate(entries.fd, end) != 0) err = td_dataset_disk_fail(rows, info);
     if (err == TD_OK)
-        err = add_kind(&records, TD_DATASET_JOURNAL_END,
+        err = add_kind(&entries, TD_DATASET_JOURNAL_END,
                        (td_slice){&episode, sizeof episode});
-    td_dataset_records_done(&records);
+    td_dataset_entries_done(&entries);
     return err;
 }
 
@@ -273,8 +273,7 @@ td_err td_dataset_journal_seal(const char *folder, uint32_t episode,
     TD_TRY(td_dataset_disk_join(folder, "rows", &rows, info));
     TD_TRY(find_end(rows.text, &end, info));
     if (end == 0)
-        return td_fail(info, TD_ERR_FORMAT, "%s: no record is whole",
-                       rows.text);
+        return td_fail(info, TD_ERR_FORMAT, "%s: no entry is whole", rows.text);
     TD_TRY(td_dataset_disk_sync_tree(folder, info));
     TD_TRY(add_end(rows.text, end, episode, info));
     return td_dataset_disk_sync(rows.text, info);

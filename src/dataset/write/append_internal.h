@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_DATASET_WRITE_APPEND_STATE_H
-#define TD_DATASET_WRITE_APPEND_STATE_H
+#ifndef TD_DATASET_WRITE_APPEND_INTERNAL_H
+#define TD_DATASET_WRITE_APPEND_INTERNAL_H
 
 // What dataset/write/append.c knows of a dataset that episodes are added to;
 // for it and append/ alone.
@@ -18,7 +18,7 @@ typedef struct td_dataset_append_files {
 } td_dataset_append_files;
 
 struct td_dataset_append {
-    td_dataset_work *work;
+    td_dataset_staging *staging;
     const td_dataset_schema *schema;
     td_dataset_info *dataset;
     td_dataset_tasks *tasks;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/disk/journal.h"
-#include "dataset/write/reel.h"
+#include "dataset/journal/journal.h"
+#include "dataset/journal/unsaved.h"
 
 #include "dataset/disk/sync_fixture.h"
 
@@ -62,7 +62,7 @@ static td_dataset_disk_path folder(void)
     return at_home("episode");
 }
 
-static td_dataset_journal *record(void)
+static td_dataset_journal *entry(void)
 {
     td_dataset_journal *journal = NULL;
     ok(td_dataset_journal_new(folder().text, &schema, &journal, &why));
@@ -77,20 +77,21 @@ static td_dataset_journal *record(void)
     return journal;
 }
 
-static void assert_camera(const td_dataset_reel *reel, uint32_t k)
+static void assert_camera(const td_dataset_unsaved *unsaved, uint32_t k)
 {
     char data[32];
     td_slice pixels;
     td_media_video_packet packet;
-    TD_AUTO(td_dataset_reel_camera) *camera = NULL;
-    ok(td_dataset_reel_camera_open(reel, k, &camera, &why));
-    const td_media_video_params *params = td_dataset_reel_camera_params(camera);
+    TD_AUTO(td_dataset_unsaved_camera) *camera = NULL;
+    ok(td_dataset_unsaved_camera_open(unsaved, k, &camera, &why));
+    const td_media_video_params *params =
+        td_dataset_unsaved_camera_params(camera);
     assert_int_equal(params->codec, schema.codec);
     assert_int_equal(params->width, cameras[k].width);
     assert_int_equal(params->head.size, 4);
-    for (uint32_t i = 0; i < reel->frames; i++) {
-        ok(td_dataset_reel_packet(camera, &packet, &why));
-        ok(td_dataset_reel_pixels(camera, i, &pixels, &why));
+    for (uint32_t i = 0; i < unsaved->frames; i++) {
+        ok(td_dataset_unsaved_packet(camera, &packet, &why));
+        ok(td_dataset_unsaved_pixels(camera, i, &pixels, &why));
         int size = snprintf(data, sizeof data, "packet %u of %u", i, k);
         assert_int_equal(packet.frame, i);
         assert_int_equal(packet.key, i % 2 == 0);
@@ -100,60 +101,61 @@ static void assert_camera(const td_dataset_reel *reel, uint32_t k)
                          td_dataset_journal_pixel_bytes(&cameras[k]));
         assert_int_equal(((const uint8_t *)pixels.data)[0], k * 100 + i);
     }
-    assert_int_equal(td_dataset_reel_packet(camera, &packet, &why),
+    assert_int_equal(td_dataset_unsaved_packet(camera, &packet, &why),
                      TD_ERR_EMPTY);
     assert_int_equal(
-        td_dataset_reel_pixels(camera, reel->frames, &pixels, &why),
+        td_dataset_unsaved_pixels(camera, unsaved->frames, &pixels, &why),
         TD_ERR_FORMAT);
 }
 
-static void assert_episode(const td_dataset_reel *reel)
+static void assert_episode(const td_dataset_unsaved *unsaved)
 {
-    for (size_t i = 0; i < reel->frames; i++) {
-        assert_true(reel->state[i * 3] == (float)i);
-        assert_true(reel->state[i * 3 + 1] == (float)i + 0.25f);
-        assert_true(reel->action[i * 2] == (float)i + 0.5f);
-        assert_int_equal(reel->missing[i], i == 1);
-        assert_int_equal(reel->chunk[i], i * 10);
-        assert_int_equal(reel->step[i], i);
-        assert_true(reel->age_s[i] == 0.5f * (float)i);
-        assert_int_equal(reel->held[i], i == 2);
-        assert_int_equal(reel->clamped[i], i == 3);
-        assert_int_equal(reel->failsafe[i], i == 4);
-        assert_string_equal(reel->tasks[reel->task[i]], task_of((uint32_t)i));
+    for (size_t i = 0; i < unsaved->frames; i++) {
+        assert_true(unsaved->state[i * 3] == (float)i);
+        assert_true(unsaved->state[i * 3 + 1] == (float)i + 0.25f);
+        assert_true(unsaved->action[i * 2] == (float)i + 0.5f);
+        assert_int_equal(unsaved->missing[i], i == 1);
+        assert_int_equal(unsaved->chunk[i], i * 10);
+        assert_int_equal(unsaved->step[i], i);
+        assert_true(unsaved->age_s[i] == 0.5f * (float)i);
+        assert_int_equal(unsaved->held[i], i == 2);
+        assert_int_equal(unsaved->clamped[i], i == 3);
+        assert_int_equal(unsaved->failsafe[i], i == 4);
+        assert_string_equal(unsaved->tasks[unsaved->task[i]],
+                            task_of((uint32_t)i));
     }
-    if (reel->frames == 0) return;
+    if (unsaved->frames == 0) return;
     for (uint32_t k = 0; k < CAMERAS; k++)
-        assert_camera(reel, k);
+        assert_camera(unsaved, k);
 }
 
 static uint32_t frames_there(void)
 {
-    TD_AUTO(td_dataset_reel) *reel = NULL;
-    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
-    assert_episode(reel);
-    return reel->frames;
+    TD_AUTO(td_dataset_unsaved) *unsaved = NULL;
+    ok(td_dataset_unsaved_load(folder().text, false, NULL, &unsaved, &why));
+    assert_episode(unsaved);
+    return unsaved->frames;
 }
 
 static void an_episode_comes_back_as_it_was_written(void **state)
 {
     (void)state;
-    TD_AUTO(td_dataset_journal) *journal = record();
-    TD_AUTO(td_dataset_reel) *reel = NULL;
-    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
-    assert_int_equal(reel->frames, FRAMES);
-    assert_false(reel->ended);
-    assert_int_equal(reel->task_count, 2); // the first one came back
-    assert_string_equal(reel->schema->robot_type, "arm");
-    assert_string_equal(reel->schema->state[2], "c.pos");
-    assert_string_equal(reel->schema->cameras[1].name, "wrist");
-    assert_episode(reel);
+    TD_AUTO(td_dataset_journal) *journal = entry();
+    TD_AUTO(td_dataset_unsaved) *unsaved = NULL;
+    ok(td_dataset_unsaved_load(folder().text, false, NULL, &unsaved, &why));
+    assert_int_equal(unsaved->frames, FRAMES);
+    assert_false(unsaved->ended);
+    assert_int_equal(unsaved->task_count, 2); // the first one came back
+    assert_string_equal(unsaved->schema->robot_type, "arm");
+    assert_string_equal(unsaved->schema->state[2], "c.pos");
+    assert_string_equal(unsaved->schema->cameras[1].name, "wrist");
+    assert_episode(unsaved);
 }
 
 // A file cut at every byte, from its end to `least`, where nothing is left.
 static void cut(const char *name, off_t least)
 {
-    td_dataset_journal_close(record());
+    td_dataset_journal_close(entry());
     td_dataset_disk_path file;
     struct stat found;
     ok(td_dataset_disk_join(folder().text, name, &file, &why));
@@ -193,17 +195,17 @@ static void a_cut_anywhere_costs_only_the_frames_behind_it(void **state)
 static void a_journal_without_a_beginning_is_refused(void **state)
 {
     (void)state;
-    TD_AUTO(td_dataset_reel) *reel = NULL;
+    TD_AUTO(td_dataset_unsaved) *unsaved = NULL;
     off_t size = head_bytes();
-    td_dataset_journal_close(record());
+    td_dataset_journal_close(entry());
     td_dataset_disk_path rows = at_home("episode/rows");
     assert_int_equal(truncate(rows.text, size - 1), 0);
     assert_int_equal(
-        td_dataset_reel_load(folder().text, false, NULL, &reel, &why),
+        td_dataset_unsaved_load(folder().text, false, NULL, &unsaved, &why),
         TD_ERR_FORMAT);
     assert_int_equal(truncate(rows.text, 0), 0);
     assert_int_equal(
-        td_dataset_reel_load(folder().text, false, NULL, &reel, &why),
+        td_dataset_unsaved_load(folder().text, false, NULL, &unsaved, &why),
         TD_ERR_FORMAT);
     assert_int_equal(td_dataset_journal_seal(folder().text, 3, &why),
                      TD_ERR_FORMAT);
@@ -212,30 +214,30 @@ static void a_journal_without_a_beginning_is_refused(void **state)
 static void the_end_says_which_episode_it_is(void **state)
 {
     (void)state;
-    TD_AUTO(td_dataset_journal) *journal = record();
-    TD_AUTO(td_dataset_reel) *reel = NULL;
+    TD_AUTO(td_dataset_journal) *journal = entry();
+    TD_AUTO(td_dataset_unsaved) *unsaved = NULL;
     ok(td_dataset_journal_end(journal, 41, &why));
-    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
-    assert_true(reel->ended);
-    assert_int_equal(reel->number, 41);
-    assert_int_equal(reel->frames, FRAMES);
+    ok(td_dataset_unsaved_load(folder().text, false, NULL, &unsaved, &why));
+    assert_true(unsaved->ended);
+    assert_int_equal(unsaved->number, 41);
+    assert_int_equal(unsaved->frames, FRAMES);
 }
 
 static void a_torn_journal_can_be_sealed(void **state)
 {
     (void)state;
     struct stat found;
-    TD_AUTO(td_dataset_reel) *reel = NULL;
-    td_dataset_journal_close(record());
+    TD_AUTO(td_dataset_unsaved) *unsaved = NULL;
+    td_dataset_journal_close(entry());
     td_dataset_disk_path rows = at_home("episode/rows");
     assert_int_equal(stat(rows.text, &found), 0);
     assert_int_equal(truncate(rows.text, found.st_size - 3), 0);
     ok(td_dataset_journal_seal(folder().text, 7, &why));
-    ok(td_dataset_reel_load(folder().text, false, NULL, &reel, &why));
-    assert_true(reel->ended);
-    assert_int_equal(reel->number, 7);
-    assert_int_equal(reel->frames, FRAMES - 1);
-    assert_episode(reel);
+    ok(td_dataset_unsaved_load(folder().text, false, NULL, &unsaved, &why));
+    assert_true(unsaved->ended);
+    assert_int_equal(unsaved->number, 7);
+    assert_int_equal(unsaved->frames, FRAMES - 1);
+    assert_episode(unsaved);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_home, remove_home)

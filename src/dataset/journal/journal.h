@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_DATASET_DISK_JOURNAL_H
-#define TD_DATASET_DISK_JOURNAL_H
+#ifndef TD_DATASET_JOURNAL_JOURNAL_H
+#define TD_DATASET_JOURNAL_JOURNAL_H
 
-// The journal of an episode under way: a folder of files of records
-// (dataset/disk/records.h), from which the episode can be saved by another
-// process as far as it was written (dataset/write/reel.h).
+// The journal of an episode under way: a folder of files of entries
+// (dataset/journal/entries.h), from which the episode can be saved by another
+// process as far as it was written (dataset/journal/unsaved.h).
 //
 //   rows      the schema; then each frame, and each new task before its frames;
 //             at last where the episode shall stand in the dataset
 //   K.video   what camera K's video says before its packets, then the packets
-//   K.pixels  the pixels that the statistics look at, a record a frame
+//   K.pixels  the pixels that the statistics look at, an entry a frame
 //
 // One thread at a time; every call blocks on the disk.
 
@@ -84,7 +84,7 @@ TD_NODISCARD td_err td_dataset_journal_end(td_dataset_journal *journal,
 TD_NODISCARD td_err td_dataset_journal_seal(const char *folder,
                                             uint32_t episode, td_errinfo *info);
 
-// The kinds of record in `rows`: a u32 before each.
+// The kinds of entry in `rows`: a u32 before each.
 typedef enum td_dataset_journal_kind {
     TD_DATASET_JOURNAL_HEAD = 1, // JSON: {"version": 1, "schema": {…}}
     TD_DATASET_JOURNAL_TASK,     // text
