@@ -4,7 +4,7 @@
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
 #include "dataset/disk/staging.h"
-#include "dataset/meta/meta.h"
+#include "dataset/meta/tasks.h"
 
 #include <inttypes.h>
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/write/repair.h"
 #include "base/json/json.h"
 #include "cli/cli.h"
 #include "cli/dataset/parts.h"
+#include "dataset/write/save.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -121,7 +121,7 @@ static int repair(const char *folder, bool as_json)
 {
     static report done; // 10 kB
     td_errinfo info = {""};
-    const td_dataset_repair_hooks hooks = {
+    const td_dataset_save_hooks hooks = {
         .saved = on_saved,
         .dropped = on_dropped,
         .left = on_left,
@@ -129,7 +129,7 @@ static int repair(const char *folder, bool as_json)
         .progress = on_progress,
     };
     done.as_json = as_json;
-    td_err err = td_dataset_repair(folder, &hooks, &info);
+    td_err err = td_dataset_save_leftovers(folder, &hooks, &info);
     clear_line(&done);
     if (as_json) print_json(&done, folder);
     if (err != TD_OK) return td_cli_fail("dataset repair", err, &info);

@@ -1,4 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// Files and folders, one step at a time, for those who must know what is on the
+// disk and what is only written.
+//
+// Each call is a few system calls and nothing else, without buffers of its own,
+// so that a test can fail the n-th of them from outside. Errors are errno's, as
+// FULL, DENIED, NOTFOUND, EXISTS or IO, with the path in words.
+//
+// Three of them walk a tree: remove, mirror and sync_tree share for_each(),
+// which goes through one folder, or through two of the same shape in step. None
+// follows a symbolic link. mirror() makes the folders anew and gives every file
+// a second name; sync_tree() then skips the files with two names, since these
+// were on the disk before, and syncs what is new: a commit of one episode into
+// a large dataset costs what the episode costs.
+//
+// Making a folder and syncing its parent are two calls, because only some
+// callers need the name itself to survive a power cut.
 #include "dataset/disk/disk.h"
 
 #include <dirent.h>

@@ -1,4 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// The staging folder beside a dataset, PARENT/.NAME.recording/.
+//
+// Opening it finds its paths, takes the lock and tries out, on the folders
+// themselves, what a commit will need: that two folders can be swapped and that
+// a file can have a second name. A file system that cannot do this is refused
+// before anything is recorded, not at the end of the first episode.
+//
+// A commit has three steps. staging_begin() makes next/ a mirror of the
+// dataset, every file a hard link; staging_file() removes the link of each file
+// that is to be written anew, so that the present dataset is never written
+// into; staging_commit() syncs next/ and swaps it with the dataset by one
+// rename. The old dataset is then what next/ holds, and whoever committed
+// removes it.
+//
+// The lock is flock() on the file `lock`, which names the process that holds
+// it. Since whoever leaves removes the file, a process that got the lock looks
+// whether the file still has its name, and else tries again. The kernel lets go
+// of the lock when its process dies, however that happens.
+//
+// Closing removes the folder if neither a journal nor an unfinished episode is
+// left in it; a folder that stays is found by the next recorder and by repair.
 #include "dataset/disk/staging.h"
 
 #include <errno.h>
@@ -247,6 +268,47 @@ void td_dataset_staging_close(td_dataset_staging *staging)
     if (staging->owned) (void)flock(staging->lock_fd, LOCK_UN);
     if (staging->lock_fd >= 0) (void)close(staging->lock_fd);
     free(staging);
+}
+
+td_err td_dataset_staging_begin(td_dataset_staging *staging, td_errinfo *info)
+{
+    TD_TRY(td_dataset_disk_remove(staging->next.text, info));
+    if (td_dataset_disk_exists(staging->folder.text))
+        return td_dataset_disk_mirror(staging->folder.text, staging->next.text,
+                                      info);
+    return td_dataset_disk_make_folder(staging->next.text, info);
+}
+
+td_err td_dataset_staging_file(td_dataset_staging *staging, const char *name,
+                               td_dataset_disk_path *ret_path, td_errinfo *info)
+{
+    td_dataset_disk_path path;
+    TD_TRY(td_dataset_disk_join(staging->next.text, name, &path, info));
+    td_dataset_disk_path folder = path;
+    TD_TRY(td_dataset_disk_make_folder(dirname(folder.text), info));
+    // Never written over: the present dataset has the same file.
+    TD_TRY(td_dataset_disk_remove(path.text, info));
+    *ret_path = path;
+    return TD_OK;
+}
+
+static td_err swap(const td_dataset_staging *staging, td_errinfo *info)
+{
+    unsigned how = td_dataset_disk_exists(staging->folder.text)
+                       ? RENAME_EXCHANGE
+                       : RENAME_NOREPLACE;
+    if (renameat2(AT_FDCWD, staging->next.text, AT_FDCWD, staging->folder.text,
+                  how) == 0)
+        return TD_OK;
+    return td_dataset_disk_fail(staging->folder.text, info);
+}
+
+td_err td_dataset_staging_commit(td_dataset_staging *staging, td_errinfo *info)
+{
+    TD_TRY(td_dataset_disk_sync_tree(staging->next.text, info));
+    TD_TRY(swap(staging, info));
+    TD_TRY(td_dataset_disk_sync(staging->parent.text, info));
+    return td_dataset_disk_sync(staging->area.text, info);
 }
 
 static td_err aside_path(const td_dataset_staging *staging, uint32_t number,

@@ -9,7 +9,8 @@
 //   lock          held (flock) by that process, whose number is in it
 //   episode/      the journal of the episode under way
 //   unfinished-N/ journals whose recorder died
-//   next/         the dataset as it shall be (dataset/disk/commit.h); rubbish
+//   next/         the dataset as it shall be (see td_dataset_staging_begin);
+//   rubbish
 //                 whenever nobody is at work
 //
 // It goes when nothing is left in it.
@@ -45,6 +46,30 @@ TD_NODISCARD td_err td_dataset_staging_put_aside(td_dataset_staging *staging,
 // none), IO.
 TD_NODISCARD td_err td_dataset_staging_take_back(td_dataset_staging *staging,
                                                  td_errinfo *info);
+
+// One instant in which a dataset becomes the next one: LeRobot takes every data
+// file that it finds, so files and what is said about them must change
+// together. The next dataset is built in next/: what stays is the same file
+// under a second name, what changes is a new file. When all of it is on the
+// disk the two folders are swapped by one rename, so that the folder is one
+// whole dataset or the other whenever anybody looks.
+//
+// Begins `staging->next` as a copy of the present dataset, or empty where there
+// is none. FULL, IO.
+TD_NODISCARD td_err td_dataset_staging_begin(td_dataset_staging *staging,
+                                             td_errinfo *info);
+
+// Where to write the file `name` ("meta/info.json") of the next dataset: its
+// folders are there, it is not. FULL, IO.
+TD_NODISCARD td_err td_dataset_staging_file(td_dataset_staging *staging,
+                                            const char *name,
+                                            td_dataset_disk_path *ret_path,
+                                            td_errinfo *info);
+
+// Makes the next dataset the present one; it is on the disk when this returns
+// TD_OK. After an error it is one or the other, each whole. FULL, IO.
+TD_NODISCARD td_err td_dataset_staging_commit(td_dataset_staging *staging,
+                                              td_errinfo *info);
 
 // Whether anything is beside the dataset in `folder`.
 bool td_dataset_staging_exists(const char *folder);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "dataset/disk/commit.h"
+#include "dataset/disk/staging.h"
 
 #include "dataset/disk/sync_fixture.h"
 
@@ -18,16 +18,16 @@ static void write_next(td_dataset_staging *staging, const char *name,
                        const char *text)
 {
     td_dataset_disk_path path;
-    ok(td_dataset_commit_file(staging, name, &path, &why));
+    ok(td_dataset_staging_file(staging, name, &path, &why));
     write_text(path.text, text);
 }
 
 static void commit_one(td_dataset_staging *staging, const char *name,
                        const char *text)
 {
-    ok(td_dataset_commit_begin(staging, &why));
+    ok(td_dataset_staging_begin(staging, &why));
     write_next(staging, name, text);
-    ok(td_dataset_commit_swap(staging, &why));
+    ok(td_dataset_staging_commit(staging, &why));
 }
 
 static void the_first_commit_makes_the_folder(void **state)
@@ -61,7 +61,7 @@ static void nothing_changes_before_the_swap(void **state)
     td_dataset_disk_path folder = at_home("arm");
     TD_AUTO(td_dataset_staging) *staging = open_work(folder.text);
     commit_one(staging, "meta/info.json", "1");
-    ok(td_dataset_commit_begin(staging, &why));
+    ok(td_dataset_staging_begin(staging, &why));
     write_next(staging, "meta/info.json", "2");
     write_next(staging, "data/new", "rows");
     assert_text(at_home("arm/meta/info.json").text, "1");
@@ -74,7 +74,7 @@ static void what_a_crash_left_of_the_next_one_is_rubbish(void **state)
     td_dataset_disk_path folder = at_home("arm");
     TD_AUTO(td_dataset_staging) *staging = open_work(folder.text);
     commit_one(staging, "meta/info.json", "1");
-    ok(td_dataset_commit_begin(staging, &why));
+    ok(td_dataset_staging_begin(staging, &why));
     write_next(staging, "data/half", "ro");
     commit_one(staging, "meta/info.json", "2");
     assert_false(td_dataset_disk_exists(at_home("arm/data/half").text));

@@ -1,4 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes the journal of an episode while it is recorded.
+//
+// Three kinds of files, each a file of entries (dataset/journal/entries.h):
+// `rows`, and for each camera `K.video` and `K.pixels`. They are only appended
+// to, and an entry whose write failed is overwritten by the next, so that a
+// reader sees whole entries and nothing else. What the entries hold is
+// TD_DATASET_JOURNAL_VERSION; journals on disks outlive the program that wrote
+// them, so a change of it is a new version and the old one is still read.
+//
+// The first entry of `rows` is the schema as JSON, so that the episode can be
+// saved without its recorder. A row is the td_dataset_journal_row, then state
+// and action as floats; a task is written once, before the first row that has
+// it.
+//
+// An episode ends in two steps: first everything is synced, then the END entry
+// is written and synced. Whoever finds END in a journal may rely on all that
+// stands before it. td_dataset_journal_seal() does the same for a journal whose
+// recorder is gone: it cuts `rows` after its last whole entry and appends END
+// there.
+//
+// Closing leaves the files where they are; who removes them is decided by
+// dataset/write/save.c.
 #include "dataset/journal/journal.h"
 #include "dataset/disk/disk.h"
 #include "dataset/journal/entries.h"

@@ -1,4 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads an episode back from its journal: the end of every recording, and what
+// repair does with the journal of a recorder that died.
+//
+// The rows come first and all at once, into one array a column, each as large
+// as the file could fill: journals are small beside memory, and a row is some
+// hundred bytes. Reading stops at the first entry that is not whole or that no
+// row can be (td_dataset_entries_next), so what a crash cut off is not seen at
+// all. The END entry, where it stands, says that the recorder had begun to save
+// the episode, and as which number.
+//
+// Pictures stay on the disk. A camera is opened as often as it is needed and
+// hands out its packets and its pixels one after the other: first to count how
+// many are whole, then for the size of the video, then to be copied into it. An
+// episode has as many frames as its rows and both files of every camera have
+// whole. A journal that this process has just completed is trusted, and its
+// pictures are not counted.
+//
+// What is damaged is told apart from what cannot be read: EMPTY and FORMAT
+// shorten the episode, IO and NOMEM end the reading, since the same file may be
+// whole when it is read again.
+//
+// Nothing here changes a file. td_dataset_unsaved_free() frees the columns; a
+// camera that is open borrows nothing from the episode and is closed by itself.
 #include "dataset/journal/unsaved.h"
 #include "dataset/disk/disk.h"
 #include "dataset/journal/entries.h"

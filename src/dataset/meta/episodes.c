@@ -1,6 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads meta/episodes/chunk-*/file-*.parquet, in the order of their names, as
+// one list of episodes.
+//
+// Of each row only the columns listed below are read, and four for each video
+// feature: the statistics, which are most of a file, stay on the disk. Files
+// are read in windows of WINDOW_ROWS rows.
+//
+// Nothing in these files is trusted. The list must be whole: episodes are
+// numbered without a gap, each begins at the row where the one before it ends,
+// lengths and times are such as can be, and at the end the numbers of episodes
+// and frames are those of info.json. The first file is remembered by name,
+// since LeRobot takes the columns of all files from it, and so must what is
+// appended (meta/episodes_append.c).
+//
+// Texts and spans of videos are in the list's own arena, and are freed with it.
+#include "dataset/meta/episodes.h"
 #include "dataset/disk/disk.h"
-#include "dataset/meta/meta.h"
 
 #include <dirent.h>
 #include <errno.h>

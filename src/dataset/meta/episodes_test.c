@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataset/meta/tasks.h"
 #include "dataset/read/set_fixture.h"
 
 #include <fcntl.h>

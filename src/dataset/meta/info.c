@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// What meta/info.json says of a dataset: its features in their order, its
+// numbers and its paths.
+//
+// A td_dataset_info holds the file twice: the JSON as it stands there, and the
+// typed members that the rest of the code uses. Whatever LeRobot wrote into the
+// JSON that is not known here is so written back unchanged. Reading is in
+// meta/info_parse.c; this file makes new datasets, adds features, and writes.
+//
+// From the same features come the columns of a data file
+// (td_dataset_info_fields) and the note `huggingface` in its footer, which
+// tells LeRobot's `datasets` what types the columns have. All three texts are
+// laid out as LeRobot lays them out, since its own tools compare them.
+//
+// Texts are in the info's own arena, and the JSON is referenced by it; both go
+// with td_dataset_info_free().
 #include "dataset/meta/info.h"
 
 #include "dataset/meta/info_internal.h"
@@ -33,21 +48,21 @@ td_err td_dataset_info_new_blank(td_dataset_info **ret_dataset)
 {
     TD_AUTO(td_dataset_info) *dataset = calloc(1, sizeof *dataset);
     if (!dataset) return TD_ERR_NOMEM;
-    dataset->own = calloc(1, sizeof *dataset->own);
+    dataset->memory = calloc(1, sizeof *dataset->memory);
     dataset->features =
         calloc(TD_DATASET_MAX_FEATURES, sizeof *dataset->features);
-    if (!dataset->own || !dataset->features) return TD_ERR_NOMEM;
+    if (!dataset->memory || !dataset->features) return TD_ERR_NOMEM;
     *ret_dataset = TD_TAKE(dataset);
     return TD_OK;
 }
 
 void td_dataset_info_free(td_dataset_info *dataset)
 {
-    if (dataset->own) {
-        json_decref(dataset->own->json);
-        td_arena_done(&dataset->own->kept);
+    if (dataset->memory) {
+        json_decref(dataset->memory->json);
+        td_arena_done(&dataset->memory->kept);
     }
-    free(dataset->own);
+    free(dataset->memory);
     free(dataset->features);
     free(dataset);
 }
@@ -67,7 +82,7 @@ td_err td_dataset_info_new(uint32_t fps, const char *robot_type,
         "data_path", DATA_PATH, "video_path", "robot_type", robot_type,
         "splits");
     if (!json) return no_memory(info);
-    dataset->own->json = json;
+    dataset->memory->json = json;
     dataset->fps = fps;
     dataset->robot_type =
         json_string_value(json_object_get(json, "robot_type"));
@@ -93,7 +108,7 @@ td_err td_dataset_info_add(td_dataset_info *dataset, const char *key,
                            uint32_t dims, const char *const *names,
                            td_errinfo *info)
 {
-    json_t *features = json_object_get(dataset->own->json, "features");
+    json_t *features = json_object_get(dataset->memory->json, "features");
     if (json_object_get(features, key))
         return td_fail(info, TD_ERR_EXISTS, "%s: is there twice", key);
     if (dims == 0 || dims > TD_DATASET_MAX_DIMS)
@@ -111,7 +126,7 @@ td_err td_dataset_info_add(td_dataset_info *dataset, const char *key,
         return no_memory(info);
     if (dtype == TD_DATASET_DTYPE_VIDEO) {
         dataset->video_path = VIDEO_PATH;
-        if (json_object_set_new(dataset->own->json, "video_path",
+        if (json_object_set_new(dataset->memory->json, "video_path",
                                 json_string(VIDEO_PATH)) != 0)
             return no_memory(info);
     }
@@ -152,7 +167,7 @@ td_err td_dataset_info_set_video(td_dataset_info *dataset, const char *key,
     if (!feature || feature->dtype != TD_DATASET_DTYPE_VIDEO)
         return td_fail(info, TD_ERR_NOTFOUND, "%s: is no video", key);
     TD_TRY(td_dataset_feature_picture(feature, &height, &width));
-    json_t *features = json_object_get(dataset->own->json, "features");
+    json_t *features = json_object_get(dataset->memory->json, "features");
     json_t *facts = json_pack(
         "{s:i, s:i, s:s, s:s, s:i, s:i, s:b, s:b}", "video.height", (int)height,
         "video.width", (int)width, "video.codec", codec, "video.pix_fmt",
@@ -278,7 +293,7 @@ td_err td_dataset_info_note(const td_dataset_info *dataset, char **ret_text)
 
 td_err td_dataset_info_text(const td_dataset_info *dataset, char **ret_text)
 {
-    TD_AUTO(json_t) *json = json_deep_copy(dataset->own->json);
+    TD_AUTO(json_t) *json = json_deep_copy(dataset->memory->json);
     if (!json) return TD_ERR_NOMEM;
     char split[32];
     (void)snprintf(split, sizeof split, "0:%" PRIu64, dataset->total_episodes);

@@ -64,7 +64,7 @@ typedef struct td_dataset_info {
     const char *video_path; // NULL: no videos
     size_t feature_count;
     td_dataset_feature *features; // in the file's order
-    struct td_dataset_info_memory *own;
+    struct td_dataset_info_memory *memory;
 } td_dataset_info;
 
 // An empty dataset with LeRobot's settings, without features. Owned by the

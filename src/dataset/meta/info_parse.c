@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads meta/info.json into a td_dataset_info.
+//
+// The file may come from anybody. Every member is checked for its type and its
+// range before it is used, sizes before memory is taken for them, and the path
+// templates are filled in once to see that no path leads out of the folder. An
+// error names the member, what it is and what it must be.
+//
+// Three things differ between datasets and are all read: whole numbers that are
+// written as 30.0, names of channels as a list or as an object that holds one,
+// and depth pictures under three different names, by the age of the dataset. A
+// version other than v3.0, and a dtype that no feature here has, is UNSUPPORTED
+// and not FORMAT, so that a person knows that the file is fine.
+//
+// The JSON is kept by the info, and features borrow from it.
 #include "dataset/disk/disk.h"
 #include "dataset/meta/info_internal.h"
 #include "dataset/meta/path.h"
@@ -127,7 +141,7 @@ static td_err read_names(const json_t *feature, td_dataset_info *dataset,
     for (size_t i = 0; i < count; i++)
         if (!json_is_string(json_array_get(names, i))) return TD_OK;
     const char **texts =
-        td_arena_alloc(&dataset->own->kept, count, sizeof(const char *));
+        td_arena_alloc(&dataset->memory->kept, count, sizeof(const char *));
     if (!texts) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     for (size_t i = 0; i < count; i++)
         texts[i] = json_string_value(json_array_get(names, i));
@@ -164,7 +178,7 @@ td_err td_dataset_info_add_json(td_dataset_info *dataset, const char *key,
         return refuse(info, TD_ERR_FORMAT, key,
                       "a picture has height, width and channels");
     read_facts(feature, &read);
-    read.key = td_arena_copy(&dataset->own->kept, key, strlen(key));
+    read.key = td_arena_copy(&dataset->memory->kept, key, strlen(key));
     if (!read.key) return td_fail(info, TD_ERR_NOMEM, "out of memory");
     dataset->features[dataset->feature_count++] = read;
     return TD_OK;
@@ -244,7 +258,7 @@ static td_err read_json(json_t *json, td_dataset_info **ret_dataset,
         json_decref(json);
         return td_fail(info, TD_ERR_NOMEM, "out of memory");
     }
-    dataset->own->json = json;
+    dataset->memory->json = json;
     TD_TRY(read_members(dataset, json, info));
     *ret_dataset = TD_TAKE(dataset);
     return TD_OK;

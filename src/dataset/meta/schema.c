@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a recorder records: checked, copied, written as JSON and read back.
+//
+// td_dataset_schema_check() is the one place that says what may be recorded:
+// how many channels and cameras, which names, which sizes of pictures. Names
+// become columns of a table, folders of videos and words in info.json, so that
+// only such are allowed as all three can have.
+//
+// The JSON form is the head of an episode's journal
+// (dataset/journal/journal.c). It is read by later versions of this program
+// too: members may be added, none may change its meaning. What is read is
+// checked like a schema that a program hands in.
+//
+// A copy owns all its texts, each by itself, and is freed by
+// td_dataset_schema_free() even when it is only half made.
 #include "dataset/meta/schema.h"
 
 #include <stdlib.h>

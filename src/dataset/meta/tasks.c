@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "dataset/meta/tasks.h"
+#include "base/arena.h"
 #include "dataset/disk/disk.h"
-#include "dataset/meta/meta.h"
+#include "dataset/table/table.h"
 
 #include <stdlib.h>
 #include <string.h>

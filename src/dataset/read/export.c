@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Writes a dataset as files that people open: episodes.csv, a CSV of frames for
+// each episode, and a JPEG for each picture.
+//
+// Everything that can be refused is refused before the first file is written:
+// episodes that are not there, a camera whose name cannot be that of a folder,
+// an output folder with something in it. After that the export walks over the
+// chosen episodes in order, one pass over the rows of each: a line of cells,
+// then the pictures of that row, so that videos are decoded forwards.
+//
+// The columns of a frame's line are the features that are not pictures, a cell
+// a channel, named after the feature and the channel. Numbers have as many
+// digits as it takes to read the same number again.
+//
+// Every picture is decoded and compressed again at the quality that was asked
+// for, whatever the dataset holds it as, so that all files are alike.
+//
+// `progress` is asked after each frame and may stop the export. What was
+// written until then, or until an error, stays.
 #include "dataset/read/export.h"
 
 #include "dataset/disk/disk.h"

@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a dataset row by row.
+//
+// Opening reads info.json, the episodes and the tasks, which stay in memory. A
+// recorder may swap the folder for another one meanwhile (see
+// dataset/disk/staging.h); what was read of two folders belongs to neither, so
+// the folder is held open while its meta files are read and they are read again
+// if it has been swapped. Rows need no such care: a commit changes no row that
+// was there before.
+//
+// A seek finds the episode by halving, opens the data file that the episode is
+// in unless it is the one that is open, and reads up to WINDOW_ROWS rows of the
+// episode from there on, all columns but pictures. Rows that ascend are
+// therefore read once. Each row says which one it is (index, episode_index,
+// frame_index); a row that says otherwise is an error and not data.
+//
+// Pictures are read when they are asked for, by read/reader_picture.c, which
+// keeps one video a camera open.
+//
+// What is borrowed from the reader is valid until the next seek. One thread at
+// a time.
 #include "dataset/read/reader.h"
 
 #include "dataset/disk/disk.h"
@@ -97,7 +117,7 @@ static bool is_still(const char *folder, int fd)
 }
 
 // A recorder puts another folder in the place of this one with each episode
-// (dataset/disk/commit.h). What was read of two of them is neither's; what is
+// (dataset/disk/staging.h). What was read of two of them is neither's; what is
 // read later is in both, since a commit changes no row that was there. A folder
 // that is held open keeps its number to itself.
 static td_err read_one(td_dataset_reader *reader, td_errinfo *info)

@@ -8,8 +8,9 @@
 // It holds one episode's rows and one open video a camera: fast where frames
 // ascend. One thread at a time; each call may block.
 
+#include "dataset/meta/episodes.h"
 #include "dataset/meta/info.h"
-#include "dataset/meta/meta.h"
+#include "dataset/meta/tasks.h"
 #include "dataset/table/table.h"
 
 typedef struct td_dataset_reader td_dataset_reader;

@@ -5,7 +5,7 @@
 // The pictures of a row: out of its table, or out of a video, of which one a
 // camera stays open.
 
-#include "dataset/meta/meta.h"
+#include "dataset/meta/episodes.h"
 #include "dataset/table/table.h"
 
 typedef struct td_dataset_reader_pictures td_dataset_reader_pictures;

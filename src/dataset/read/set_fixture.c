@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/read/set_fixture.h"
+#include "dataset/meta/tasks.h"
 
 #include <fcntl.h>
 #include <ftw.h>

@@ -6,7 +6,7 @@
 // of 3, 4 and 5 rows, the first two in one data file, the third in another.
 // `action` of row r is {r, r + 0.5}.
 
-#include "dataset/meta/meta.h"
+#include "dataset/meta/episodes.h"
 
 #define SET_ROWS 12
 #define SET_EPISODES 3

@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// Statistics of one feature, to the rounding as LeRobot 0.6 computes them with
+// NumPy. Pure.
+//
+// The sums are the point of this file. LeRobot keeps numbers in single
+// precision, and NumPy adds them in one of two ways: a feature of one channel
+// lies in one piece and is summed pairwise, in blocks of 128 and eight parts; a
+// feature of several channels is summed row after row. Both are rebuilt here,
+// with each sum rounded to single precision. Whole numbers are double precision
+// there and here. The tests hold all of it to numbers that LeRobot itself
+// produced (tests/golden/make_stats.py).
+//
+// Quantiles are estimated from a histogram (stats/bins.c); of a single row each
+// is its value.
+//
+// td_dataset_stats_merge() takes an episode into the totals: means are weighed
+// by rows, deviations also have the distance of each mean from the common one,
+// quantiles are weighed like means, which is what LeRobot does.
 #include "dataset/stats/stats.h"
 
 #include "dataset/stats/bins.h"

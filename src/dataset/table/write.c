@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Columns to Arrow's C data interface, and from there into a file. Everything
-// that Arrow sees stands in a scratch that lives as long as the call: the crate
-// is done with it when the call returns, so that `release` has nothing to free.
+// Writes columns into a Parquet file: columns to Arrow's C data interface, and
+// from there into the file by the Rust library.
+//
+// A column is a flat array of values. What Arrow sees of it, a tree of
+// ArrowSchema and ArrowArray that describes plain values, lists, lists of fixed
+// size and lists within lists, is built here around that array without copying
+// it; bits and texts are the exceptions, since Arrow lays them out otherwise.
+//
+// Everything that Arrow sees stands in an arena that lives as long as the call:
+// the library is done with it when the call returns, so that `release` has
+// nothing to free.
+//
+// The writer keeps a copy of the fields and checks each group of columns
+// against them before anything is written. A file is whole when
+// td_dataset_table_finish() has written its footer; one that was not finished
+// is no Parquet file, and whoever opened the fd removes it.
 #include "base/arena.h"
 #include "dataset/table/code.h"
 #include "dataset/table/file.h"

@@ -4,7 +4,8 @@
 
 // One verification at work; for verify.c and its parts alone.
 
-#include "dataset/meta/meta.h"
+#include "dataset/meta/episodes.h"
+#include "dataset/meta/tasks.h"
 #include "dataset/verify/verify.h"
 
 #define TD_DATASET_VERIFY_MAX_FAULTS 1000

@@ -1,6 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
+// Adds one unsaved episode to a dataset, as one commit.
+//
+// The next dataset is built in the staging folder beside the present one
+// (dataset/disk/staging.h). In order: the columns and statistics of the episode
+// are computed (write/columns.c); the staging folder becomes a mirror of the
+// dataset; the data file, the video of each camera and the file of episodes are
+// written; then tasks, statistics and info.json. At last the folders are
+// swapped. Until that instant nothing of the present dataset has changed, so
+// that any error on the way leaves it as it was.
+//
+// Each of the three rows of files has one that grows (td_dataset_append_files).
+// A file that grows is written anew with all that it had: row groups are copied
+// byte for byte and packets of videos are not encoded again. Where the next
+// episode would make it larger than info.json allows, a new file is begun
+// instead. Files of earlier sessions are never touched.
+//
+// The episode's own row names the file that it stands in, so where the file of
+// episodes goes is decided before its row is written.
+//
+// The sums in memory (totals, tasks, info) change before the commit. After an
+// error they may be ahead of the disk, which is why nothing more can be added
+// then.
 #include "base/log.h"
-#include "dataset/disk/commit.h"
+#include "dataset/disk/staging.h"
 #include "dataset/meta/features.h"
 #include "dataset/meta/stats_file.h"
 #include "dataset/write/append_internal.h"
@@ -35,7 +57,7 @@ static td_err write_file(const job *of, const char *name, write_fn *write_it,
 {
     struct stat written;
     td_dataset_disk_path path;
-    TD_TRY(td_dataset_commit_file(of->append->staging, name, &path, info));
+    TD_TRY(td_dataset_staging_file(of->append->staging, name, &path, info));
     int fd = open(path.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     if (fd < 0) return td_dataset_disk_fail(path.text, info);
     td_err err = write_it(of, fd, info);
@@ -300,7 +322,7 @@ static td_err build(job *of, td_errinfo *info)
     of->row.task_count = of->unsaved->task_count;
     of->row.tasks = of->unsaved->tasks;
     TD_TRY(make_columns(of, info));
-    TD_TRY(td_dataset_commit_begin(of->append->staging, info));
+    TD_TRY(td_dataset_staging_begin(of->append->staging, info));
     TD_TRY(add_data(of, info));
     TD_TRY(add_videos(of, info));
     TD_TRY(add_meta(of, info));
@@ -315,7 +337,7 @@ td_err td_dataset_append_episode(td_dataset_append *append,
     td_err err = build(&of, info);
     if (of.columns) td_dataset_columns_free(of.columns);
     TD_TRY(err);
-    TD_TRY(td_dataset_commit_swap(append->staging, info));
+    TD_TRY(td_dataset_staging_commit(append->staging, info));
     // The dataset as it was; what is not removed now goes with the next commit.
     td_errinfo left = {""};
     if (td_dataset_disk_remove(append->staging->next.text, &left) != TD_OK)

@@ -5,8 +5,9 @@
 // What dataset/write/append.c knows of a dataset that episodes are added to;
 // for it and append/ alone.
 
-#include "dataset/meta/meta.h"
+#include "dataset/meta/episodes.h"
 #include "dataset/meta/path.h"
+#include "dataset/meta/tasks.h"
 #include "dataset/write/append.h"
 
 // A row of files of which the last one grows.

@@ -4,7 +4,6 @@
 #include "dataset/journal/journal.h"
 #include "dataset/read/reader.h"
 #include "dataset/verify/verify.h"
-#include "dataset/write/repair.h"
 #include "dataset/write/save.h"
 #include "dataset/write/writer.h"
 
@@ -332,10 +331,10 @@ static void what_was_not_ended_is_saved_by_repair(void **state)
 {
     (void)state;
     uint32_t saved[3] = {0};
-    const td_dataset_repair_hooks hooks = {.saved = on_saved,
-                                           .dropped = on_dropped,
-                                           .left = on_left,
-                                           .user = saved};
+    const td_dataset_save_hooks hooks = {.saved = on_saved,
+                                         .dropped = on_dropped,
+                                         .left = on_left,
+                                         .user = saved};
     td_dataset_writer *writer = open_writer();
     (void)record(writer, 2, "pick");
     ok(td_dataset_writer_begin(writer, &why));
@@ -345,10 +344,10 @@ static void what_was_not_ended_is_saved_by_repair(void **state)
     assert_int_equal(td_dataset_staging_unfinished(folder().text), 1);
     writer = open_writer(); // puts it aside
     assert_int_equal(record(writer, 1, "pick"), 1);
-    assert_int_equal(td_dataset_repair(folder().text, &hooks, &why),
+    assert_int_equal(td_dataset_save_leftovers(folder().text, &hooks, &why),
                      TD_ERR_BUSY);
     td_dataset_writer_close(writer);
-    ok(td_dataset_repair(folder().text, &hooks, &why));
+    ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
     assert_int_equal(saved[0], 2);
     assert_int_equal(saved[1], 4);
     assert_int_equal(saved[2], 0);
@@ -361,16 +360,16 @@ static void repair_says_what_it_drops(void **state)
 {
     (void)state;
     uint32_t saved[3] = {0};
-    const td_dataset_repair_hooks hooks = {.saved = on_saved,
-                                           .dropped = on_dropped,
-                                           .left = on_left,
-                                           .user = saved};
+    const td_dataset_save_hooks hooks = {.saved = on_saved,
+                                         .dropped = on_dropped,
+                                         .left = on_left,
+                                         .user = saved};
     td_dataset_writer *writer = open_writer();
     ok(td_dataset_writer_begin(writer, &why));
     td_dataset_writer_close(writer);
-    ok(td_dataset_repair(folder().text, &hooks, &why));
+    ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
     assert_int_equal(saved[2], 1);
-    ok(td_dataset_repair(folder().text, &hooks, &why));
+    ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
     assert_int_equal(saved[2], 1);
     writer = open_writer();
     ok(td_dataset_writer_begin(writer, &why));
@@ -378,7 +377,7 @@ static void repair_says_what_it_drops(void **state)
     assert_int_equal(rename(at_home(".arm.recording/episode").text,
                             at_home(".arm.recording/unfinished-000").text),
                      0);
-    ok(td_dataset_repair(folder().text, &hooks, &why));
+    ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
     assert_int_equal(saved[2], 2);
     assert_int_equal(saved[1], 0);
     assert_int_equal(td_dataset_staging_unfinished(folder().text), 0);
@@ -413,26 +412,26 @@ static void note_left(void *user, const char *text)
     to->left++;
 }
 
-static td_dataset_repair_hooks listen_to(heard *to)
+static td_dataset_save_hooks listen_to(heard *to)
 {
-    return (td_dataset_repair_hooks){.saved = note_saved,
-                                     .dropped = on_dropped,
-                                     .left = note_left,
-                                     .user = to,
-                                     .progress = on_progress};
+    return (td_dataset_save_hooks){.saved = note_saved,
+                                   .dropped = on_dropped,
+                                   .left = note_left,
+                                   .user = to,
+                                   .progress = on_progress};
 }
 
 static void repair_says_how_far_it_is(void **state)
 {
     (void)state;
     heard told = {0};
-    const td_dataset_repair_hooks hooks = listen_to(&told);
+    const td_dataset_save_hooks hooks = listen_to(&told);
     td_dataset_writer *writer = open_writer();
     ok(td_dataset_writer_begin(writer, &why));
     for (int i = 0; i < 64; i++)
         ok(add(writer, (float)i, "place", &picture));
     td_dataset_writer_close(writer);
-    ok(td_dataset_repair(folder().text, &hooks, &why));
+    ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
     assert_int_equal(told.saved, 1);
     assert_true(told.times >= 3);
     assert_int_equal(told.done, told.total);
@@ -463,13 +462,13 @@ static void a_journal_of_another_version_is_put_aside_and_kept(void **state)
     };
     for (uint32_t i = 0; i < TD_COUNT_OF(heads); i++) {
         heard told = {0};
-        const td_dataset_repair_hooks hooks = listen_to(&told);
+        const td_dataset_save_hooks hooks = listen_to(&told);
         leave_foreign_journal(heads[i]);
         td_dataset_writer *writer = open_writer();
         assert_int_equal(record(writer, 1, "pick"), i);
         td_dataset_writer_close(writer);
         assert_int_equal(td_dataset_staging_unfinished(folder().text), i + 1);
-        ok(td_dataset_repair(folder().text, &hooks, &why));
+        ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
         assert_int_equal(told.left, i + 1);
         assert_non_null(strstr(told.why, "journal"));
         assert_int_equal(td_dataset_staging_unfinished(folder().text), i + 1);

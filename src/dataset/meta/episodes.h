@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_DATASET_META_META_H
-#define TD_DATASET_META_META_H
+#ifndef TD_DATASET_META_EPISODES_H
+#define TD_DATASET_META_EPISODES_H
 
-// Tasks and episodes: meta/tasks.parquet and meta/episodes/*/*.parquet.
+// The episodes of a dataset: meta/episodes/*/*.parquet.
 
 #include "base/arena.h"
 #include "dataset/meta/info.h"
@@ -10,23 +10,7 @@
 
 #define TD_DATASET_EPISODES_PATH                                               \
     "meta/episodes/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
-#define TD_DATASET_MAX_TASKS (1u << 20)
 #define TD_DATASET_MAX_EPISODES (1u << 22)
-
-typedef struct td_dataset_tasks {
-    size_t count;
-    char **texts; // [task_index]; each, and the list, freed by free()
-} td_dataset_tasks;
-
-// Owned by the caller. NOTFOUND (no file), FORMAT, LIMIT, IO, NOMEM.
-TD_NODISCARD td_err td_dataset_tasks_read(const char *folder,
-                                          td_dataset_tasks **ret_tasks,
-                                          td_errinfo *info);
-// With pandas' index, into an empty fd. FULL, IO, NOMEM.
-TD_NODISCARD td_err td_dataset_tasks_write(const td_dataset_tasks *tasks,
-                                           int fd, td_errinfo *info);
-void td_dataset_tasks_free(td_dataset_tasks *tasks);
-TD_AUTO_FREE(td_dataset_tasks, td_dataset_tasks_free)
 
 // Where a file of a dataset is: chunk-CHUNK/file-FILE.
 typedef struct td_dataset_place {
