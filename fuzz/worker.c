@@ -2,7 +2,7 @@
 // What another process may have written where a server reads: a hello, then the
 // results of a batch. The buffers are as large as they must be and no larger.
 #include "engine/results.h"
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 #include "engine/worker/spec.h"
 
 #include <stdlib.h>
@@ -28,12 +28,12 @@ static void hear(const td_worker_hello *shared)
     td_worker_spec agreed;
     td_engine_spec *spec = malloc(sizeof *spec);
     td_errinfo info = {""};
-    td_engine_worker_plan plan;
+    td_engine_worker_layout layout;
     if (!spec) abort();
     if (td_engine_worker_spec_hear(shared, &hello, &info) == TD_OK &&
         td_engine_worker_spec_agree(&nothing, &hello.spec, &agreed, &info) ==
             TD_OK &&
-        td_engine_worker_plan_make(&agreed, &plan, &info) == TD_OK) {
+        td_engine_worker_layout_make(&agreed, &layout, &info) == TD_OK) {
         td_engine_worker_spec_of(&agreed, spec);
         if (spec->max_batch < 1 || spec->max_batch > TD_ENGINE_MAX_BATCH)
             abort();
@@ -61,12 +61,12 @@ static void read_results(td_worker_operation operation, const uint8_t *data,
                                         .chunk_rows = 3,
                                         .max_batch = COUNT,
                                         .values_bytes = 256};
-    td_engine_worker_plan plan;
-    if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) abort();
-    uint8_t *results = calloc(1, plan.result_bytes);
+    td_engine_worker_layout layout;
+    if (td_engine_worker_layout_make(&spec, &layout, NULL) != TD_OK) abort();
+    uint8_t *results = calloc(1, layout.result_bytes);
     float *actions = malloc(COUNT * 6 * sizeof *actions);
     if (!results || !actions) abort();
-    (void)take(&data, &size, results, plan.result_bytes);
+    (void)take(&data, &size, results, layout.result_bytes);
 
     td_engine_item each[COUNT];
     td_engine_item *items[COUNT];
@@ -78,7 +78,7 @@ static void read_results(td_worker_operation operation, const uint8_t *data,
             .actions = actions + 6 * i, .info = &infos[i], .results = &more[i]};
         items[i] = &each[i];
     }
-    const td_engine_worker_reader reader = {&spec, &plan, operation,
+    const td_engine_worker_reader reader = {&spec, &layout, operation,
                                             (const void *)results};
     if (td_engine_worker_read(&reader, items, COUNT, &service_ns) == TD_OK)
         for (size_t i = 0; i < COUNT; i++)

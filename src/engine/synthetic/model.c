@@ -99,7 +99,8 @@ static td_err own_texts(td_engine_synthetic_model *model)
     return TD_OK;
 }
 
-// In turn there is something to gain from a second one only while it prepares.
+// One at a time, there is something to gain from a second one only while it
+// prepares.
 static uint32_t most_inflight(const td_engine_synthetic_settings *settings)
 {
     if (settings->continuous) return settings->max_batch;

@@ -4,7 +4,7 @@
 #include "base/clock.h"
 #include "engine/picture.h"
 #include "engine/synthetic/continuous.h"
-#include "engine/synthetic/turns.h"
+#include "engine/synthetic/serial.h"
 #include "wire/msgpack/text.h"
 
 #include <stdlib.h>
@@ -15,8 +15,9 @@ struct td_engine_prefix {
     float state[];
 };
 
-// Batches run in turn (`blocking`) or join what runs (`continuous`): one of the
-// two is there, and any thread submits to it. Its thread uses everything else.
+// Batches run one at a time (`blocking`) or join what runs (`continuous`): one
+// of the two is there, and any thread submits to it. Its thread uses everything
+// else.
 typedef struct synthetic {
     td_engine engine;
     td_engine_synthetic_model *model;
@@ -24,7 +25,7 @@ typedef struct synthetic {
     td_rand rand;
     td_engine_picture_reader *pictures; // NULL unless images are checked
     uint8_t *pixels;                    // of the largest camera
-    td_engine_synthetic_turns turns;
+    td_engine_synthetic_serial serial;
     td_engine_blocking *blocking;
     td_engine_synthetic_continuous *continuous;
 } synthetic;
@@ -128,15 +129,15 @@ static void answer(const synthetic *self, const td_engine_job *job)
     }
 }
 
-static void run_in_turn(void *model, const td_engine_job *job)
+static void run_serially(void *model, const td_engine_job *job)
 {
     synthetic *self = model;
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
     int64_t draw_ns = td_engine_synthetic_model_latency_ns(
         self->model, &self->rand, job->batch->count);
-    if (self->turns.free_ns < now_ns) self->turns.free_ns = now_ns;
-    int64_t end_ns = td_engine_synthetic_turns_take(
-        &self->turns, job->submitted_ns,
+    if (self->serial.free_ns < now_ns) self->serial.free_ns = now_ns;
+    int64_t end_ns = td_engine_synthetic_serial_take(
+        &self->serial, job->submitted_ns,
         td_engine_synthetic_model_prepare_ns(self->model),
         (int64_t)((double)draw_ns * parts[job->part].share));
     answer(self, job);
@@ -166,13 +167,13 @@ static td_err make_reader(synthetic *self)
     return td_engine_picture_reader_new(&self->pictures);
 }
 
-static td_err start_in_turn(synthetic *self, td_errinfo *info)
+static td_err start_serial(synthetic *self, td_errinfo *info)
 {
     td_engine_blocking_config config = {
         .thread_name = "td-synthetic",
         .max_batch = self->spec->max_batch,
         .most_inflight = self->spec->most_inflight,
-        .run = run_in_turn,
+        .run = run_serially,
         .model = self,
     };
     return td_engine_blocking_new(&config, &self->blocking, info);
@@ -208,7 +209,7 @@ static td_err open_synthetic(const td_engine_config *config,
     td_rand_init(&self->rand, settings->seed);
     if (settings->check_images) TD_TRY(make_reader(self));
     TD_TRY(self->spec->continuous ? start_continuous(self, info)
-                                  : start_in_turn(self, info));
+                                  : start_serial(self, info));
     *ret_engine = &TD_TAKE(self)->engine;
     return TD_OK;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker's own side of tendon/worker.h, in C.
 #include "base/err.h"
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 #include "tendon/worker.h"
 
 #include <errno.h>

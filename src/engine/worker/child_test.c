@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker against servers that make no sense.
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -23,7 +23,7 @@ static const td_worker_spec spec = {
     .values_bytes = 256,
     .prefix = 1,
 };
-static td_engine_worker_plan plan;
+static td_engine_worker_layout layout;
 static int ring_fd, bell_fd, answer_fd;
 static uint8_t *memory; // the whole file
 static td_worker_offer *offer;
@@ -34,12 +34,12 @@ static int setup(void **state)
 {
     (void)state;
     char numbers[64];
-    if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) return -1;
+    if (td_engine_worker_layout_make(&spec, &layout, NULL) != TD_OK) return -1;
     ring_fd = memfd_create("test", MFD_CLOEXEC);
     bell_fd = eventfd(1, EFD_CLOEXEC);
     answer_fd = eventfd(0, EFD_CLOEXEC);
-    if (ftruncate(ring_fd, (off_t)plan.file_bytes) != 0) return -1;
-    memory = mmap(NULL, plan.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+    if (ftruncate(ring_fd, (off_t)layout.file_bytes) != 0) return -1;
+    memory = mmap(NULL, layout.file_bytes, PROT_READ | PROT_WRITE, MAP_SHARED,
                   ring_fd, 0);
     void *start = memory;
     offer = start;
@@ -47,14 +47,14 @@ static int setup(void **state)
         .magic = TD_WORKER_MAGIC,
         .version = TD_WORKER_VERSION,
         .phase = TD_WORKER_RING,
-        .requests = plan.requests,
-        .request_bytes = plan.request_bytes,
-        .results = plan.results,
-        .result_bytes = plan.result_bytes,
-        .actions = plan.actions,
-        .actions_bytes = plan.actions_bytes,
-        .values = plan.values,
-        .values_bytes = plan.values_bytes,
+        .requests = layout.requests,
+        .request_bytes = layout.request_bytes,
+        .results = layout.results,
+        .result_bytes = layout.result_bytes,
+        .actions = layout.actions,
+        .actions_bytes = layout.actions_bytes,
+        .values = layout.values,
+        .values_bytes = layout.values_bytes,
         .spec = spec,
     };
     (void)snprintf(numbers, sizeof numbers, "%d,%d,%d", ring_fd, bell_fd,
@@ -67,7 +67,7 @@ static int teardown(void **state)
     (void)state;
     if (worker) td_worker_close(worker);
     worker = NULL;
-    (void)munmap(memory, plan.file_bytes);
+    (void)munmap(memory, layout.file_bytes);
     (void)close(ring_fd);
     (void)close(bell_fd);
     (void)close(answer_fd);
@@ -76,7 +76,7 @@ static int teardown(void **state)
 
 static td_worker_batch *batch(size_t slot)
 {
-    void *at = memory + plan.requests + slot * plan.request_bytes;
+    void *at = memory + layout.requests + slot * layout.request_bytes;
     return at;
 }
 
@@ -117,7 +117,7 @@ static void one_that_is_not_wanted_ends(void **state)
 
 static void far_requests(void)
 {
-    offer->requests = plan.file_bytes;
+    offer->requests = layout.file_bytes;
 }
 static void early_requests(void)
 {
@@ -137,7 +137,7 @@ static void small_requests(void)
 }
 static void far_results(void)
 {
-    offer->results += plan.result_bytes;
+    offer->results += layout.result_bytes;
 }
 static void large_results(void)
 {
@@ -149,7 +149,7 @@ static void early_actions(void)
 }
 static void far_actions(void)
 {
-    offer->actions = plan.result_bytes;
+    offer->actions = layout.result_bytes;
 }
 static void wide_actions(void)
 {
@@ -165,7 +165,7 @@ static void early_values(void)
 }
 static void far_values(void)
 {
-    offer->values = plan.result_bytes;
+    offer->values = layout.result_bytes;
 }
 static void wide_values(void)
 {
@@ -250,8 +250,8 @@ static void an_offset_out_of_bounds_is_none(void **state)
     attach();
     assert_int_equal(td_worker_next(worker, &got), TD_OK);
     assert_ptr_equal(td_worker_at(worker, 0, 8), got);
-    assert_non_null(td_worker_at(worker, plan.request_bytes - 8, 8));
-    assert_null(td_worker_at(worker, plan.request_bytes - 8, 9));
+    assert_non_null(td_worker_at(worker, layout.request_bytes - 8, 8));
+    assert_null(td_worker_at(worker, layout.request_bytes - 8, 9));
     assert_null(td_worker_at(worker, UINT64_MAX, 8));
     assert_null(td_worker_at(worker, 8, UINT64_MAX));
 }
@@ -266,7 +266,7 @@ static void a_member_without_an_outcome_failed(void **state)
     assert_int_equal(td_worker_next(worker, &got), TD_OK);
     td_worker_answer_member(worker, 1, TD_OK, 3, NULL);
     td_worker_done(worker, 1234);
-    void *at = memory + plan.results;
+    void *at = memory + layout.results;
     const td_worker_result *result = at;
     assert_int_equal(result->generation, 9);
     assert_int_equal(result->service_ns, 1234);
@@ -283,7 +283,7 @@ static const td_worker_result *begin_batch(uint32_t count)
     batch(0)->count = count;
     attach();
     assert_int_equal(td_worker_next(worker, &got), TD_OK);
-    void *at = memory + plan.results;
+    void *at = memory + layout.results;
     return at;
 }
 
@@ -292,7 +292,7 @@ static void values_go_one_after_another(void **state)
     (void)state;
     const td_worker_result *result = begin_batch(2);
     const uint8_t *place = (const uint8_t *)td_worker_actions(worker, 0) -
-                           plan.actions + plan.values;
+                           layout.actions + layout.values;
     const td_worker_value first = {"a", TD_WIRE_F32, 2, {2, 3}};
     const td_worker_value text = {"", TD_WORKER_TEXT, 1, {65}};
     assert_ptr_equal(td_worker_answer_value(worker, 0, &first), place);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
-#include "engine/worker/state.h"
+#include "engine/worker/internal.h"
 
 // Copying this takes no longer than waking the filler for it may.
 #define SHORT_BYTES ((size_t)2 << 20)
@@ -31,11 +31,12 @@ static void begin_locked(td_engine_worker_self *self,
     slot->state = TD_ENGINE_WORKER_FILLING;
     slot->life = self->life;
     self->filling = true;
-    *ret_writer = (td_engine_worker_writer){
-        .spec = &self->agreed, .plan = &self->plan, .pictures = self->pictures};
+    *ret_writer = (td_engine_worker_writer){.spec = &self->agreed,
+                                            .layout = &self->layout,
+                                            .pictures = self->pictures};
     td_engine_worker_write_begin(ret_writer, slot->operation,
                                  self->process.requests +
-                                     index * self->plan.request_bytes);
+                                     index * self->layout.request_bytes);
 }
 
 // NULL when there will be nothing more.
@@ -60,25 +61,25 @@ static void judge(td_engine_worker_self *self, td_engine_worker_slot *slot,
     case TD_ENGINE_WORKER_INNOCENT:
         break;
     case TD_ENGINE_WORKER_SUSPECT:
-        slot->turn_of[index] = slot->turns++;
+        slot->round_of[index] = slot->rounds++;
         break;
     case TD_ENGINE_WORKER_GUILTY:
         item->status = td_fail(item->info, TD_ERR_DENIED,
                                "this observation has ended %s twice and is not "
                                "run again",
                                self->name);
-        slot->open[index] = false;
+        slot->pending[index] = false;
         break;
     }
 }
 
-// Who runs in which turn. Nobody is hashed while there is no suspect, nor one
+// Who runs in which round. Nobody is hashed while there is no suspect, nor one
 // that is decoded without its observation.
 static void arrange(td_engine_worker_self *self, td_engine_worker_slot *slot)
 {
-    slot->turns = 1;
+    slot->rounds = 1;
     for (uint32_t i = 0; i < slot->batch->count; i++)
-        slot->turn_of[i] = 0;
+        slot->round_of[i] = 0;
     pthread_mutex_lock(&self->lock);
     bool any = self->suspects.count > 0;
     pthread_mutex_unlock(&self->lock);
@@ -127,16 +128,17 @@ static td_err write_one(td_engine_worker_self *self,
     return td_engine_worker_write_member(writer, item, number, item->info);
 }
 
-static void write_turn(td_engine_worker_self *self, td_engine_worker_slot *slot,
-                       td_engine_worker_writer *writer)
+static void write_round(td_engine_worker_self *self,
+                        td_engine_worker_slot *slot,
+                        td_engine_worker_writer *writer)
 {
     slot->count = 0;
     for (uint32_t i = 0; i < slot->batch->count; i++) {
-        if (!slot->open[i] || slot->turn_of[i] != slot->turn) continue;
+        if (!slot->pending[i] || slot->round_of[i] != slot->round) continue;
         if (atomic_load(&slot->lost)) return;
         td_err err = write_one(self, slot, i, writer);
         slot->batch->items[i]->status = err;
-        slot->open[i] = err == TD_OK;
+        slot->pending[i] = err == TD_OK;
         if (err == TD_OK) slot->members[slot->count++] = i;
     }
 }
@@ -163,8 +165,8 @@ static void hand_on(td_engine_worker_self *self, td_engine_worker_slot *slot,
     bool over = atomic_load(&slot->lost);
     if (!over && slot->count > 0) {
         run_locked(self, slot, writer);
-    } else if (!over && slot->turn + 1 < slot->turns) {
-        slot->turn++;
+    } else if (!over && slot->round + 1 < slot->rounds) {
+        slot->round++;
         slot->state = TD_ENGINE_WORKER_WAITING;
     } else {
         slot->state = TD_ENGINE_WORKER_OVER;
@@ -178,8 +180,8 @@ void td_engine_worker_fill_slot(td_engine_worker_self *self,
                                 td_engine_worker_slot *slot,
                                 td_engine_worker_writer *writer)
 {
-    if (slot->turn == 0) arrange(self, slot);
-    write_turn(self, slot, writer);
+    if (slot->round == 0) arrange(self, slot);
+    write_round(self, slot, writer);
     hand_on(self, slot, writer);
 }
 

@@ -20,16 +20,16 @@
 
 // What the child needs between fork and exec, made before: only system calls
 // are safe there.
-typedef struct plan {
+typedef struct setup {
     char **argv;
     char **envp;
     char ring[64], python_path[4200];
     int fds[4];
     uint64_t memory_bytes;
     pid_t parent;
-} plan;
+} setup;
 
-static void plan_done(plan *made)
+static void setup_done(setup *made)
 {
     for (size_t i = 0; i < TD_COUNT_OF(made->fds); i++)
         if (made->fds[i] >= 0) (void)close(made->fds[i]);
@@ -37,7 +37,7 @@ static void plan_done(plan *made)
 }
 
 // Ours, without what we say anew.
-static td_err make_environment(plan *made, const char *python_path)
+static td_err make_environment(setup *made, const char *python_path)
 {
     size_t count = 0;
     while (environ[count])
@@ -62,7 +62,7 @@ static td_err make_environment(plan *made, const char *python_path)
     return TD_OK;
 }
 
-static td_err make_plan(const td_engine_worker_launch *launch, plan *made)
+static td_err make_setup(const td_engine_worker_launch *launch, setup *made)
 {
     const int from[] = {launch->fds[0], launch->fds[1], launch->fds[2],
                         launch->output_fd};
@@ -76,7 +76,7 @@ static td_err make_plan(const td_engine_worker_launch *launch, plan *made)
     return make_environment(made, launch->command->python_path);
 }
 
-static void become(const plan *made)
+static void become(const setup *made)
 {
     sigset_t none;
     struct rlimit memory = {made->memory_bytes, made->memory_bytes};
@@ -104,8 +104,8 @@ static void become(const plan *made)
 td_err td_engine_worker_launch_run(const td_engine_worker_launch *launch,
                                    pid_t *ret_pid, td_errinfo *info)
 {
-    plan made = {.fds = {-1, -1, -1, -1}};
-    td_err err = make_plan(launch, &made);
+    setup made = {.fds = {-1, -1, -1, -1}};
+    td_err err = make_setup(launch, &made);
     pid_t pid = -1;
     if (err == TD_OK) {
         pid = fork();
@@ -115,7 +115,7 @@ td_err td_engine_worker_launch_run(const td_engine_worker_launch *launch,
     if (err != TD_OK)
         (void)td_fail(info, err, "cannot start %s: %s",
                       launch->command->argv[0], strerror(errno));
-    plan_done(&made);
+    setup_done(&made);
     if (err == TD_OK) *ret_pid = pid;
     return err;
 }

@@ -4,7 +4,7 @@
 // Dropping one takes no place among the batches and waits for nobody: its
 // number goes into the offer, and the process lets it go when it looks for its
 // next batch. Only one that is idle is woken for it, now and then.
-#include "engine/worker/state.h"
+#include "engine/worker/internal.h"
 
 #include <stdlib.h>
 

@@ -29,7 +29,7 @@ void td_engine_worker_process_release(td_engine_worker_process *process)
     if (process->offer) (void)munmap(process->offer, 2 * TD_WORKER_PAGE);
     if (process->requests)
         (void)munmap(process->requests,
-                     process->plan.file_bytes - process->plan.requests);
+                     process->layout.file_bytes - process->layout.requests);
     close_fd(&process->pid_fd);
     close_fd(&process->ring_fd);
     close_fd(&process->bell_fd);
@@ -113,28 +113,28 @@ static void set_phase(td_worker_offer *offer, td_worker_offer_phase phase)
 
 td_err td_engine_worker_process_grow(td_engine_worker_process *process,
                                      const td_worker_spec *spec,
-                                     const td_engine_worker_plan *plan,
+                                     const td_engine_worker_layout *layout,
                                      td_errinfo *info)
 {
-    if (ftruncate(process->ring_fd, (off_t)plan->file_bytes) != 0 ||
+    if (ftruncate(process->ring_fd, (off_t)layout->file_bytes) != 0 ||
         fcntl(process->ring_fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) != 0)
         return fail_errno(info, "shared memory");
-    uint8_t *memory =
-        mmap(NULL, plan->file_bytes - plan->requests, PROT_READ | PROT_WRITE,
-             MAP_SHARED, process->ring_fd, (off_t)plan->requests);
+    uint8_t *memory = mmap(NULL, layout->file_bytes - layout->requests,
+                           PROT_READ | PROT_WRITE, MAP_SHARED, process->ring_fd,
+                           (off_t)layout->requests);
     if (memory == MAP_FAILED) return fail_errno(info, "mmap");
-    process->plan = *plan;
+    process->layout = *layout;
     process->requests = memory;
-    process->results = memory + (plan->results - plan->requests);
+    process->results = memory + (layout->results - layout->requests);
     td_worker_offer *offer = process->offer;
-    offer->requests = plan->requests;
-    offer->request_bytes = plan->request_bytes;
-    offer->results = plan->results;
-    offer->result_bytes = plan->result_bytes;
-    offer->actions = plan->actions;
-    offer->actions_bytes = plan->actions_bytes;
-    offer->values = plan->values;
-    offer->values_bytes = plan->values_bytes;
+    offer->requests = layout->requests;
+    offer->request_bytes = layout->request_bytes;
+    offer->results = layout->results;
+    offer->result_bytes = layout->result_bytes;
+    offer->actions = layout->actions;
+    offer->actions_bytes = layout->actions_bytes;
+    offer->values = layout->values;
+    offer->values_bytes = layout->values_bytes;
     offer->spec = *spec;
     set_phase(offer, TD_WORKER_RING);
     td_engine_worker_process_ring(process);

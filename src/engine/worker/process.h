@@ -10,7 +10,7 @@
 // earlier one can write into them.
 
 #include "base/err.h"
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 
 #include <stdbool.h>
 #include <sys/types.h>
@@ -30,7 +30,7 @@ typedef struct td_engine_worker_process {
     const td_worker_hello *hello;
     uint8_t *requests;      // NULL until the ring is made
     const uint8_t *results; // likewise
-    td_engine_worker_plan plan;
+    td_engine_worker_layout layout;
     char line[TD_ENGINE_WORKER_LINE_BYTES]; // of its output, not yet whole
     size_t line_size;
     char last_line[TD_ENGINE_WORKER_LINE_BYTES];
@@ -51,7 +51,7 @@ TD_NODISCARD td_err td_engine_worker_process_start(
 // Makes room for the batches of the agreed spec, and says so. NOMEM, IO.
 TD_NODISCARD td_err td_engine_worker_process_grow(
     td_engine_worker_process *process, const td_worker_spec *spec,
-    const td_engine_worker_plan *plan, td_errinfo *info);
+    const td_engine_worker_layout *layout, td_errinfo *info);
 
 // Wakes the process, which finds the phase or a batch. Any thread.
 void td_engine_worker_process_ring(const td_engine_worker_process *process);

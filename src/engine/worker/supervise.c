@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/worker/state.h"
+#include "engine/worker/internal.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -31,12 +31,13 @@ void td_engine_worker_set_health(td_engine_worker_self *self)
 }
 
 // Ends every member that has no outcome.
-static void fail_open(const td_engine_worker_slot *slot, td_err err,
-                      const char *text)
+static void fail_pending(const td_engine_worker_slot *slot, td_err err,
+                         const char *text)
 {
     for (uint32_t i = 0; i < slot->batch->count; i++) {
         td_engine_item *item = slot->batch->items[i];
-        if (slot->open[i]) item->status = td_fail(item->info, err, "%s", text);
+        if (slot->pending[i])
+            item->status = td_fail(item->info, err, "%s", text);
     }
 }
 
@@ -86,7 +87,7 @@ static void fail_first_start(td_engine_worker_self *self, td_err err)
     if (self->opened) return;
     self->failed = true;
     self->why_failed = err;
-    pthread_cond_broadcast(&self->known);
+    pthread_cond_broadcast(&self->started);
 }
 
 // It may be cut, and what is left must still be whole for a message.
@@ -121,9 +122,9 @@ static void lose(td_engine_worker_self *self, td_err err, const char *how)
     bool again = self->opened && !self->stopping;
     fail_first_start(self, err);
     pthread_mutex_unlock(&self->lock);
-    self->told = true;
+    self->is_lost = true;
     for (size_t i = 0; i < count; i++) {
-        fail_open(lost[i], TD_ERR_CLOSED, self->failure.text);
+        fail_pending(lost[i], TD_ERR_CLOSED, self->failure.text);
         complete(self, lost[i]);
     }
     if (again)
@@ -149,7 +150,7 @@ static void start(td_engine_worker_self *self)
     td_engine_worker_segments_forget(&self->segments);
     if (err == TD_OK) self->process = process;
     pthread_mutex_unlock(&self->lock);
-    self->told = false;
+    self->is_lost = false;
     self->starved = 0;
     if (err != TD_OK) {
         lose(self, err, info.text);
@@ -160,32 +161,33 @@ static void start(td_engine_worker_self *self)
                 (int)process.pid);
 }
 
-// After a turn: the next one, or the end.
+// After a round: the next one, or the end.
 static bool is_over_locked(td_engine_worker_self *self,
                            td_engine_worker_slot *slot)
 {
     for (uint32_t i = 0; i < slot->count; i++) {
-        slot->open[slot->members[i]] = false;
+        slot->pending[slot->members[i]] = false;
         // It survived that one, alone; of two halves, the second.
-        if (slot->turn > 0 && slot->operation != TD_WORKER_PREFIX)
+        if (slot->round > 0 && slot->operation != TD_WORKER_PREFIX)
             td_engine_worker_suspects_clear(&self->suspects,
                                             slot->hashes[slot->members[i]]);
     }
-    if (slot->turn + 1 == slot->turns) {
+    if (slot->round + 1 == slot->rounds) {
         slot->state = TD_ENGINE_WORKER_OVER;
         return true;
     }
-    slot->turn++;
+    slot->round++;
     slot->state = TD_ENGINE_WORKER_WAITING;
     pthread_cond_signal(&self->work);
     return false;
 }
 
-static td_err read_turn(const td_engine_worker_self *self,
-                        td_engine_worker_slot *slot,
-                        const td_worker_result *result, int64_t *ret_service_ns)
+static td_err read_round(const td_engine_worker_self *self,
+                         td_engine_worker_slot *slot,
+                         const td_worker_result *result,
+                         int64_t *ret_service_ns)
 {
-    const td_engine_worker_reader reader = {&self->agreed, &self->plan,
+    const td_engine_worker_reader reader = {&self->agreed, &self->layout,
                                             slot->operation, result};
     td_engine_item *items[TD_ENGINE_MAX_BATCH];
     for (uint32_t i = 0; i < slot->count; i++)
@@ -214,7 +216,7 @@ static void take_answer(td_engine_worker_self *self,
 {
     int64_t seen_ns = now_ns();
     int64_t service_ns = 0;
-    if (read_turn(self, slot, result, &service_ns) != TD_OK) {
+    if (read_round(self, slot, result, &service_ns) != TD_OK) {
         give_up(self, TD_ERR_FORMAT, "answered with nonsense");
         return;
     }
@@ -242,10 +244,11 @@ static bool runs(td_engine_worker_self *self, const td_engine_worker_slot *slot)
 
 static void take_answers(td_engine_worker_self *self)
 {
-    for (size_t i = 0; i < TD_WORKER_SLOTS && !self->told; i++) {
+    for (size_t i = 0; i < TD_WORKER_SLOTS && !self->is_lost; i++) {
         td_engine_worker_slot *slot = &self->slots[i];
         const td_worker_result *result =
-            (const void *)(self->process.results + i * self->plan.result_bytes);
+            (const void *)(self->process.results +
+                           i * self->layout.result_bytes);
         if (runs(self, slot) &&
             td_engine_worker_read_ready(result, slot->generation))
             take_answer(self, slot, result);
@@ -254,10 +257,10 @@ static void take_answers(td_engine_worker_self *self)
 
 static void on_answer(td_engine_worker_self *self)
 {
-    if (self->told) return;
+    if (self->is_lost) return;
     if (self->watch.phase == TD_ENGINE_WORKER_STARTING) {
         td_errinfo info = {""};
-        td_err err = td_engine_worker_shake(self, &info);
+        td_err err = td_engine_worker_handshake(self, &info);
         if (err != TD_OK) give_up(self, err, info.text);
         return;
     }
@@ -276,7 +279,7 @@ static void on_end(td_engine_worker_self *self)
     if (drain(self->process.answer_fd)) on_answer(self); // its last
     atomic_store(&self->pid, 0);
     td_engine_worker_process_reap(&self->process, self->name, how, sizeof how);
-    if (!self->told) lose(self, TD_ERR_CLOSED, how);
+    if (!self->is_lost) lose(self, TD_ERR_CLOSED, how);
 }
 
 // What the filler left for us.
@@ -288,7 +291,7 @@ static void complete_over(td_engine_worker_self *self)
         bool over = slot->state == TD_ENGINE_WORKER_OVER;
         pthread_mutex_unlock(&self->lock);
         if (!over) continue;
-        fail_open(slot, TD_ERR_CLOSED, self->failure.text);
+        fail_pending(slot, TD_ERR_CLOSED, self->failure.text);
         complete(self, slot);
     }
 }
@@ -397,7 +400,7 @@ static void end_process(td_engine_worker_self *self)
     char how[640];
     if (process->pid > 0) {
         td_engine_worker_process_ask_to_end(process);
-        if (!self->told) wait_for_end(self, now_ns() + GRACE_NS);
+        if (!self->is_lost) wait_for_end(self, now_ns() + GRACE_NS);
         td_engine_worker_process_kill(process);
         td_engine_worker_process_reap(process, self->name, how, sizeof how);
     }

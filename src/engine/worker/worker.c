@@ -2,8 +2,8 @@
 #include "engine/worker/worker.h"
 
 #include "base/clock.h"
+#include "engine/worker/internal.h"
 #include "engine/worker/launch.h"
-#include "engine/worker/state.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,7 +42,7 @@ static void close_worker(td_engine *engine)
         free(self->argv[i]);
     free(self->argv);
     pthread_cond_destroy(&self->work);
-    pthread_cond_destroy(&self->known);
+    pthread_cond_destroy(&self->started);
     pthread_mutex_destroy(&self->lock);
     free(self);
 }
@@ -142,7 +142,7 @@ static td_engine_worker_self *self_new(void)
     td_hist_init(&self->beyond_ns);
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work, NULL);
-    pthread_cond_init(&self->known, NULL);
+    pthread_cond_init(&self->started, NULL);
     return self;
 }
 
@@ -161,7 +161,7 @@ static td_err wait_for_first_start(td_engine_worker_self *self,
 {
     pthread_mutex_lock(&self->lock);
     while (!self->opened && !self->failed)
-        pthread_cond_wait(&self->known, &self->lock);
+        pthread_cond_wait(&self->started, &self->lock);
     td_err err = self->failed ? self->why_failed : TD_OK;
     if (err != TD_OK) (void)td_fail(info, err, "%s", self->failure.text);
     pthread_mutex_unlock(&self->lock);
@@ -211,10 +211,10 @@ static td_err take_locked(td_engine_worker_self *self,
     slot->batch = batch;
     slot->done = done;
     slot->user = user;
-    slot->turn = 0;
+    slot->round = 0;
     batch->service_ns = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
-        slot->open[i] = true;
+        slot->pending[i] = true;
         slot->made[i] = NULL;
     }
     *ret_slot = slot;

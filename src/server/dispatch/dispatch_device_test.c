@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device gets done, in virtual time: the dispatch decides what starts,
 // the clockwork of the synthetic engine says when it ends.
+#include "engine/synthetic/serial.h"
 #include "engine/synthetic/shared.h"
-#include "engine/synthetic/turns.h"
 #include "sched/sched_fixture.h"
 #include "server/dispatch/dispatch.h"
 
@@ -31,7 +31,7 @@ typedef struct run {
 typedef struct world {
     const load *load;
     td_server_dispatch *dispatch;
-    td_engine_synthetic_turns device;  // in turn
+    td_engine_synthetic_serial device; // in turn
     td_engine_synthetic_shared shared; // continuous
     run runs[MOST_RUNS];
     uint64_t seq, answered;
@@ -101,7 +101,7 @@ static void submit_run(world *w, int64_t now_ns, run *begun)
                                            .left = 1};
         td_engine_synthetic_shared_join(&w->shared, &share);
     } else {
-        begun->end_ns = td_engine_synthetic_turns_take(
+        begun->end_ns = td_engine_synthetic_serial_take(
             &w->device, now_ns, prepare_ns, time_ns(l, count));
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 
 #include "engine/results.h"
 #include "media/jpeg.h"
@@ -26,7 +26,7 @@ static const td_worker_spec spec = {
     .values_bytes = 1000,
     .cameras = {{"front", HEIGHT, WIDTH}, {"wrist", HEIGHT, WIDTH}},
 };
-static td_engine_worker_plan plan;
+static td_engine_worker_layout layout;
 static td_engine_worker_writer writer;
 static uint8_t *requests, *results;
 static uint8_t front[PIXELS], wrist[PIXELS];
@@ -37,13 +37,13 @@ static td_engine_results results_read;
 static int setup(void **state)
 {
     (void)state;
-    if (td_engine_worker_plan_make(&spec, &plan, NULL) != TD_OK) return -1;
-    requests = aligned_alloc(TD_WORKER_PAGE, plan.request_bytes);
-    results = aligned_alloc(TD_WORKER_PAGE, plan.result_bytes);
-    memset(results, 0, plan.result_bytes);
+    if (td_engine_worker_layout_make(&spec, &layout, NULL) != TD_OK) return -1;
+    requests = aligned_alloc(TD_WORKER_PAGE, layout.request_bytes);
+    results = aligned_alloc(TD_WORKER_PAGE, layout.result_bytes);
+    memset(results, 0, layout.result_bytes);
     memset(front, 10, sizeof front);
     memset(wrist, 20, sizeof wrist);
-    writer = (td_engine_worker_writer){.spec = &spec, .plan = &plan};
+    writer = (td_engine_worker_writer){.spec = &spec, .layout = &layout};
     td_engine_worker_write_begin(&writer, TD_WORKER_WHOLE, requests);
     return td_engine_picture_reader_new(&writer.pictures) == TD_OK ? 0 : -1;
 }
@@ -104,27 +104,29 @@ static void assert_text(td_worker_text text, const char *want)
 static void nothing_overlaps_and_all_is_aligned(void **state)
 {
     (void)state;
-    const uint64_t parts[] = {plan.states, plan.images[0], plan.images[1],
-                              plan.extra, plan.request_bytes};
-    const uint64_t sizes[] = {plan.state_bytes, plan.image_bytes[0],
-                              plan.image_bytes[1],
+    const uint64_t parts[] = {layout.states, layout.images[0], layout.images[1],
+                              layout.extra, layout.request_bytes};
+    const uint64_t sizes[] = {layout.state_bytes, layout.image_bytes[0],
+                              layout.image_bytes[1],
                               TD_ENGINE_WORKER_EXTRA_BYTES};
-    assert_true(plan.states >= sizeof(td_worker_batch));
+    assert_true(layout.states >= sizeof(td_worker_batch));
     for (size_t i = 0; i < TD_COUNT_OF(sizes); i++) {
         assert_int_equal(parts[i] % 64, 0);
         assert_true(parts[i] + spec.max_batch * sizes[i] <= parts[i + 1]);
     }
-    assert_true(plan.actions >= sizeof(td_worker_result));
-    assert_true(plan.actions + spec.max_batch * plan.actions_bytes <=
-                plan.values);
-    assert_int_equal(plan.values_bytes, 1024);
-    assert_int_equal(plan.values % 64, 0);
-    assert_true(plan.values + spec.max_batch * plan.values_bytes <=
-                plan.result_bytes);
-    assert_int_equal(plan.requests, 2 * TD_WORKER_PAGE);
-    assert_int_equal(plan.results, plan.requests + 2 * plan.request_bytes);
-    assert_int_equal(plan.file_bytes, plan.results + 2 * plan.result_bytes);
-    assert_int_equal(plan.results % TD_WORKER_PAGE, 0);
+    assert_true(layout.actions >= sizeof(td_worker_result));
+    assert_true(layout.actions + spec.max_batch * layout.actions_bytes <=
+                layout.values);
+    assert_int_equal(layout.values_bytes, 1024);
+    assert_int_equal(layout.values % 64, 0);
+    assert_true(layout.values + spec.max_batch * layout.values_bytes <=
+                layout.result_bytes);
+    assert_int_equal(layout.requests, 2 * TD_WORKER_PAGE);
+    assert_int_equal(layout.results,
+                     layout.requests + 2 * layout.request_bytes);
+    assert_int_equal(layout.file_bytes,
+                     layout.results + 2 * layout.result_bytes);
+    assert_int_equal(layout.results % TD_WORKER_PAGE, 0);
 }
 
 static void what_no_machine_holds_is_refused(void **state)
@@ -135,7 +137,7 @@ static void what_no_machine_holds_is_refused(void **state)
     huge.camera_count = 16;
     for (uint32_t i = 0; i < 16; i++)
         huge.cameras[i].height = huge.cameras[i].width = 8192;
-    assert_int_equal(td_engine_worker_plan_make(&huge, &plan, &info),
+    assert_int_equal(td_engine_worker_layout_make(&huge, &layout, &info),
                      TD_ERR_LIMIT);
 }
 
@@ -240,9 +242,9 @@ static void members_stand_at_even_distances(void **state)
     assert_int_equal(write_obs(&obs), TD_OK);
     const td_worker_item *items = batch()->items;
     assert_int_equal(items[1].images[0] - items[0].images[0],
-                     plan.image_bytes[0]);
+                     layout.image_bytes[0]);
     assert_int_equal(items[1].state.offset - items[0].state.offset,
-                     plan.state_bytes);
+                     layout.state_bytes);
 }
 
 static void a_jpeg_is_decoded_in_its_place(void **state)
@@ -342,7 +344,8 @@ static td_engine_item item_read;
 
 static td_err read_as(td_worker_operation operation)
 {
-    const td_engine_worker_reader reader = {&spec, &plan, operation, result()};
+    const td_engine_worker_reader reader = {&spec, &layout, operation,
+                                            result()};
     td_engine_item *items[] = {&item_read};
     int64_t service_ns = -1;
     td_engine_results_clear(&results_read);
@@ -361,8 +364,8 @@ static td_err read_one(void)
 
 static void answer_well(void)
 {
-    float *rows = (void *)(results + plan.actions);
-    memset(results, 0, plan.result_bytes);
+    float *rows = (void *)(results + layout.actions);
+    memset(results, 0, layout.result_bytes);
     result()->generation = 7;
     result()->count = 1;
     result()->service_ns = 1000;
@@ -380,7 +383,7 @@ static void give_more(void)
         {"", TD_WORKER_TEXT, 1, {7}},
         {"grip", TD_WIRE_U8, 2, {3, 1}},
     };
-    uint8_t *at = results + plan.values;
+    uint8_t *at = results + layout.values;
     memcpy(answer->values, values, sizeof values);
     answer->value_count = 3;
     memcpy(at, (double[]){5, 6}, 16);
@@ -458,7 +461,7 @@ static void no_status(void)
 
 static void not_finite(void)
 {
-    float *rows = (void *)(results + plan.actions);
+    float *rows = (void *)(results + layout.actions);
     rows[3] = NAN;
 }
 
@@ -513,7 +516,7 @@ static void twice(void)
 static void not_utf8(void)
 {
     give_more();
-    memset(results + plan.values + 64, 0xff, 7);
+    memset(results + layout.values + 64, 0xff, 7);
 }
 
 static void a_member_that_makes_no_sense_fails(void **state)

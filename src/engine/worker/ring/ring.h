@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_WORKER_RING_H
-#define TD_ENGINE_WORKER_RING_H
+#ifndef TD_ENGINE_WORKER_RING_RING_H
+#define TD_ENGINE_WORKER_RING_RING_H
 
 // The server's side of the memory in tendon/worker.h: where everything goes,
 // writing a batch and reading its answers. Pure: memory in, memory out.
@@ -26,7 +26,7 @@ static inline uint64_t td_engine_worker_round_up(uint64_t bytes, uint64_t to)
 }
 
 // Offsets in a slot's requests and results, and in the file.
-typedef struct td_engine_worker_plan {
+typedef struct td_engine_worker_layout {
     uint64_t states, state_bytes; // member 0's, and from one to the next
     uint64_t images[TD_WIRE_MAX_IMAGES], image_bytes[TD_WIRE_MAX_IMAGES];
     uint64_t extra; // until the end of the requests
@@ -35,17 +35,17 @@ typedef struct td_engine_worker_plan {
     uint64_t values, values_bytes;
     uint64_t result_bytes;
     uint64_t requests, results, file_bytes;
-} td_engine_worker_plan;
+} td_engine_worker_layout;
 
 // LIMIT when such batches would take more than 64 GiB.
-TD_NODISCARD td_err td_engine_worker_plan_make(const td_worker_spec *spec,
-                                               td_engine_worker_plan *ret_plan,
-                                               td_errinfo *info);
+TD_NODISCARD td_err td_engine_worker_layout_make(
+    const td_worker_spec *spec, td_engine_worker_layout *ret_layout,
+    td_errinfo *info);
 
 // Writes one batch, a member at a time.
 typedef struct td_engine_worker_writer {
     const td_worker_spec *spec;
-    const td_engine_worker_plan *plan;
+    const td_engine_worker_layout *layout;
     td_engine_picture_reader *pictures;
     td_worker_operation operation; // of the batch
     uint8_t *slot;                 // its requests
@@ -84,7 +84,7 @@ bool td_engine_worker_read_shape(const td_worker_value *value,
 // Reads the answers to one batch.
 typedef struct td_engine_worker_reader {
     const td_worker_spec *spec;
-    const td_engine_worker_plan *plan;
+    const td_engine_worker_layout *layout;
     td_worker_operation operation;  // of the batch
     const td_worker_result *shared; // the slot's results
 } td_engine_worker_reader;

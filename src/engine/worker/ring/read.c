@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 
 #include "engine/results.h"
 #include "engine/worker/spec.h"
@@ -99,7 +99,7 @@ static td_err read_values(const td_worker_value *shared, uint32_t count,
 static td_err read_answer(const td_engine_worker_reader *reader, uint32_t index,
                           td_engine_item *item)
 {
-    const td_engine_worker_plan *plan = reader->plan;
+    const td_engine_worker_layout *layout = reader->layout;
     const td_worker_answer *shared = &reader->shared->answers[index];
     const uint8_t *start = (const uint8_t *)reader->shared;
     td_worker_answer answer;
@@ -111,11 +111,12 @@ static td_err read_answer(const td_engine_worker_reader *reader, uint32_t index,
         return TD_OK;
     }
     if (item->results)
-        TD_TRY(read_values(shared->values, answer.value_count,
-                           start + plan->values + index * plan->values_bytes,
-                           plan->values_bytes, item));
+        TD_TRY(
+            read_values(shared->values, answer.value_count,
+                        start + layout->values + index * layout->values_bytes,
+                        layout->values_bytes, item));
     return read_actions(reader->spec,
-                        start + plan->actions + index * plan->actions_bytes,
+                        start + layout->actions + index * layout->actions_bytes,
                         answer.rows, item);
 }
 

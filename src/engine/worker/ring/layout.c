@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 
 #include <inttypes.h>
 
@@ -56,56 +56,57 @@ static uint64_t take(uint64_t *used, uint64_t bytes, uint32_t count)
     return at;
 }
 
-static void plan_requests(const td_worker_spec *spec,
-                          td_engine_worker_plan *plan)
+static void lay_out_requests(const td_worker_spec *spec,
+                             td_engine_worker_layout *layout)
 {
     uint64_t used = td_engine_worker_round_up(sizeof(td_worker_batch),
                                               TD_ENGINE_WORKER_ALIGN);
-    plan->state_bytes = td_engine_worker_round_up(
+    layout->state_bytes = td_engine_worker_round_up(
         spec->state_count * sizeof(float), TD_ENGINE_WORKER_ALIGN);
-    plan->states = take(&used, plan->state_bytes, spec->max_batch);
+    layout->states = take(&used, layout->state_bytes, spec->max_batch);
     for (uint32_t i = 0; i < spec->camera_count; i++) {
         const td_worker_camera *camera = &spec->cameras[i];
-        plan->image_bytes[i] = td_engine_worker_round_up(
+        layout->image_bytes[i] = td_engine_worker_round_up(
             (uint64_t)camera->height * camera->width * 3,
             TD_ENGINE_WORKER_ALIGN);
-        plan->images[i] = take(&used, plan->image_bytes[i], spec->max_batch);
+        layout->images[i] =
+            take(&used, layout->image_bytes[i], spec->max_batch);
     }
-    plan->extra = take(&used, TD_ENGINE_WORKER_EXTRA_BYTES, spec->max_batch);
-    plan->request_bytes = td_engine_worker_round_up(used, TD_WORKER_PAGE);
+    layout->extra = take(&used, TD_ENGINE_WORKER_EXTRA_BYTES, spec->max_batch);
+    layout->request_bytes = td_engine_worker_round_up(used, TD_WORKER_PAGE);
 }
 
-static void plan_results(const td_worker_spec *spec,
-                         td_engine_worker_plan *plan)
+static void lay_out_results(const td_worker_spec *spec,
+                            td_engine_worker_layout *layout)
 {
     uint64_t used = td_engine_worker_round_up(sizeof(td_worker_result),
                                               TD_ENGINE_WORKER_ALIGN);
-    plan->actions_bytes = td_engine_worker_round_up(
+    layout->actions_bytes = td_engine_worker_round_up(
         (uint64_t)spec->chunk_rows * spec->action_count * sizeof(float),
         TD_ENGINE_WORKER_ALIGN);
-    plan->actions = take(&used, plan->actions_bytes, spec->max_batch);
-    plan->values_bytes =
+    layout->actions = take(&used, layout->actions_bytes, spec->max_batch);
+    layout->values_bytes =
         td_engine_worker_round_up(spec->values_bytes, TD_ENGINE_WORKER_ALIGN);
-    plan->values = take(&used, plan->values_bytes, spec->max_batch);
-    plan->result_bytes = td_engine_worker_round_up(used, TD_WORKER_PAGE);
+    layout->values = take(&used, layout->values_bytes, spec->max_batch);
+    layout->result_bytes = td_engine_worker_round_up(used, TD_WORKER_PAGE);
 }
 
-td_err td_engine_worker_plan_make(const td_worker_spec *spec,
-                                  td_engine_worker_plan *ret_plan,
-                                  td_errinfo *info)
+td_err td_engine_worker_layout_make(const td_worker_spec *spec,
+                                    td_engine_worker_layout *ret_layout,
+                                    td_errinfo *info)
 {
-    td_engine_worker_plan plan = {0};
-    plan_requests(spec, &plan);
-    plan_results(spec, &plan);
+    td_engine_worker_layout layout = {0};
+    lay_out_requests(spec, &layout);
+    lay_out_results(spec, &layout);
     uint64_t used = 2 * (uint64_t)TD_WORKER_PAGE;
-    plan.requests = take(&used, plan.request_bytes, TD_WORKER_SLOTS);
-    plan.results = take(&used, plan.result_bytes, TD_WORKER_SLOTS);
-    plan.file_bytes = used;
+    layout.requests = take(&used, layout.request_bytes, TD_WORKER_SLOTS);
+    layout.results = take(&used, layout.result_bytes, TD_WORKER_SLOTS);
+    layout.file_bytes = used;
     if (used > MOST_BYTES)
         return td_fail(info, TD_ERR_LIMIT,
                        "batches of %u would need %" PRIu64
                        " bytes of shared memory, at most %" PRIu64,
                        spec->max_batch, used, MOST_BYTES);
-    *ret_plan = plan;
+    *ret_layout = layout;
     return TD_OK;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_WORKER_SEGMENTS_H
-#define TD_ENGINE_WORKER_SEGMENTS_H
+#ifndef TD_ENGINE_WORKER_RING_SEGMENTS_H
+#define TD_ENGINE_WORKER_RING_SEGMENTS_H
 
 // Files of shared memory in which robots' frames lie, so that a worker can read
 // them there (tendon/worker.h).
@@ -25,7 +25,7 @@ typedef struct td_engine_worker_segment {
 typedef struct td_engine_worker_segments {
     td_engine_worker_segment known[TD_WORKER_SEGMENTS]; // number 0: none
     uint64_t numbers;                                   // given so far
-    _Atomic uintptr_t sought; // a frame that lay in none; 0: there was none
+    _Atomic uintptr_t wanted; // a frame that lay in none; 0: there was none
 } td_engine_worker_segments;
 
 typedef struct td_engine_worker_segments_change {
@@ -42,7 +42,7 @@ void td_engine_worker_segments_place(td_engine_worker_segments *segments,
                                      const td_wire_obs *obs,
                                      uint64_t ret_places[TD_WIRE_MAX_IMAGES]);
 
-// Looks for what was sought, and after what is known. May take a tenth of a
+// Looks for what was wanted, and checks what is known. May take a tenth of a
 // millisecond. Not beside apply() or forget().
 void td_engine_worker_segments_look(
     td_engine_worker_segments *segments,

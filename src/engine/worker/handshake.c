@@ -2,7 +2,7 @@
 // How a process that was started becomes one that answers.
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/worker/state.h"
+#include "engine/worker/internal.h"
 
 static td_err make_ring(td_engine_worker_self *self,
                         const td_worker_spec *theirs, td_errinfo *info)
@@ -12,14 +12,14 @@ static td_err make_ring(td_engine_worker_self *self,
         self->opened ? &self->agreed : &self->offer.spec;
     TD_TRY(td_engine_worker_spec_agree(ours, theirs, &agreed, info));
     if (!self->opened) {
-        TD_TRY(td_engine_worker_plan_make(&agreed, &self->plan, info));
+        TD_TRY(td_engine_worker_layout_make(&agreed, &self->layout, info));
         self->agreed = agreed;
         td_engine_worker_spec_of(&self->agreed, &self->spec);
         self->spec.environment_count = self->hello.environment_count;
     }
     pthread_mutex_lock(&self->lock);
     td_err err = td_engine_worker_process_grow(&self->process, &self->agreed,
-                                               &self->plan, info);
+                                               &self->layout, info);
     pthread_mutex_unlock(&self->lock);
     return err;
 }
@@ -35,13 +35,13 @@ static void come_up(td_engine_worker_self *self, int64_t warm_ns)
     for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
         atomic_store(&self->slots[i].lost, false);
     self->opened = true;
-    pthread_cond_broadcast(&self->known);
+    pthread_cond_broadcast(&self->started);
     pthread_mutex_unlock(&self->lock);
     td_log_text(TD_LOG_INFO, "%s: ready after %.1f s", self->name,
                 (double)took_ns / (double)TD_NS_PER_S);
 }
 
-td_err td_engine_worker_shake(td_engine_worker_self *self, td_errinfo *info)
+td_err td_engine_worker_handshake(td_engine_worker_self *self, td_errinfo *info)
 {
     td_worker_hello *hello = &self->hello;
     TD_TRY(td_engine_worker_spec_hear(self->process.hello, hello, info));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/worker/ring.h"
+#include "engine/worker/ring/ring.h"
 #include "wire/msgpack/text.h"
 
 #include <stdatomic.h>
@@ -11,7 +11,7 @@ void td_engine_worker_write_begin(td_engine_worker_writer *writer,
 {
     writer->operation = operation;
     writer->slot = requests;
-    writer->used = writer->plan->extra;
+    writer->used = writer->layout->extra;
     writer->count = 0;
 }
 
@@ -42,8 +42,8 @@ static td_err write_image(const td_engine_worker_writer *writer,
         *ret_offset = place;
         return TD_OK;
     }
-    uint64_t offset = writer->plan->images[index] +
-                      writer->count * writer->plan->image_bytes[index];
+    uint64_t offset = writer->layout->images[index] +
+                      writer->count * writer->layout->image_bytes[index];
     TD_TRY(td_engine_picture_decode(writer->pictures, image, &camera,
                                     writer->slot + offset, info));
     *ret_offset = offset;
@@ -61,7 +61,7 @@ static td_err write_state(const td_engine_worker_writer *writer,
                        "state: %zu bytes of %s, the model wants %u x <f4",
                        state->size, td_wire_dtype_name(state->dtype), count);
     uint64_t offset =
-        writer->plan->states + writer->count * writer->plan->state_bytes;
+        writer->layout->states + writer->count * writer->layout->state_bytes;
     memcpy(writer->slot + offset, state->data, size);
     *ret_tensor =
         (td_worker_tensor){.dtype = TD_WIRE_F32,
@@ -76,7 +76,7 @@ static td_err write_state(const td_engine_worker_writer *writer,
 static td_err write_bytes(td_engine_worker_writer *writer, const void *data,
                           size_t size, uint64_t *ret_offset, td_errinfo *info)
 {
-    uint64_t room = writer->plan->request_bytes - writer->used;
+    uint64_t room = writer->layout->request_bytes - writer->used;
     if (size > room)
         return td_fail(info, TD_ERR_LIMIT,
                        "tensors and texts: no room for %zu bytes, %llu are "

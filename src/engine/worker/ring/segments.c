@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/worker/segments.h"
+#include "engine/worker/ring/segments.h"
 
 #include "base/err.h"
 
@@ -59,7 +59,7 @@ static uint64_t place_of(td_engine_worker_segments *segments,
         return (uint64_t)(i + 1) << TD_WORKER_SEGMENT_SHIFT |
                ((uintptr_t)image->data - segment->begin);
     }
-    if (!waits) atomic_store(&segments->sought, (uintptr_t)image->data);
+    if (!waits) atomic_store(&segments->wanted, (uintptr_t)image->data);
     return 0;
 }
 
@@ -77,7 +77,7 @@ void td_engine_worker_segments_place(td_engine_worker_segments *segments,
 }
 
 // A line of /proc/self/maps: "BEGIN-END rw-s OFFSET DEVICE INODE   PATH\n".
-static bool read_line(char *line, uintptr_t sought,
+static bool read_line(char *line, uintptr_t wanted,
                       td_engine_worker_segment *ret_segment)
 {
     td_engine_worker_segment segment = {0};
@@ -91,7 +91,7 @@ static bool read_line(char *line, uintptr_t sought,
                &segment.file.inode, &path) < 5)
         return false;
     size_t length = strlen(line + path);
-    if (sought < segment.begin || sought >= segment.end || offset != 0 ||
+    if (wanted < segment.begin || wanted >= segment.end || offset != 0 ||
         access[3] != 's' || length >= sizeof segment.file.path ||
         strncmp(line + path, FOLDER, sizeof FOLDER - 1) != 0)
         return false;
@@ -104,7 +104,7 @@ static bool read_line(char *line, uintptr_t sought,
     return true;
 }
 
-static bool search(uintptr_t sought, td_engine_worker_segment *ret_segment)
+static bool search(uintptr_t wanted, td_engine_worker_segment *ret_segment)
 {
     FILE *maps = fopen("/proc/self/maps", "re");
     if (!maps) return false;
@@ -112,7 +112,7 @@ static bool search(uintptr_t sought, td_engine_worker_segment *ret_segment)
     size_t room = 0;
     bool found = false;
     while (!found && getline(&line, &room, maps) > 0)
-        found = read_line(line, sought, ret_segment);
+        found = read_line(line, wanted, ret_segment);
     free(line);
     (void)fclose(maps);
     return found;
@@ -139,8 +139,8 @@ void td_engine_worker_segments_look(
     for (uint32_t i = 0; i < TD_WORKER_SEGMENTS; i++)
         if (segments->known[i].file.number && !is_there(&segments->known[i]))
             change.gone |= UINT32_C(1) << i;
-    uintptr_t sought = atomic_exchange(&segments->sought, 0);
-    change.has_found = sought && search(sought, &change.found) &&
+    uintptr_t wanted = atomic_exchange(&segments->wanted, 0);
+    change.has_found = wanted && search(wanted, &change.found) &&
                        !is_known(segments, &change.found);
     *ret_change = change;
 }

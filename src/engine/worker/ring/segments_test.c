@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/worker/segments.h"
+#include "engine/worker/ring/segments.h"
 
 #include "base/err.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_WORKER_STATE_H
-#define TD_ENGINE_WORKER_STATE_H
+#ifndef TD_ENGINE_WORKER_INTERNAL_H
+#define TD_ENGINE_WORKER_INTERNAL_H
 
 // What the files of the worker engine share. Private to engine/worker/.
 //
@@ -13,7 +13,7 @@
 
 #include "base/sync/thread.h"
 #include "engine/worker/process.h"
-#include "engine/worker/segments.h"
+#include "engine/worker/ring/segments.h"
 #include "engine/worker/spec.h"
 #include "engine/worker/suspects.h"
 #include "engine/worker/watch.h"
@@ -37,7 +37,7 @@ struct td_engine_prefix {
     td_engine_prefix *next; // to be dropped
 };
 
-// A batch on its way. It runs in turns: those who are no suspects together,
+// A batch on its way. It runs in rounds: those who are no suspects together,
 // then each suspect alone.
 typedef struct td_engine_worker_slot {
     td_engine_worker_slot_state state;
@@ -47,10 +47,10 @@ typedef struct td_engine_worker_slot {
     td_engine_batch *batch;
     td_engine_done done;
     void *user;
-    uint32_t turn, turns;
-    uint32_t turn_of[TD_ENGINE_MAX_BATCH];
+    uint32_t round, rounds;
+    uint32_t round_of[TD_ENGINE_MAX_BATCH];
     uint64_t hashes[TD_ENGINE_MAX_BATCH];        // of suspects
-    bool open[TD_ENGINE_MAX_BATCH];              // has no outcome yet
+    bool pending[TD_ENGINE_MAX_BATCH];           // has no outcome yet
     td_engine_prefix *made[TD_ENGINE_MAX_BATCH]; // until the worker has them
     uint32_t members[TD_ENGINE_MAX_BATCH]; // of the batch, that are in the ring
     uint32_t count;                        // of those
@@ -70,7 +70,7 @@ typedef struct td_engine_worker_self {
     td_worker_offer offer; // what every start begins with
     td_worker_spec agreed;
     td_engine_spec spec;
-    td_engine_worker_plan plan;
+    td_engine_worker_layout layout;
     td_engine_picture_reader *pictures; // of who fills
     uint64_t prefixes;                  // of who fills: numbers given so far
     td_engine_worker_segments segments; // the supervisor changes it, with the
@@ -82,12 +82,12 @@ typedef struct td_engine_worker_self {
     _Atomic int health;
     _Atomic int pid;
     td_worker_hello hello; // the supervisor's copy
-    bool told; // the supervisor's: everybody knows that this process is lost
+    bool is_lost; // the supervisor's: everybody knows that this process is lost
     uint32_t starved; // the supervisor's: batches in a row without memory
 
     pthread_mutex_t lock;             // guards everything below
     pthread_cond_t work;              // for the filler
-    pthread_cond_t known;             // for open()
+    pthread_cond_t started;           // for open()
     td_engine_worker_process process; // the supervisor changes it
     td_engine_worker_watch watch;
     td_engine_worker_suspects suspects;
@@ -114,8 +114,8 @@ bool td_engine_worker_fill_claim(td_engine_worker_self *self,
                                  td_engine_worker_slot *slot,
                                  td_engine_worker_writer *ret_writer);
 
-// Writes a turn of the batch and rings, or has it completed where nothing of it
-// could be written. Blocks while it decodes. Without the lock.
+// Writes a round of the batch and rings, or has it completed where nothing of
+// it could be written. Blocks while it decodes. Without the lock.
 void td_engine_worker_fill_slot(td_engine_worker_self *self,
                                 td_engine_worker_slot *slot,
                                 td_engine_worker_writer *writer);
@@ -144,8 +144,8 @@ void td_engine_worker_prefix_remind(td_engine_worker_self *self);
 
 // What a process that starts has to say. On the supervisor. FORMAT, VERSION,
 // MISMATCH, INVALID, LIMIT, CLOSED: it is no use.
-TD_NODISCARD td_err td_engine_worker_shake(td_engine_worker_self *self,
-                                           td_errinfo *info);
+TD_NODISCARD td_err td_engine_worker_handshake(td_engine_worker_self *self,
+                                               td_errinfo *info);
 
 // After the watch has changed, with the lock.
 void td_engine_worker_set_health(td_engine_worker_self *self);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/synthetic/turns.h"
+#include "engine/synthetic/serial.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,29 +10,29 @@
 static void one_alone_takes_both_times(void **state)
 {
     (void)state;
-    td_engine_synthetic_turns turns = {0};
-    assert_int_equal(td_engine_synthetic_turns_take(&turns, 100, 7, 30), 137);
-    assert_int_equal(td_engine_synthetic_turns_take(&turns, 500, 7, 30), 537);
+    td_engine_synthetic_serial serial = {0};
+    assert_int_equal(td_engine_synthetic_serial_take(&serial, 100, 7, 30), 137);
+    assert_int_equal(td_engine_synthetic_serial_take(&serial, 500, 7, 30), 537);
 }
 
 static void the_next_is_prepared_while_one_runs(void **state)
 {
     (void)state;
-    td_engine_synthetic_turns turns = {0};
-    assert_int_equal(td_engine_synthetic_turns_take(&turns, 0, 7, 30), 37);
-    assert_int_equal(td_engine_synthetic_turns_take(&turns, 10, 7, 30), 67);
-    assert_int_equal(td_engine_synthetic_turns_take(&turns, 65, 7, 30), 102);
+    td_engine_synthetic_serial serial = {0};
+    assert_int_equal(td_engine_synthetic_serial_take(&serial, 0, 7, 30), 37);
+    assert_int_equal(td_engine_synthetic_serial_take(&serial, 10, 7, 30), 67);
+    assert_int_equal(td_engine_synthetic_serial_take(&serial, 65, 7, 30), 102);
 }
 
 // Where there is always work, each is submitted when the one `inflight` before
 // it is through.
 static int64_t all_through(int inflight, int64_t prepare_ns, int64_t device_ns)
 {
-    td_engine_synthetic_turns turns = {0};
+    td_engine_synthetic_serial serial = {0};
     int64_t ends_ns[100];
     for (int i = 0; i < 100; i++)
-        ends_ns[i] = td_engine_synthetic_turns_take(
-            &turns, i < inflight ? 0 : ends_ns[i - inflight], prepare_ns,
+        ends_ns[i] = td_engine_synthetic_serial_take(
+            &serial, i < inflight ? 0 : ends_ns[i - inflight], prepare_ns,
             device_ns);
     return ends_ns[99];
 }
