@@ -47,9 +47,9 @@ static bool take(td_engine_blocking *blocking, entry *ret_entry)
 static void run_entry(td_engine_blocking *blocking, const entry *taken)
 {
     td_engine_batch *batch = taken->job.batch;
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     blocking->config.run(blocking->config.model, &taken->job);
-    batch->service_ns = td_clock_now_ns(&td_clock_monotonic) - start_ns;
+    batch->service_ns = td_clock_monotonic_ns() - start_ns;
 
     pthread_mutex_lock(&blocking->lock);
     blocking->inflight--; // `done` may submit the next
@@ -114,7 +114,7 @@ td_err td_engine_blocking_submit(td_engine_blocking *blocking,
     if (batch->count == 0 || batch->count > blocking->config.max_batch)
         return TD_ERR_INVALID;
     entry given = {
-        {part, batch, td_clock_now_ns(&td_clock_monotonic)}, done, user};
+        {part, batch, td_clock_monotonic_ns()}, done, user};
     pthread_mutex_lock(&blocking->lock);
     td_err err = put_locked(blocking, &given);
     pthread_mutex_unlock(&blocking->lock);

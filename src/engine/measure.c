@@ -34,19 +34,19 @@ static td_err wait_until(const td_engine_measure *measure, int64_t at_ns)
 {
     for (;;) {
         if (is_stopped(measure)) return TD_ERR_CANCELLED;
-        int64_t left_ns = at_ns - td_clock_now_ns(&td_clock_monotonic);
+        int64_t left_ns = at_ns - td_clock_monotonic_ns();
         if (left_ns <= 0) return TD_OK;
         if (left_ns > MOST_SLEEP_NS) left_ns = MOST_SLEEP_NS;
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) + left_ns);
+        td_clock_sleep_until(td_clock_monotonic_ns() + left_ns);
     }
 }
 
 td_err td_engine_measure_load(const td_engine_measure *measure,
                               td_engine_load *load, td_errinfo *info)
 {
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     while (load->done < load->count) {
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic) - start_ns;
+        int64_t now_ns = td_clock_monotonic_ns() - start_ns;
         uint32_t members = td_engine_load_take(load, now_ns);
         if (members == 0) {
             TD_TRY(
@@ -57,7 +57,7 @@ td_err td_engine_measure_load(const td_engine_measure *measure,
         TD_TRY(td_engine_question_ask(measure->question, measure->engine,
                                       members, NULL, info));
         td_engine_load_answer(load,
-                              td_clock_now_ns(&td_clock_monotonic) - start_ns);
+                              td_clock_monotonic_ns() - start_ns);
     }
     return TD_OK;
 }

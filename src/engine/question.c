@@ -99,7 +99,7 @@ static void on_done(void *user, td_engine_batch *batch)
 {
     (void)batch;
     td_engine_question *self = user;
-    self->end_ns = td_clock_now_ns(&td_clock_monotonic);
+    self->end_ns = td_clock_monotonic_ns();
     td_event_signal(&self->answered);
 }
 
@@ -120,7 +120,7 @@ td_err td_engine_question_ask(td_engine_question *question, td_engine *engine,
                               uint32_t count, int64_t *ret_ns, td_errinfo *info)
 {
     question->batch.count = count;
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     td_err err =
         engine->ops->submit(engine, &question->batch, on_done, question);
     if (err != TD_OK)

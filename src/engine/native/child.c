@@ -313,10 +313,10 @@ static td_err warm_up(child *self, td_errinfo *info)
 {
     int64_t start = 0;
     for (int i = 0; i < 3; i++) {
-        start = td_clock_now_ns(&td_clock_monotonic);
+        start = td_clock_monotonic_ns();
         TD_TRY(td_native_model_run(self->model, 1, info));
     }
-    td_worker_ready(self->worker, td_clock_now_ns(&td_clock_monotonic) - start);
+    td_worker_ready(self->worker, td_clock_monotonic_ns() - start);
     return TD_OK;
 }
 
@@ -325,10 +325,10 @@ static td_err serve(child *self, td_errinfo *info)
     const td_worker_batch *batch = NULL;
     td_err err;
     while ((err = td_worker_next(self->worker, &batch)) == TD_OK) {
-        int64_t start = td_clock_now_ns(&td_clock_monotonic);
+        int64_t start = td_clock_monotonic_ns();
         err = run_batch(self, batch, info);
         td_worker_done(self->worker,
-                       td_clock_now_ns(&td_clock_monotonic) - start);
+                       td_clock_monotonic_ns() - start);
         if (err != TD_OK && err != TD_ERR_NOMEM) return err;
     }
     return err == TD_ERR_CLOSED ? TD_OK : err;

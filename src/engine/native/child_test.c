@@ -66,7 +66,7 @@ static void wait_for_another(td_engine *engine, int pid)
     while (td_engine_worker_pid(engine) == pid ||
            td_engine_worker_pid(engine) == 0 ||
            td_engine_health_of(engine) != TD_ENGINE_READY)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+        td_clock_sleep_until(td_clock_monotonic_ns() +
                              TD_NS_PER_MS);
 }
 

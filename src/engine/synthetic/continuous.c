@@ -62,7 +62,7 @@ static void finish(td_engine_synthetic_continuous *continuous, entry *ended)
     entry copy = *ended;
     td_engine_batch *batch = copy.job.batch;
     batch->service_ns =
-        td_clock_now_ns(&td_clock_monotonic) - copy.job.submitted_ns;
+        td_clock_monotonic_ns() - copy.job.submitted_ns;
     pthread_mutex_lock(&continuous->lock);
     continuous->members -= batch->count;
     ended->next = continuous->unused;
@@ -83,7 +83,7 @@ static void run_thread(void *user)
             next = came->next;
             join(continuous, came);
         }
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         entry *ended = td_engine_synthetic_shared_ended(shared, now_ns);
         if (ended)
             finish(continuous, ended);
@@ -151,7 +151,7 @@ td_err td_engine_synthetic_continuous_submit(
     if (batch->count == 0 || batch->count > continuous->config.max_batch)
         return TD_ERR_INVALID;
     entry given = {
-        .job = {part, batch, td_clock_now_ns(&td_clock_monotonic)},
+        .job = {part, batch, td_clock_monotonic_ns()},
         .done = done,
         .user = user,
     };

@@ -132,7 +132,7 @@ static void answer(const synthetic *self, const td_engine_job *job)
 static void run_serially(void *model, const td_engine_job *job)
 {
     synthetic *self = model;
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t draw_ns = td_engine_synthetic_model_latency_ns(
         self->model, &self->rand, job->batch->count);
     if (self->serial.free_ns < now_ns) self->serial.free_ns = now_ns;

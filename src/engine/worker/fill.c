@@ -5,31 +5,19 @@
 // Copying this takes no longer than waking the filler for it may.
 #define SHORT_BYTES ((size_t)2 << 20)
 
-static td_engine_worker_slot *first_waiting(td_engine_worker_self *self)
-{
-    td_engine_worker_slot *first = NULL;
-    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
-        td_engine_worker_slot *slot = &self->slots[i];
-        if (slot->state == TD_ENGINE_WORKER_WAITING &&
-            (!first || slot->order < first->order))
-            first = slot;
-    }
-    return first;
-}
-
 // One is filled at a time, by whichever thread.
 static td_engine_worker_slot *next_locked(td_engine_worker_self *self)
 {
-    return self->filling ? NULL : first_waiting(self);
+    return self->filling ? NULL : td_engine_worker_slots_waiting(&self->slots);
 }
 
 static void begin_locked(td_engine_worker_self *self,
                          td_engine_worker_slot *slot,
                          td_engine_worker_writer *ret_writer)
 {
-    size_t index = (size_t)(slot - self->slots);
+    size_t index = (size_t)(slot - self->slots.each);
     slot->state = TD_ENGINE_WORKER_FILLING;
-    slot->life = self->life;
+    slot->life = self->prefixes.life;
     self->filling = true;
     *ret_writer = (td_engine_worker_writer){.spec = &self->agreed,
                                             .layout = &self->layout,
@@ -110,7 +98,8 @@ static td_err number_of(td_engine_worker_self *self,
         *ret_number = item->prefix->number;
         return TD_OK;
     }
-    slot->made[index] = td_engine_worker_prefix_new(self, slot->life);
+    slot->made[index] =
+        td_engine_worker_prefix_new(&self->prefixes, slot->life);
     if (!slot->made[index]) return TD_ERR_NOMEM;
     *ret_number = slot->made[index]->number;
     return TD_OK;
@@ -147,9 +136,9 @@ static void run_locked(td_engine_worker_self *self, td_engine_worker_slot *slot,
                        const td_engine_worker_writer *writer)
 {
     slot->state = TD_ENGINE_WORKER_RUNNING;
-    slot->generation = ++self->generation;
+    slot->generation = ++self->slots.generation;
     slot->found_idle = self->watch.running == 0;
-    slot->rung_ns = td_clock_now_ns(&td_clock_monotonic);
+    slot->rung_ns = td_clock_monotonic_ns();
     td_engine_worker_watch_submitted(&self->watch, slot->rung_ns);
     td_engine_worker_write_end(writer, slot->generation);
     td_engine_worker_process_ring(&self->process);
@@ -161,7 +150,8 @@ static void hand_on(td_engine_worker_self *self, td_engine_worker_slot *slot,
 {
     pthread_mutex_lock(&self->lock);
     self->filling = false;
-    if (first_waiting(self)) pthread_cond_signal(&self->work);
+    if (td_engine_worker_slots_waiting(&self->slots))
+        pthread_cond_signal(&self->work);
     bool over = atomic_load(&slot->lost);
     if (!over && slot->count > 0) {
         run_locked(self, slot, writer);
@@ -213,11 +203,8 @@ static bool is_short(const td_engine_batch *batch)
 static bool is_alone_locked(const td_engine_worker_self *self,
                             const td_engine_worker_slot *slot)
 {
-    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
-        if (&self->slots[i] != slot &&
-            self->slots[i].state != TD_ENGINE_WORKER_FREE)
-            return false;
-    return !self->filling && self->suspects.count == 0;
+    return !td_engine_worker_slots_busy(&self->slots, slot) && !self->filling &&
+           self->suspects.count == 0;
 }
 
 bool td_engine_worker_fill_claim(td_engine_worker_self *self,

@@ -27,13 +27,12 @@ static td_err make_ring(td_engine_worker_self *self,
 static void come_up(td_engine_worker_self *self, int64_t warm_ns)
 {
     pthread_mutex_lock(&self->lock);
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t took_ns = now_ns - self->watch.since_ns;
     if (warm_ns > took_ns) warm_ns = took_ns; // it cannot be
     td_engine_worker_watch_came_up(&self->watch, now_ns, warm_ns);
     td_engine_worker_set_health(self);
-    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
-        atomic_store(&self->slots[i].lost, false);
+    td_engine_worker_slots_begin(&self->slots);
     self->opened = true;
     pthread_cond_broadcast(&self->started);
     pthread_mutex_unlock(&self->lock);

@@ -14,6 +14,7 @@
 #include "base/sync/thread.h"
 #include "engine/worker/process.h"
 #include "engine/worker/ring/segments.h"
+#include "engine/worker/slots.h"
 #include "engine/worker/spec.h"
 #include "engine/worker/suspects.h"
 #include "engine/worker/watch.h"
@@ -21,44 +22,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-
-typedef enum td_engine_worker_slot_state {
-    TD_ENGINE_WORKER_FREE,
-    TD_ENGINE_WORKER_WAITING, // for the filler
-    TD_ENGINE_WORKER_FILLING,
-    TD_ENGINE_WORKER_RUNNING,
-    TD_ENGINE_WORKER_OVER, // for the supervisor to complete
-} td_engine_worker_slot_state;
-
-// A prefix that a process keeps for us, and dies with it.
-struct td_engine_prefix {
-    uint64_t number;
-    uint64_t life;          // whose
-    td_engine_prefix *next; // to be dropped
-};
-
-// A batch on its way. It runs in rounds: those who are no suspects together,
-// then each suspect alone.
-typedef struct td_engine_worker_slot {
-    td_engine_worker_slot_state state;
-    td_worker_operation operation;
-    uint64_t life;  // of the process that it is written for
-    uint64_t order; // of submission
-    td_engine_batch *batch;
-    td_engine_done done;
-    void *user;
-    uint32_t round, rounds;
-    uint32_t round_of[TD_ENGINE_MAX_BATCH];
-    uint64_t hashes[TD_ENGINE_MAX_BATCH];        // of suspects
-    bool pending[TD_ENGINE_MAX_BATCH];           // has no outcome yet
-    td_engine_prefix *made[TD_ENGINE_MAX_BATCH]; // until the worker has them
-    uint32_t members[TD_ENGINE_MAX_BATCH]; // of the batch, that are in the ring
-    uint32_t count;                        // of those
-    uint64_t generation;
-    int64_t rung_ns;
-    bool found_idle;   // nothing else ran then
-    _Atomic bool lost; // the process ended while it was being filled
-} td_engine_worker_slot;
 
 typedef struct td_engine_worker_self {
     td_engine engine;
@@ -72,7 +35,6 @@ typedef struct td_engine_worker_self {
     td_engine_spec spec;
     td_engine_worker_layout layout;
     td_engine_picture_reader *pictures; // of who fills
-    uint64_t prefixes;                  // of who fills: numbers given so far
     td_engine_worker_segments segments; // the supervisor changes it, with the
                                         // lock, while nobody fills
     int64_t segments_due_ns;            // the supervisor's: when to look again
@@ -91,14 +53,11 @@ typedef struct td_engine_worker_self {
     td_engine_worker_process process; // the supervisor changes it
     td_engine_worker_watch watch;
     td_engine_worker_suspects suspects;
-    td_engine_worker_slot slots[TD_WORKER_SLOTS];
-    uint64_t submissions, generation;
-    uint64_t life;          // counts the processes
-    td_engine_prefix *drop; // of this life, and not yet handed to it
-    uint64_t dropped;       // handed to it
-    bool filling;           // somebody does
-    bool stopping;          // take nothing more, finish and stop
-    bool filler_stop;       // there will be nothing more to fill
+    td_engine_worker_slots slots;
+    td_engine_worker_prefixes prefixes;
+    bool filling;     // somebody does
+    bool stopping;    // take nothing more, finish and stop
+    bool filler_stop; // there will be nothing more to fill
     bool opened, failed;
     td_err why_failed;
     td_errinfo failure; // why the first start failed; how the last one ended
@@ -129,18 +88,6 @@ static inline bool td_engine_worker_is_whole(const td_engine_item *item)
 
 // Wakes the supervisor. Any thread.
 void td_engine_worker_wake(const td_engine_worker_self *self);
-
-// A prefix that the process is about to make, for a batch of this life. Owned.
-// NULL: no memory. While it fills.
-td_engine_prefix *td_engine_worker_prefix_new(td_engine_worker_self *self,
-                                              uint64_t life);
-// The engine's drop().
-void td_engine_worker_prefix_drop(td_engine *engine, td_engine_prefix *prefix);
-// Another process: what the last one kept is gone. With the lock.
-void td_engine_worker_prefix_forget(td_engine_worker_self *self);
-// What is to be dropped, to the process, which is woken for it when it has
-// nothing else to do. With the lock.
-void td_engine_worker_prefix_remind(td_engine_worker_self *self);
 
 // What a process that starts has to say. On the supervisor. FORMAT, VERSION,
 // MISMATCH, INVALID, LIMIT, CLOSED: it is no use.

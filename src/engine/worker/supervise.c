@@ -19,11 +19,6 @@
 #define STARVED 3               // batches in a row for which it had no memory
 #define SEGMENTS_NS TD_NS_PER_S // from one look for files of frames to the next
 
-static int64_t now_ns(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 void td_engine_worker_set_health(td_engine_worker_self *self)
 {
     atomic_store(&self->health,
@@ -62,15 +57,8 @@ static void strike_locked(td_engine_worker_self *self)
     const td_worker_hello *hello = self->process.hello;
     uint64_t running = __atomic_load_n(&hello->running, __ATOMIC_RELAXED);
     uint32_t member = __atomic_load_n(&hello->member, __ATOMIC_RELAXED);
-    const td_engine_worker_slot *slot = NULL;
-    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
-        const td_engine_worker_slot *other = &self->slots[i];
-        if (other->state != TD_ENGINE_WORKER_RUNNING) continue;
-        if (!slot || other->generation == running ||
-            (slot->generation != running &&
-             other->generation < slot->generation))
-            slot = other;
-    }
+    const td_engine_worker_slot *slot =
+        td_engine_worker_slots_accused(&self->slots, running);
     if (!slot) return;
     bool known = slot->generation == running && member < slot->count;
     for (uint32_t i = 0; i < slot->count; i++) {
@@ -103,21 +91,12 @@ static void say_failure(td_engine_worker_self *self, const char *how)
 static void lose(td_engine_worker_self *self, td_err err, const char *how)
 {
     td_engine_worker_slot *lost[TD_WORKER_SLOTS];
-    size_t count = 0;
     pthread_mutex_lock(&self->lock);
     say_failure(self, how);
     if (self->watch.phase == TD_ENGINE_WORKER_UP) strike_locked(self);
-    td_engine_worker_watch_ended(&self->watch, now_ns());
+    td_engine_worker_watch_ended(&self->watch, td_clock_monotonic_ns());
     td_engine_worker_set_health(self);
-    for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
-        td_engine_worker_slot *slot = &self->slots[i];
-        atomic_store(&slot->lost, true);
-        if (slot->state != TD_ENGINE_WORKER_RUNNING &&
-            slot->state != TD_ENGINE_WORKER_WAITING)
-            continue;
-        slot->state = TD_ENGINE_WORKER_OVER;
-        lost[count++] = slot;
-    }
+    size_t count = td_engine_worker_slots_lose(&self->slots, lost);
     int64_t rest_ns = td_engine_worker_watch_rest_ns(&self->watch);
     bool again = self->opened && !self->stopping;
     fail_first_start(self, err);
@@ -145,8 +124,8 @@ static void start(td_engine_worker_self *self)
     td_err err = td_engine_worker_process_start(&self->command, &self->offer,
                                                 &process, &info);
     pthread_mutex_lock(&self->lock);
-    td_engine_worker_watch_started(&self->watch, now_ns());
-    td_engine_worker_prefix_forget(self);
+    td_engine_worker_watch_started(&self->watch, td_clock_monotonic_ns());
+    td_engine_worker_prefix_forget(&self->prefixes);
     td_engine_worker_segments_forget(&self->segments);
     if (err == TD_OK) self->process = process;
     pthread_mutex_unlock(&self->lock);
@@ -214,7 +193,7 @@ static void take_answer(td_engine_worker_self *self,
                         td_engine_worker_slot *slot,
                         const td_worker_result *result)
 {
-    int64_t seen_ns = now_ns();
+    int64_t seen_ns = td_clock_monotonic_ns();
     int64_t service_ns = 0;
     if (read_round(self, slot, result, &service_ns) != TD_OK) {
         give_up(self, TD_ERR_FORMAT, "answered with nonsense");
@@ -245,7 +224,7 @@ static bool runs(td_engine_worker_self *self, const td_engine_worker_slot *slot)
 static void take_answers(td_engine_worker_self *self)
 {
     for (size_t i = 0; i < TD_WORKER_SLOTS && !self->is_lost; i++) {
-        td_engine_worker_slot *slot = &self->slots[i];
+        td_engine_worker_slot *slot = &self->slots.each[i];
         const td_worker_result *result =
             (const void *)(self->process.results +
                            i * self->layout.result_bytes);
@@ -286,7 +265,7 @@ static void on_end(td_engine_worker_self *self)
 static void complete_over(td_engine_worker_self *self)
 {
     for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
-        td_engine_worker_slot *slot = &self->slots[i];
+        td_engine_worker_slot *slot = &self->slots.each[i];
         pthread_mutex_lock(&self->lock);
         bool over = slot->state == TD_ENGINE_WORKER_OVER;
         pthread_mutex_unlock(&self->lock);
@@ -298,7 +277,7 @@ static void complete_over(td_engine_worker_self *self)
 
 static void wait_until(td_engine_worker_self *self, int64_t until_ns)
 {
-    int64_t left_ns = until_ns - now_ns();
+    int64_t left_ns = until_ns - td_clock_monotonic_ns();
     if (left_ns > LOOK_NS) left_ns = LOOK_NS;
     if (left_ns < 0) left_ns = 0;
     struct timespec left = {.tv_nsec = (long)left_ns};
@@ -318,7 +297,7 @@ static void wait_until(td_engine_worker_self *self, int64_t until_ns)
 // Where frames lie that need not be copied. What a batch may point to stays.
 static void tend_segments(td_engine_worker_self *self)
 {
-    int64_t now = now_ns();
+    int64_t now = td_clock_monotonic_ns();
     if (now < self->segments_due_ns) return;
     self->segments_due_ns = now + SEGMENTS_NS;
     td_engine_worker_segments_change change;
@@ -339,6 +318,17 @@ static void say_limit(char ret_text[128], const char *what, int64_t limit_ns,
                    (double)limit_ns / (double)TD_NS_PER_S, setting);
 }
 
+// A process that has nothing else to do is woken to let go of prefixes.
+static void remind_locked(td_engine_worker_self *self)
+{
+    if (!self->agreed.prefix || self->watch.phase != TD_ENGINE_WORKER_UP)
+        return;
+    bool left = td_engine_worker_prefix_hand_over(
+        &self->prefixes, self->process.offer, self->process.hello);
+    if (left && self->watch.running == 0)
+        td_engine_worker_process_ring(&self->process);
+}
+
 // Does what is due, and says when to look again.
 static int64_t decide(td_engine_worker_self *self)
 {
@@ -350,10 +340,10 @@ static int64_t decide(td_engine_worker_self *self)
     bool ended = self->process.pid == 0;
     bool free_memory = ended && hello && !self->filling;
     int64_t hang_ns = td_engine_worker_watch_hang_ns(&self->watch);
-    td_engine_worker_verdict verdict =
-        td_engine_worker_watch_look(&self->watch, now_ns(), beat, &until_ns);
+    td_engine_worker_verdict verdict = td_engine_worker_watch_look(
+        &self->watch, td_clock_monotonic_ns(), beat, &until_ns);
     if (free_memory) td_engine_worker_process_release(&self->process);
-    td_engine_worker_prefix_remind(self);
+    remind_locked(self);
     bool may_start = !self->process.hello && !self->stopping;
     pthread_mutex_unlock(&self->lock);
     switch (verdict) {
@@ -371,15 +361,14 @@ static int64_t decide(td_engine_worker_self *self)
         give_up(self, TD_ERR_TIMEOUT, why);
         break;
     }
-    return verdict == TD_ENGINE_WORKER_WAIT ? until_ns : now_ns() + LOOK_NS;
+    return verdict == TD_ENGINE_WORKER_WAIT ? until_ns
+                                            : td_clock_monotonic_ns() + LOOK_NS;
 }
 
 static bool goes_on(td_engine_worker_self *self)
 {
     pthread_mutex_lock(&self->lock);
-    bool busy = false;
-    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
-        busy |= self->slots[i].state != TD_ENGINE_WORKER_FREE;
+    bool busy = td_engine_worker_slots_busy(&self->slots, NULL);
     bool on = !self->failed && (!self->stopping || busy);
     pthread_mutex_unlock(&self->lock);
     return on;
@@ -390,7 +379,7 @@ static void wait_for_end(td_engine_worker_self *self, int64_t until_ns)
 {
     td_engine_worker_process *process = &self->process;
     struct pollfd end = {process->pid_fd, POLLIN, 0};
-    while (now_ns() < until_ns && poll(&end, 1, 10) == 0)
+    while (td_clock_monotonic_ns() < until_ns && poll(&end, 1, 10) == 0)
         td_engine_worker_process_read_output(process, self->name);
 }
 
@@ -400,7 +389,8 @@ static void end_process(td_engine_worker_self *self)
     char how[640];
     if (process->pid > 0) {
         td_engine_worker_process_ask_to_end(process);
-        if (!self->is_lost) wait_for_end(self, now_ns() + GRACE_NS);
+        if (!self->is_lost)
+            wait_for_end(self, td_clock_monotonic_ns() + GRACE_NS);
         td_engine_worker_process_kill(process);
         td_engine_worker_process_reap(process, self->name, how, sizeof how);
     }

@@ -37,7 +37,7 @@ static void close_worker(td_engine *engine)
     stop_threads(self);
     if (self->wake_fd >= 0) (void)close(self->wake_fd);
     if (self->pictures) td_engine_picture_reader_free(self->pictures);
-    td_engine_worker_prefix_forget(self);
+    td_engine_worker_prefix_forget(&self->prefixes);
     for (size_t i = 0; self->argv && self->argv[i]; i++)
         free(self->argv[i]);
     free(self->argv);
@@ -181,8 +181,7 @@ static td_err open_worker(const td_engine_config *config,
     TD_TRY(set_command(self, settings, info));
     TD_TRY(td_engine_picture_reader_new(&self->pictures));
     td_engine_worker_limits limits = {settings->start_ns, settings->answer_ns};
-    td_engine_worker_watch_init(&self->watch, &limits,
-                                td_clock_now_ns(&td_clock_monotonic));
+    td_engine_worker_watch_init(&self->watch, &limits, td_clock_monotonic_ns());
     TD_TRY(start_threads(self, info));
     TD_TRY(wait_for_first_start(self, info));
     offer_more(self);
@@ -202,21 +201,10 @@ static td_err take_locked(td_engine_worker_self *self,
 {
     if (self->stopping || self->watch.phase != TD_ENGINE_WORKER_UP)
         return TD_ERR_CLOSED;
-    td_engine_worker_slot *slot = self->slots;
-    while (slot->state != TD_ENGINE_WORKER_FREE)
-        if (++slot == self->slots + TD_WORKER_SLOTS) return TD_ERR_BUSY;
-    slot->state = TD_ENGINE_WORKER_WAITING;
-    slot->operation = operation;
-    slot->order = ++self->submissions;
-    slot->batch = batch;
-    slot->done = done;
-    slot->user = user;
-    slot->round = 0;
+    td_engine_worker_slot *slot =
+        td_engine_worker_slots_take(&self->slots, operation, batch, done, user);
+    if (!slot) return TD_ERR_BUSY;
     batch->service_ns = 0;
-    for (uint32_t i = 0; i < batch->count; i++) {
-        slot->pending[i] = true;
-        slot->made[i] = NULL;
-    }
     *ret_slot = slot;
     return TD_OK;
 }
@@ -269,13 +257,24 @@ static void warm_worker(td_engine *engine)
     pthread_mutex_unlock(&self->lock);
 }
 
+static void drop_worker(td_engine *engine, td_engine_prefix *prefix)
+{
+    td_engine_worker_self *self = (td_engine_worker_self *)engine;
+    pthread_mutex_lock(&self->lock);
+    bool up = self->watch.phase == TD_ENGINE_WORKER_UP;
+    td_engine_worker_prefix_drop(&self->prefixes, prefix,
+                                 up ? self->process.offer : NULL,
+                                 self->process.hello);
+    pthread_mutex_unlock(&self->lock);
+}
+
 // What not every worker can.
 static void offer_more(td_engine_worker_self *self)
 {
     if (self->agreed.prefix) {
         self->ops.prefix = prefix_worker;
         self->ops.decode = decode_worker;
-        self->ops.drop = td_engine_worker_prefix_drop;
+        self->ops.drop = drop_worker;
     }
     if (self->agreed.expects) self->ops.warm = warm_worker;
 }

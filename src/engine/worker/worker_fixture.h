@@ -154,8 +154,7 @@ static inline td_err run_one(group *self, float first)
 static inline void wait_ready(void)
 {
     while (td_engine_health_of(engine) != TD_ENGINE_READY)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
 }
 
 static inline void assert_answered(const request *asked)

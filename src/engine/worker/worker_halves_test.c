@@ -102,8 +102,7 @@ static void a_prefix_goes_with_its_worker(void **state)
     assert_int_equal(run_prefix(&one, 5), TD_OK);
     assert_int_equal(kill(td_engine_worker_pid(engine), SIGKILL), 0);
     while (td_engine_health_of(engine) == TD_ENGINE_READY)
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     wait_ready();
     assert_int_equal(run_prefix(&two, 6), TD_OK); // the first of the next life
     assert_int_equal(two.requests[0].item.prefix_bytes, 1);
@@ -173,8 +172,7 @@ static void one_that_wants_to_know_is_told_what_is_expected(void **state)
     assert_false(was_logged("is awake"));
     while (!was_logged("worker pi0/v1: is awake")) {
         engine->ops->warm(engine);
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     }
     td_log_stop();
 }
