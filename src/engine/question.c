@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/sync/event.h"
+#include "engine/picture.h"
 
 #include <stdlib.h>
 
@@ -25,17 +26,12 @@ void td_engine_question_free(td_engine_question *question)
     free(question);
 }
 
-static size_t camera_bytes(const td_wire_camera *camera)
-{
-    return (size_t)camera->height * camera->width * 3;
-}
-
 static size_t largest_bytes(const td_engine_spec *spec)
 {
     size_t most = 1;
     for (uint32_t i = 0; i < spec->camera_count; i++)
-        if (camera_bytes(&spec->cameras[i]) > most)
-            most = camera_bytes(&spec->cameras[i]);
+        if (td_engine_picture_bytes(&spec->cameras[i]) > most)
+            most = td_engine_picture_bytes(&spec->cameras[i]);
     return most;
 }
 
@@ -65,7 +61,7 @@ static void fill_obs(td_engine_question *self, const td_engine_spec *spec)
             .codec = TD_WIRE_RAW,
             .shape = {camera->height, camera->width, 3},
             .data = self->pixels,
-            .size = camera_bytes(camera),
+            .size = td_engine_picture_bytes(camera),
         };
     }
 }

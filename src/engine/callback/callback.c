@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/callback/callback.h"
 
+#include "base/finite.h"
 #include "engine/blocking.h"
 #include "engine/callback/view.h"
 #include "engine/results.h"
 #include "wire/msgpack/text.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,12 +70,12 @@ static td_err check_rows(const td_engine_spec *spec,
                        "the model's function gave %u rows, a chunk has 1 to %u",
                        request->rows, spec->chunk_rows);
     size_t cells = (size_t)request->rows * spec->action_count;
-    for (size_t i = 0; i < cells; i++)
-        if (!isfinite(request->actions[i]))
-            return td_fail(info, TD_ERR_FORMAT,
-                           "the model's function gave row %zu, not finite in "
-                           "channel %zu",
-                           i / spec->action_count, i % spec->action_count);
+    size_t bad = td_finite_first_bad(request->actions, cells);
+    if (bad < cells)
+        return td_fail(info, TD_ERR_FORMAT,
+                       "the model's function gave row %zu, not finite in "
+                       "channel %zu",
+                       bad / spec->action_count, bad % spec->action_count);
     return TD_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include "wire/msgpack/text.h"
 #include "wire/outline.h"
+#include "wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -88,15 +89,6 @@ static td_err join_images(const td_wire_obs *obs,
     return TD_OK;
 }
 
-static const td_wire_image *find_image(const whole_images *whole,
-                                       td_wire_text name)
-{
-    for (uint32_t i = 0; i < whole->count; i++)
-        if (td_wire_text_same(whole->images[i].name, name))
-            return &whole->images[i];
-    return NULL;
-}
-
 static td_infer_image as_it_came(const td_wire_image *image)
 {
     return (td_infer_image){
@@ -135,7 +127,8 @@ static td_err view_camera(const td_engine_spec *spec,
                           td_engine_callback_member *member, td_errinfo *info)
 {
     const td_wire_camera *camera = &spec->cameras[index];
-    const td_wire_image *image = find_image(whole, camera->name);
+    const td_wire_image *image =
+        td_wire_image_find(whole->images, whole->count, camera->name);
     if (!image)
         return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing",
                        (int)camera->name.size, camera->name.data);

@@ -2,6 +2,7 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
+#include "base/finite.h"
 #include "engine/native/cuda/library.h"
 #include "engine/native/model.h"
 #include "engine/native/pipeline/ensemble.h"
@@ -9,7 +10,6 @@
 #include "tendon/worker.h"
 #include "wire/msgpack/text.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -252,13 +252,6 @@ static td_err join_ensemble(child *self, const td_worker_item *item,
                : TD_ERR_FORMAT;
 }
 
-static bool is_finite(const float *values, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (!isfinite(values[i])) return false;
-    return true;
-}
-
 static td_err make_answer(child *self, const td_worker_item *item,
                           uint32_t slot, float *actions, td_errinfo *info)
 {
@@ -266,11 +259,11 @@ static td_err make_answer(child *self, const td_worker_item *item,
     size_t values = (size_t)policy->chunk_rows * policy->action_dim;
     memcpy(actions, td_native_model_actions(self->model, slot),
            values * sizeof(float));
-    bool finite = is_finite(actions, values);
+    bool finite = td_finite_f32(actions, values);
     if (finite && self->ensemble) TD_TRY(join_ensemble(self, item, actions));
     td_native_pipeline_postprocess(self->pipeline, &self->prepared[slot],
                                    policy->chunk_rows, actions);
-    if (finite && is_finite(actions, values)) return TD_OK;
+    if (finite && td_finite_f32(actions, values)) return TD_OK;
     return td_fail(info, TD_ERR_FORMAT, "the policy gave what is not finite");
 }
 
@@ -327,8 +320,7 @@ static td_err serve(child *self, td_errinfo *info)
     while ((err = td_worker_next(self->worker, &batch)) == TD_OK) {
         int64_t start = td_clock_monotonic_ns();
         err = run_batch(self, batch, info);
-        td_worker_done(self->worker,
-                       td_clock_monotonic_ns() - start);
+        td_worker_done(self->worker, td_clock_monotonic_ns() - start);
         if (err != TD_OK && err != TD_ERR_NOMEM) return err;
     }
     return err == TD_ERR_CLOSED ? TD_OK : err;

@@ -2,6 +2,7 @@
 // Close: the thread finishes what it took and ends; then nobody uses the rest.
 #include "engine/native/native.h"
 
+#include "base/finite.h"
 #include "base/log.h"
 #include "engine/blocking.h"
 #include "engine/native/child.h"
@@ -9,7 +10,6 @@
 #include "engine/native/pipeline/ensemble.h"
 #include "engine/native/request.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,11 +52,11 @@ static td_err check_finite(const td_engine_spec *spec, const float *actions,
                            td_errinfo *info)
 {
     size_t values = (size_t)spec->chunk_rows * spec->action_count;
-    for (size_t i = 0; i < values; i++)
-        if (!isfinite(actions[i]))
-            return td_fail(info, TD_ERR_FORMAT,
-                           "the policy gave row %zu, not finite in channel %zu",
-                           i / spec->action_count, i % spec->action_count);
+    size_t bad = td_finite_first_bad(actions, values);
+    if (bad < values)
+        return td_fail(info, TD_ERR_FORMAT,
+                       "the policy gave row %zu, not finite in channel %zu",
+                       bad / spec->action_count, bad % spec->action_count);
     return TD_OK;
 }
 

@@ -2,6 +2,7 @@
 #include "engine/native/request.h"
 
 #include "wire/msgpack/text.h"
+#include "wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,22 +120,14 @@ static td_err check_numbers(const char *name, const td_wire_tensor *tensor,
                    tensor->size, td_wire_dtype_name(tensor->dtype), count);
 }
 
-static const td_wire_image *find_image(const td_wire_obs *obs,
-                                       td_wire_text name)
-{
-    for (uint32_t i = 0; i < obs->image_count; i++)
-        if (td_wire_text_same(obs->images[i].name, name))
-            return &obs->images[i];
-    return NULL;
-}
-
 static td_err take_pictures(const td_native_request *request,
                             const td_wire_obs *obs, uint32_t slot,
                             td_errinfo *info)
 {
     for (uint32_t i = 0; i < request->spec->camera_count; i++) {
         const td_wire_camera *camera = &request->spec->cameras[i];
-        const td_wire_image *image = find_image(obs, camera->name);
+        const td_wire_image *image =
+            td_wire_image_find(obs->images, obs->image_count, camera->name);
         if (!image)
             return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing",
                            (int)camera->name.size, camera->name.data);

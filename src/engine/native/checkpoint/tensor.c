@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/checkpoint/tensor.h"
 
+#include "base/finite.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -129,45 +131,18 @@ void td_native_tensor_read(const td_native_tensor *tensor, uint64_t first,
     }
 }
 
-// The exponent's bits, all of them set in what is not finite.
-static bool all_finite_32(const uint32_t *values, uint64_t count)
-{
-    uint32_t bad = 0;
-    for (uint64_t i = 0; i < count; i++)
-        bad |= (values[i] & 0x7f800000) == 0x7f800000;
-    return !bad;
-}
-
-static bool all_finite_16(const uint16_t *values, uint64_t count, uint16_t mask)
-{
-    uint16_t bad = 0;
-    for (uint64_t i = 0; i < count; i++)
-        bad |= (values[i] & mask) == mask;
-    return !bad;
-}
-
-static bool all_finite_64(const uint64_t *values, uint64_t count)
-{
-    uint64_t bad = 0, mask = 0x7ffull << 52;
-    for (uint64_t i = 0; i < count; i++)
-        bad |= (values[i] & mask) == mask;
-    return !bad;
-}
-
 static bool all_finite(const td_native_tensor *tensor, uint64_t first,
                        uint64_t count)
 {
     switch (tensor->dtype) {
     case TD_NATIVE_F32:
-        return all_finite_32((const uint32_t *)tensor->data + first, count);
+        return td_finite_f32((const float *)tensor->data + first, count);
     case TD_NATIVE_F16:
-        return all_finite_16((const uint16_t *)tensor->data + first, count,
-                             0x7c00);
+        return td_finite_f16((const uint16_t *)tensor->data + first, count);
     case TD_NATIVE_BF16:
-        return all_finite_16((const uint16_t *)tensor->data + first, count,
-                             0x7f80);
+        return td_finite_bf16((const uint16_t *)tensor->data + first, count);
     case TD_NATIVE_F64:
-        return all_finite_64((const uint64_t *)tensor->data + first, count);
+        return td_finite_f64((const double *)tensor->data + first, count);
     default:
         return true;
     }

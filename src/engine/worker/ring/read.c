@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/worker/ring/ring.h"
 
+#include "base/finite.h"
 #include "engine/results.h"
 #include "engine/worker/spec.h"
 #include "wire/msgpack/tensor.h"
 
-#include <math.h>
 #include <string.h>
 
 bool td_engine_worker_read_ready(const td_worker_result *shared,
@@ -34,11 +34,11 @@ static td_err read_actions(const td_worker_spec *spec, const void *shared,
                        spec->chunk_rows);
     size_t cells = (size_t)rows * spec->action_count;
     memcpy(item->actions, shared, cells * sizeof(float));
-    for (size_t i = 0; i < cells; i++)
-        if (!isfinite(item->actions[i]))
-            return td_fail(item->info, TD_ERR_FORMAT,
-                           "the worker's row %zu is not finite in channel %zu",
-                           i / spec->action_count, i % spec->action_count);
+    size_t bad = td_finite_first_bad(item->actions, cells);
+    if (bad < cells)
+        return td_fail(item->info, TD_ERR_FORMAT,
+                       "the worker's row %zu is not finite in channel %zu",
+                       bad / spec->action_count, bad % spec->action_count);
     item->rows = rows;
     return TD_OK;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/worker/ring/ring.h"
-#include "wire/msgpack/text.h"
+
+#include "wire/wire.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -15,15 +16,6 @@ void td_engine_worker_write_begin(td_engine_worker_writer *writer,
     writer->count = 0;
 }
 
-static const td_wire_image *find_image(const td_wire_obs *obs,
-                                       td_wire_text name)
-{
-    for (uint32_t i = 0; i < obs->image_count; i++)
-        if (td_wire_text_same(obs->images[i].name, name))
-            return &obs->images[i];
-    return NULL;
-}
-
 static td_err write_image(const td_engine_worker_writer *writer,
                           const td_wire_obs *obs, uint32_t index,
                           uint64_t *ret_offset, td_errinfo *info)
@@ -32,7 +24,8 @@ static td_err write_image(const td_engine_worker_writer *writer,
     td_wire_text name = {from->name,
                          (uint32_t)strnlen(from->name, sizeof from->name)};
     const td_wire_camera camera = {name, from->height, from->width};
-    const td_wire_image *image = find_image(obs, name);
+    const td_wire_image *image =
+        td_wire_image_find(obs->images, obs->image_count, name);
     if (!image)
         return td_fail(info, TD_ERR_MISMATCH, "images.%.*s: is missing",
                        (int)name.size, name.data);
