@@ -5,7 +5,7 @@
 #include "cli/gpu.h"
 #include "engine/measure.h"
 #include "engine/native/native.h"
-#include "engine/warmup.h"
+#include "engine/probe.h"
 #include "server/load/settings.h"
 
 #include <math.h>
@@ -127,12 +127,12 @@ static td_cli_doctor_verdict expect(const td_config_model *model,
 static td_err measure(td_engine *engine, double *ret_alone_ms,
                       double *ret_full_ms, td_errinfo *info)
 {
-    TD_AUTO(td_engine_question) *question = NULL;
+    TD_AUTO(td_engine_probe) *probe = NULL;
     const td_engine_spec *spec = engine->ops->spec(engine);
-    TD_TRY(td_engine_question_new(spec, &question));
-    const td_engine_measure how = {engine, question, td_cli_is_stopping};
+    TD_TRY(td_engine_probe_new(spec, &probe));
+    const td_engine_measure how = {engine, probe, td_cli_is_stopping};
     double full_ms = 0;
-    TD_TRY(td_engine_warmup(engine, info));
+    TD_TRY(td_engine_probe_warm_up(engine, info));
     TD_TRY(look(&how, 1, ret_alone_ms, info));
     if (spec->max_batch > 1 && !spec->continuous)
         TD_TRY(look(&how, spec->max_batch, &full_ms, info));

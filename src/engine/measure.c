@@ -21,8 +21,8 @@ td_err td_engine_measure_batches(const td_engine_measure *measure, uint32_t n,
     for (size_t i = 0; i < count + WARM_BATCHES; i++) {
         int64_t ns = 0;
         if (is_stopped(measure)) return TD_ERR_CANCELLED;
-        TD_TRY(td_engine_question_ask(measure->question, measure->engine, n,
-                                      &ns, info));
+        TD_TRY(
+            td_engine_probe_run(measure->probe, measure->engine, n, &ns, info));
         if (i >= WARM_BATCHES)
             ret_ms[i - WARM_BATCHES] = (double)ns / (double)TD_NS_PER_MS;
     }
@@ -41,23 +41,22 @@ static td_err wait_until(const td_engine_measure *measure, int64_t at_ns)
     }
 }
 
-td_err td_engine_measure_load(const td_engine_measure *measure,
-                              td_engine_load *load, td_errinfo *info)
+td_err td_engine_measure_traffic(const td_engine_measure *measure,
+                                 td_engine_traffic *traffic, td_errinfo *info)
 {
     int64_t start_ns = td_clock_monotonic_ns();
-    while (load->done < load->count) {
+    while (traffic->done < traffic->count) {
         int64_t now_ns = td_clock_monotonic_ns() - start_ns;
-        uint32_t members = td_engine_load_take(load, now_ns);
+        uint32_t members = td_engine_traffic_take(traffic, now_ns);
         if (members == 0) {
-            TD_TRY(
-                wait_until(measure, start_ns + td_engine_load_next_ns(load)));
+            TD_TRY(wait_until(measure,
+                              start_ns + td_engine_traffic_next_ns(traffic)));
             continue;
         }
         if (is_stopped(measure)) return TD_ERR_CANCELLED;
-        TD_TRY(td_engine_question_ask(measure->question, measure->engine,
-                                      members, NULL, info));
-        td_engine_load_answer(load,
-                              td_clock_monotonic_ns() - start_ns);
+        TD_TRY(td_engine_probe_run(measure->probe, measure->engine, members,
+                                   NULL, info));
+        td_engine_traffic_answer(traffic, td_clock_monotonic_ns() - start_ns);
     }
     return TD_OK;
 }

@@ -13,7 +13,7 @@
 
 typedef struct room {
     td_engine *engine;
-    td_engine_question *question;
+    td_engine_probe *probe;
     td_engine_measure measure;
 } room;
 
@@ -37,9 +37,8 @@ static int open_room(void **state)
     free(settings);
     if (err != TD_OK) fail_msg("%s", info.text);
     assert_int_equal(
-        td_engine_question_new(r.engine->ops->spec(r.engine), &r.question),
-        TD_OK);
-    r.measure = (td_engine_measure){r.engine, r.question, NULL};
+        td_engine_probe_new(r.engine->ops->spec(r.engine), &r.probe), TD_OK);
+    r.measure = (td_engine_measure){r.engine, r.probe, NULL};
     *state = &r;
     return 0;
 }
@@ -47,7 +46,7 @@ static int open_room(void **state)
 static int close_room(void **state)
 {
     room *r = *state;
-    td_engine_question_free(r->question);
+    td_engine_probe_free(r->probe);
     td_engine_close(r->engine);
     return 0;
 }
@@ -78,13 +77,15 @@ static void a_batch_that_is_too_large_is_refused(void **state)
 static void a_load_is_answered_to_its_end(void **state)
 {
     const room *r = *state;
-    td_engine_load load;
+    td_engine_traffic traffic;
     td_errinfo info = {""};
-    assert_int_equal(td_engine_load_init(&load, 1000, 40, 4, 1, 0), TD_OK);
-    assert_int_equal(td_engine_measure_load(&r->measure, &load, &info), TD_OK);
-    assert_int_equal(load.done, 40);
-    assert_true(td_engine_load_quantile_ms(&load, 0) >= 2);
-    td_engine_load_done(&load);
+    assert_int_equal(td_engine_traffic_init(&traffic, 1000, 40, 4, 1, 0),
+                     TD_OK);
+    assert_int_equal(td_engine_measure_traffic(&r->measure, &traffic, &info),
+                     TD_OK);
+    assert_int_equal(traffic.done, 40);
+    assert_true(td_engine_traffic_quantile_ms(&traffic, 0) >= 2);
+    td_engine_traffic_done(&traffic);
 }
 
 static bool at_once(void)
@@ -99,13 +100,13 @@ static void it_can_be_stopped(void **state)
     measure.stop = at_once;
     double ms[1];
     td_errinfo info = {""};
-    td_engine_load load;
-    assert_int_equal(td_engine_load_init(&load, 1, 40, 4, 1, 0), TD_OK);
+    td_engine_traffic traffic;
+    assert_int_equal(td_engine_traffic_init(&traffic, 1, 40, 4, 1, 0), TD_OK);
     assert_int_equal(td_engine_measure_batches(&measure, 1, 1, ms, &info),
                      TD_ERR_CANCELLED);
-    assert_int_equal(td_engine_measure_load(&measure, &load, &info),
+    assert_int_equal(td_engine_measure_traffic(&measure, &traffic, &info),
                      TD_ERR_CANCELLED);
-    td_engine_load_done(&load);
+    td_engine_traffic_done(&traffic);
 }
 
 static void noise_is_how_far_parts_differ(void **state)

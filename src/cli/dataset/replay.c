@@ -6,7 +6,7 @@
 #include "cli/dataset/drive.h"
 #include "cli/dataset/parts.h"
 #include "cli/policy.h"
-#include "engine/warmup.h"
+#include "engine/probe.h"
 #include "server/load/settings.h"
 
 #include <inttypes.h>
@@ -360,7 +360,7 @@ static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
     TD_TRY(td_cli_policy_manifest(args->policy, args->device, &manifest, info));
     TD_TRY(td_cli_policy_model(manifest, args->server, &model, info));
     TD_TRY(open_engine(model, &engine, info));
-    TD_TRY(td_engine_warmup(engine, info));
+    TD_TRY(td_engine_probe_warm_up(engine, info));
     config.reader = reader;
     config.engine = engine;
     config.robot = robot;

@@ -4,7 +4,7 @@
 #include "cli/profile/identity.h"
 #include "cli/profile/run.h"
 #include "config/yaml/page.h"
-#include "engine/warmup.h"
+#include "engine/probe.h"
 #include "engine/worker/worker.h"
 #include "server/load/settings.h"
 
@@ -183,7 +183,7 @@ static td_err open_engine(const td_config_model *model, td_engine **ret_engine,
     TD_AUTO(td_engine) *engine = NULL;
     TD_TRY(td_server_engines_open(model, NULL, &engine, info));
     TD_TRY(check_engine(engine, info));
-    TD_TRY(td_engine_warmup(engine, info));
+    TD_TRY(td_engine_probe_warm_up(engine, info));
     *ret_engine = TD_TAKE(engine);
     return TD_OK;
 }

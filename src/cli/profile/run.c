@@ -125,31 +125,31 @@ static td_err measure_sizes(run *r)
 }
 
 // The same arrivals through the service times instead of the engine.
-static void predict(const td_config_profile *profile, td_engine_load *load,
-                    uint64_t seed)
+static void predict(const td_config_profile *profile,
+                    td_engine_traffic *traffic, uint64_t seed)
 {
     td_rand rand;
     td_rand_init(&rand, seed);
     int64_t now_ns = 0;
-    while (load->done < load->count) {
-        uint32_t n = td_engine_load_take(load, now_ns);
+    while (traffic->done < traffic->count) {
+        uint32_t n = td_engine_traffic_take(traffic, now_ns);
         if (n == 0) {
-            now_ns = td_engine_load_next_ns(load);
+            now_ns = td_engine_traffic_next_ns(traffic);
             continue;
         }
         double ms =
             td_config_profile_quantile_ms(profile, n, td_rand_unit(&rand));
         now_ns += (int64_t)(ms * (double)TD_NS_PER_MS);
-        td_engine_load_answer(load, now_ns);
+        td_engine_traffic_answer(traffic, now_ns);
     }
 }
 
-static td_err init_load(const run *r, const td_config_profile_rate *rate,
-                        td_engine_load *load)
+static td_err init_traffic(const run *r, const td_config_profile_rate *rate,
+                           td_engine_traffic *traffic)
 {
     uint64_t seed = (uint64_t)rate->batch * 1000 + (uint64_t)rate->percent;
-    return td_engine_load_init(load, rate->rate_hz, r->plan->requests,
-                               (uint32_t)rate->batch, seed, 0);
+    return td_engine_traffic_init(traffic, rate->rate_hz, r->plan->requests,
+                                  (uint32_t)rate->batch, seed, 0);
 }
 
 static int by_size(const void *a, const void *b)
@@ -162,12 +162,12 @@ static td_err fill_predicted(const run *r, td_config_profile_rate *rate)
 {
     double p50_ms[PREDICTIONS], p99_ms[PREDICTIONS];
     for (size_t i = 0; i < PREDICTIONS; i++) {
-        td_engine_load load;
-        TD_TRY(init_load(r, rate, &load));
-        predict(r->draft->kept, &load, i);
-        p50_ms[i] = td_engine_load_quantile_ms(&load, 0.5);
-        p99_ms[i] = td_engine_load_quantile_ms(&load, 0.99);
-        td_engine_load_done(&load);
+        td_engine_traffic traffic;
+        TD_TRY(init_traffic(r, rate, &traffic));
+        predict(r->draft->kept, &traffic, i);
+        p50_ms[i] = td_engine_traffic_quantile_ms(&traffic, 0.5);
+        p99_ms[i] = td_engine_traffic_quantile_ms(&traffic, 0.99);
+        td_engine_traffic_done(&traffic);
     }
     qsort(p50_ms, PREDICTIONS, sizeof p50_ms[0], by_size);
     qsort(p99_ms, PREDICTIONS, sizeof p99_ms[0], by_size);
@@ -178,15 +178,15 @@ static td_err fill_predicted(const run *r, td_config_profile_rate *rate)
 
 static td_err fill_rate(const run *r, td_config_profile_rate *rate)
 {
-    td_engine_load load;
+    td_engine_traffic traffic;
     TD_TRY(fill_predicted(r, rate));
-    TD_TRY(init_load(r, rate, &load));
-    td_err err = td_engine_measure_load(&r->measure, &load, r->info);
+    TD_TRY(init_traffic(r, rate, &traffic));
+    td_err err = td_engine_measure_traffic(&r->measure, &traffic, r->info);
     if (err == TD_OK) {
-        rate->measured_p50_ms = td_engine_load_quantile_ms(&load, 0.5);
-        rate->measured_p99_ms = td_engine_load_quantile_ms(&load, 0.99);
+        rate->measured_p50_ms = td_engine_traffic_quantile_ms(&traffic, 0.5);
+        rate->measured_p99_ms = td_engine_traffic_quantile_ms(&traffic, 0.99);
     }
-    td_engine_load_done(&load);
+    td_engine_traffic_done(&traffic);
     return err;
 }
 
@@ -262,11 +262,11 @@ static td_err measure_rates(run *r)
 td_err td_cli_profile_run(const td_cli_profile_plan *plan, td_engine *engine,
                           td_cli_profile_draft *draft, td_errinfo *info)
 {
-    TD_AUTO(td_engine_question) *question = NULL;
-    TD_TRY(td_engine_question_new(engine->ops->spec(engine), &question));
+    TD_AUTO(td_engine_probe) *probe = NULL;
+    TD_TRY(td_engine_probe_new(engine->ops->spec(engine), &probe));
     run r = {
         .plan = plan,
-        .measure = {engine, question, td_cli_is_stopping},
+        .measure = {engine, probe, td_cli_is_stopping},
         .draft = draft,
         .all = plan->size_count * (1 + TD_CLI_PROFILE_RATES),
         .info = info,

@@ -8,7 +8,7 @@
 #include "engine/native/golden.h"
 #include "engine/native/native_fixture.h"
 #include "engine/native/ops/hashed.h"
-#include "engine/warmup.h"
+#include "engine/probe.h"
 #include "engine/worker/worker.h"
 
 #include <math.h>
@@ -66,8 +66,7 @@ static void wait_for_another(td_engine *engine, int pid)
     while (td_engine_worker_pid(engine) == pid ||
            td_engine_worker_pid(engine) == 0 ||
            td_engine_health_of(engine) != TD_ENGINE_READY)
-        td_clock_sleep_until(td_clock_monotonic_ns() +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
 }
 
 static double largest(void)
@@ -113,7 +112,7 @@ static void what_it_wants_is_enough_to_warm_it_up(void **state)
     td_errinfo info = {.text = ""};
     td_engine *engine = open_engine();
     assert_int_equal(engine->ops->spec(engine)->environment_count, ENVIRONMENT);
-    assert_int_equal(td_engine_warmup(engine, &info), TD_OK);
+    assert_int_equal(td_engine_probe_warm_up(engine, &info), TD_OK);
     td_engine_close(engine);
 }
 

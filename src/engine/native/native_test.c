@@ -4,7 +4,7 @@
 #include "engine/conformance.h"
 #include "engine/native/golden.h"
 #include "engine/native/native_fixture.h"
-#include "engine/warmup.h"
+#include "engine/probe.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -72,7 +72,7 @@ static void what_it_wants_is_enough_to_warm_it_up(void **state)
     (void)state;
     td_errinfo info = {.text = ""};
     td_engine *engine = open_engine();
-    assert_int_equal(td_engine_warmup(engine, &info), TD_OK);
+    assert_int_equal(td_engine_probe_warm_up(engine, &info), TD_OK);
     td_engine_close(engine);
 }
 

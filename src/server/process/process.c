@@ -5,7 +5,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "engine/warmup.h"
+#include "engine/probe.h"
 #include "net/zenoh/zenoh.h"
 #include "server/load/duplicate.h"
 
@@ -121,7 +121,7 @@ static td_err open_engine(const td_server_process *house,
     const td_server_engine_function *function =
         td_server_functions_find(house->extras, config->model_id);
     TD_TRY(td_server_engines_open(config, function, &entry->engine, info));
-    td_err err = td_engine_warmup(entry->engine, &why);
+    td_err err = td_engine_probe_warm_up(entry->engine, &why);
     if (err == TD_OK) return TD_OK;
     return td_fail(info, err, "server %s: %s", config->server_id, why.text);
 }

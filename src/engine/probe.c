@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "engine/question.h"
+#include "engine/probe.h"
 
 #include "base/clock.h"
 #include "base/sync/event.h"
@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-struct td_engine_question {
+struct td_engine_probe {
     td_wire_obs obs;
     float state[TD_WIRE_MAX_CHANNELS]; // of the robot and the environment
     uint8_t *pixels;                   // of the largest camera
@@ -19,11 +19,11 @@ struct td_engine_question {
     int64_t end_ns; // written before `answered`
 };
 
-void td_engine_question_free(td_engine_question *question)
+void td_engine_probe_free(td_engine_probe *probe)
 {
-    free(question->pixels);
-    free(question->actions);
-    free(question);
+    free(probe->pixels);
+    free(probe->actions);
+    free(probe);
 }
 
 static size_t largest_bytes(const td_engine_spec *spec)
@@ -35,7 +35,7 @@ static size_t largest_bytes(const td_engine_spec *spec)
     return most;
 }
 
-static td_wire_tensor zeros_of(const td_engine_question *self, uint32_t count)
+static td_wire_tensor zeros_of(const td_engine_probe *self, uint32_t count)
 {
     return (td_wire_tensor){.dtype = TD_WIRE_F32,
                             .rank = 1,
@@ -44,7 +44,7 @@ static td_wire_tensor zeros_of(const td_engine_question *self, uint32_t count)
                             .size = count * sizeof(float)};
 }
 
-static void fill_obs(td_engine_question *self, const td_engine_spec *spec)
+static void fill_obs(td_engine_probe *self, const td_engine_spec *spec)
 {
     td_wire_obs *obs = &self->obs;
     obs->client = td_wire_text_of("warm-up");
@@ -66,10 +66,10 @@ static void fill_obs(td_engine_question *self, const td_engine_spec *spec)
     }
 }
 
-td_err td_engine_question_new(const td_engine_spec *spec,
-                              td_engine_question **ret_question)
+td_err td_engine_probe_new(const td_engine_spec *spec,
+                           td_engine_probe **ret_probe)
 {
-    TD_AUTO(td_engine_question) *self = calloc(1, sizeof *self);
+    TD_AUTO(td_engine_probe) *self = calloc(1, sizeof *self);
     if (!self) return TD_ERR_NOMEM;
     size_t values = (size_t)spec->chunk_rows * spec->action_count;
     self->pixels = calloc(1, largest_bytes(spec));
@@ -86,7 +86,7 @@ td_err td_engine_question_new(const td_engine_spec *spec,
         };
         self->batch.items[i] = &self->items[i];
     }
-    *ret_question = TD_TAKE(self);
+    *ret_probe = TD_TAKE(self);
     return TD_OK;
 }
 
@@ -94,12 +94,12 @@ td_err td_engine_question_new(const td_engine_spec *spec,
 static void on_done(void *user, td_engine_batch *batch)
 {
     (void)batch;
-    td_engine_question *self = user;
+    td_engine_probe *self = user;
     self->end_ns = td_clock_monotonic_ns();
     td_event_signal(&self->answered);
 }
 
-static td_err check_answers(const td_engine_question *self, uint32_t count,
+static td_err check_answers(const td_engine_probe *self, uint32_t count,
                             td_errinfo *info)
 {
     for (uint32_t i = 0; i < count; i++) {
@@ -112,18 +112,27 @@ static td_err check_answers(const td_engine_question *self, uint32_t count,
     return TD_OK;
 }
 
-td_err td_engine_question_ask(td_engine_question *question, td_engine *engine,
-                              uint32_t count, int64_t *ret_ns, td_errinfo *info)
+td_err td_engine_probe_run(td_engine_probe *probe, td_engine *engine,
+                           uint32_t count, int64_t *ret_ns, td_errinfo *info)
 {
-    question->batch.count = count;
+    probe->batch.count = count;
     int64_t start_ns = td_clock_monotonic_ns();
-    td_err err =
-        engine->ops->submit(engine, &question->batch, on_done, question);
+    td_err err = engine->ops->submit(engine, &probe->batch, on_done, probe);
     if (err != TD_OK)
         return td_fail(info, err, "the model takes no batch of %u: %s", count,
                        td_err_text(err));
-    (void)td_event_wait_until(&question->answered, INT64_MAX);
-    TD_TRY(check_answers(question, count, info));
-    if (ret_ns) *ret_ns = question->end_ns - start_ns;
+    (void)td_event_wait_until(&probe->answered, INT64_MAX);
+    TD_TRY(check_answers(probe, count, info));
+    if (ret_ns) *ret_ns = probe->end_ns - start_ns;
     return TD_OK;
+}
+
+td_err td_engine_probe_warm_up(td_engine *engine, td_errinfo *info)
+{
+    const td_engine_spec *spec = engine->ops->spec(engine);
+    TD_AUTO(td_engine_probe) *probe = NULL;
+    TD_TRY(td_engine_probe_new(spec, &probe));
+    TD_TRY(td_engine_probe_run(probe, engine, 1, NULL, info));
+    if (spec->max_batch == 1 || spec->continuous) return TD_OK;
+    return td_engine_probe_run(probe, engine, spec->max_batch, NULL, info);
 }
