@@ -6,7 +6,7 @@
 #include <string.h>
 #include <tendon/robot.h>
 
-static td_robot *client;
+static td_robot *robot;
 
 static td_err read_joints(void *angles, float *ret_state, uint32_t count)
 {
@@ -41,7 +41,7 @@ static td_err frame(void *angles, uint32_t camera, uint8_t *ret_rgb,
 
 static void on_signal(int number) // a second Ctrl-C waits for nobody
 {
-    if (signal(number, SIG_DFL) != SIG_ERR) td_robot_stop(client);
+    if (signal(number, SIG_DFL) != SIG_ERR) td_robot_stop(robot);
 }
 
 int main(int argc, char **argv)
@@ -51,10 +51,10 @@ int main(int argc, char **argv)
     driver.read = read_joints, driver.write = write_torques;
     driver.control = control, driver.frame = frame;
     td_errinfo info = {""};
-    td_err err = td_robot_open(argv[argc - 1], &driver, &client, &info);
+    td_err err = td_robot_open(argv[argc - 1], &driver, &robot, &info);
     if (err == TD_OK && signal(SIGINT, on_signal) != SIG_ERR)
-        err = td_robot_run(client, &info);
+        err = td_robot_run(robot, &info);
     if (err != TD_OK) fprintf(stderr, "my_robot: %s\n", info.text);
-    if (client) td_robot_close(client);
+    if (robot) td_robot_close(robot);
     return err != TD_OK;
 }

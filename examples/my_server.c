@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <tendon/server.h>
 
-static td_server *host;
+static td_server *server;
 
 // A batch of observations; each gets rows of actions: hold where you are.
 static td_err infer(void *model, td_infer_request *const *requests,
@@ -29,7 +29,7 @@ static double score(void *model, const td_score_request *request)
     return -request->slack_ms;
 }
 
-static void tell(void *model, const td_server_event *event)
+static void on_event(void *model, const td_server_event *event)
 {
     (void)model;
     fprintf(stderr, "%s: %s %s\n", event->kind, event->client, event->text);
@@ -37,23 +37,23 @@ static void tell(void *model, const td_server_event *event)
 
 static void on_signal(int number)
 {
-    if (number == SIGINT) td_server_stop(host);
+    if (number == SIGINT) td_server_stop(server);
 }
 
 int main(int argc, char **argv)
 {
     td_errinfo info = {""};
-    td_err err = td_server_open(argv[argc - 1], &host, &info);
+    td_err err = td_server_open(argv[argc - 1], &server, &info);
     if (err == TD_OK)
-        err = td_server_use_model(host, "my-policy", infer, NULL, &info);
+        err = td_server_use_model(server, "my-policy", infer, NULL, &info);
     if (err == TD_OK)
-        err = td_server_use_scheduling(host, NULL, score, NULL, &info);
-    if (err == TD_OK) err = td_server_on_event(host, tell, NULL);
+        err = td_server_use_scheduling(server, NULL, score, NULL, &info);
+    if (err == TD_OK) err = td_server_on_event(server, on_event, NULL);
     if (err == TD_OK && signal(SIGINT, on_signal) != SIG_ERR)
-        err = td_server_start(host, &info);
-    if (err == TD_OK && td_server_wait(host, -1))
-        err = td_server_drain(host, 5000, &info);
+        err = td_server_start(server, &info);
+    if (err == TD_OK && td_server_wait(server, -1))
+        err = td_server_drain(server, 5000, &info);
     if (err != TD_OK) fprintf(stderr, "my_server: %s\n", info.text);
-    if (host) td_server_close(host);
+    if (server) td_server_close(server);
     return err != TD_OK;
 }

@@ -87,7 +87,7 @@ def test_cpp_pulls_resets_and_changes_the_task(house, sdk, start):
         lambda sample: tasks.add(msgpack.unpackb(bytes(sample.payload))["task"]),
     )
     program = sdk.compile(
-        "tests/api/client.cpp", "-std=c++17", "-pedantic", compiler="g++", name="cpp"
+        "tests/api/robot.cpp", "-std=c++17", "-pedantic", compiler="g++", name="cpp"
     )
     robot = start(program, cameras={})
     assert robot.ended() == 0, robot.text()

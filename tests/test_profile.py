@@ -177,7 +177,12 @@ def test_what_is_there_is_not_overwritten(measure, profile, house):
 
 
 REFUSED = {
-    "no such server": (["--server", "x"], {}, 1, "the manifest has no model with server_id x"),
+    "no such server": (
+        ["--server", "x"],
+        {},
+        1,
+        "the manifest has no model with server_id x",
+    ),
     "sizes that shrink": (
         ["--sizes", "2,1"],
         {},

@@ -5,11 +5,11 @@
 // Your own robot on a remote policy: the C API of libtendon.
 //
 // You give the robot's file (YAML, `robot: {kind: callback}`) and functions
-// that read and write your hardware. The client finds a server for the policy,
+// that read and write your hardware. The robot finds a server for the policy,
 // asks it for actions and plays them at the file's rate, within the file's
 // limits, whatever the network does. There are two ways to run it:
 //
-//   callback  the client owns the loop: its control thread decides, its driver
+//   callback  the robot owns the loop: its control thread decides, its driver
 //             thread calls your read() and write(). A call that blocks delays
 //             itself alone; one that blocks beyond `driver_limit_s`, fails or
 //             lies (values that are not finite) makes the fail-safe act.
@@ -41,11 +41,11 @@ typedef struct td_robot_overlap {
     const float *old_rows, *new_rows; // [rows x count], borrowed for the call
 } td_robot_overlap;
 
-// Your hardware. Begin with zeros and set `size`. In every function but tell()
-// `count` is the number of the file's joints, and values are in their order.
-// Return TD_OK, or what went wrong (TD_ERR_IO, TD_ERR_TIMEOUT): it is counted.
-// Functions that share data with one another see to it themselves: only those
-// of one thread are never called at the same time.
+// Your hardware. Begin with zeros and set `size`. In every function but
+// observe_state() `count` is the number of the file's joints, and values are in
+// their order. Return TD_OK, or what went wrong (TD_ERR_IO, TD_ERR_TIMEOUT): it
+// is counted. Functions that share data with one another see to it themselves:
+// only those of one thread are never called at the same time.
 typedef struct td_robot_driver {
     size_t size; // sizeof(td_robot_driver), so that it can grow
     void *user;  // given back to each function
@@ -94,7 +94,7 @@ typedef struct td_robot_driver {
     // every control period where the run is recorded; may block as read() may.
     // Every value must be set. When it fails it is counted as read() is, and
     // asked again in the next control period.
-    td_err (*tell)(void *user, float *ret_state, uint32_t count);
+    td_err (*observe_state)(void *user, float *ret_state, uint32_t count);
 
     // (instead of frame) The same for cameras that compress: either height x
     // width x RGB, or a JPEG of that size, of at most `room` bytes, with their
@@ -121,26 +121,26 @@ TD_NODISCARD td_err td_robot_open_text(const char *yaml,
                                        td_robot **ret_client, td_errinfo *info);
 
 // Runs until td_robot_stop(): finds a server, waiting for one as long as it
-// takes, and holds on to it. Blocks. Once for each client: EXISTS. Refuses to
+// takes, and holds on to it. Blocks. Once for each robot: EXISTS. Refuses to
 // start on a server that does not fit: MISMATCH (the field, what this side has,
 // what the server has), VERSION, DENIED.
-TD_NODISCARD td_err td_robot_run(td_robot *client, td_errinfo *info);
+TD_NODISCARD td_err td_robot_run(td_robot *robot, td_errinfo *info);
 
-// The same on a thread of the client's own. td_robot_wait() blocks until that
+// The same on a thread of the robot's own. td_robot_wait() blocks until that
 // has ended, and returns what td_robot_run() would have; EMPTY if it was never
 // started. One thread waits.
-TD_NODISCARD td_err td_robot_start(td_robot *client, td_errinfo *info);
-TD_NODISCARD td_err td_robot_wait(td_robot *client, td_errinfo *info);
+TD_NODISCARD td_err td_robot_start(td_robot *robot, td_errinfo *info);
+TD_NODISCARD td_err td_robot_wait(td_robot *robot, td_errinfo *info);
 
 // Makes them return. The robot holds where it is until it is closed. Any
 // thread, callbacks and signal handlers too; never blocks.
-void td_robot_stop(td_robot *client);
+void td_robot_stop(td_robot *robot);
 
 // Stops, leaves the robot where it stands, saves what is recorded and frees. No
 // call may be running but one of td_robot_start()'s own. Blocks until the
 // functions have returned, after all else is done; one that has not for two
 // seconds is named in the log.
-void td_robot_close(td_robot *client);
+void td_robot_close(td_robot *robot);
 
 typedef enum td_robot_doing {
     TD_ROBOT_IDLE,     // no command yet: leave the robot be
@@ -158,29 +158,29 @@ typedef struct td_robot_result {
     int64_t age_us; // FRESH: since the observation that it answers
 } td_robot_result;
 
-// Pull mode: one control period (1 / `control_hz`) of a host that owns its
-// loop, on the host's thread. Takes the state that it has just read and gives
-// the command to write now; with IDLE `ret_command` is untouched. A state that
-// is not finite is counted and not used; when that lasts, or when the host
-// pauses, longer than `driver_limit_s`, the fail-safe acts. `ret_result` may be
-// NULL. One thread at a time; never blocks, allocates or takes a lock.
-// UNSUPPORTED for a client with read() and write().
-TD_NODISCARD td_err td_robot_step(td_robot *client, const float *state,
+// Pull mode: one control period (1 / `control_hz`) of a program that owns
+// its loop, on the program's thread. Takes the state that it has just read and
+// gives the command to write now; with IDLE `ret_command` is untouched. A state
+// that is not finite is counted and not used; when that lasts, or when the
+// program pauses, longer than `driver_limit_s`, the fail-safe acts.
+// `ret_result` may be NULL. One thread at a time; never blocks, allocates or
+// takes a lock. UNSUPPORTED for a robot with read() and write().
+TD_NODISCARD td_err td_robot_step(td_robot *robot, const float *state,
                                   float *ret_command,
                                   td_robot_result *ret_result);
 
 // How many joints the file has: the length of a state and of a command.
-uint32_t td_robot_joints(const td_robot *client);
+uint32_t td_robot_joints(const td_robot *robot);
 
 // Begins a new episode: what was to come is forgotten, the robot holds, and the
 // server is told, with the reason for a person ("" for none). Waits at most
 // milliseconds. FORMAT and LIMIT (the reason), NOMEM.
-TD_NODISCARD td_err td_robot_reset(td_robot *client, const char *reason,
+TD_NODISCARD td_err td_robot_reset(td_robot *robot, const char *reason,
                                    td_errinfo *info);
 
 // Tells the policy something else to do, from the next observation on. Waits at
 // most milliseconds. FORMAT (not UTF-8), LIMIT (beyond 8192 bytes).
-TD_NODISCARD td_err td_robot_set_task(td_robot *client, const char *task,
+TD_NODISCARD td_err td_robot_set_task(td_robot *robot, const char *task,
                                       td_errinfo *info);
 
 // Where the run is recorded (`dataset_repo_id` or `record` in the file): begins
@@ -189,24 +189,24 @@ TD_NODISCARD td_err td_robot_set_task(td_robot *client, const char *task,
 // begins the next, and td_robot_close() keeps the one under way. Blocks until
 // it is so on the disk. EXISTS (one is under way), EMPTY (none is), UNSUPPORTED
 // (nothing is recorded), or why recording has stopped: IO, FULL.
-TD_NODISCARD td_err td_robot_episode_begin(td_robot *client, td_errinfo *info);
-TD_NODISCARD td_err td_robot_episode_end(td_robot *client, bool keep,
+TD_NODISCARD td_err td_robot_episode_begin(td_robot *robot, td_errinfo *info);
+TD_NODISCARD td_err td_robot_episode_end(td_robot *robot, bool keep,
                                          td_errinfo *info);
 
 // "CONNECTING", "STREAMING", "DEGRADED", "STALLED", "RECONNECTING", "STOPPED".
 // Never blocks, never NULL.
-const char *td_robot_state(const td_robot *client);
+const char *td_robot_state(const td_robot *robot);
 
-// Every number of the client by its name, as on its metrics topic: counters
+// Every number of the robot by its name, as on its metrics topic: counters
 // ("fresh", "driver_failed"), gauges, and of each histogram "NAME/count",
 // "NAME/mean", "NAME/p50", "NAME/p99", "NAME/p999" and "NAME/max". Later
 // versions have more names. `each` runs on the calling thread. NOMEM.
 typedef void (*td_robot_number_fn)(void *user, const char *name, double value);
-TD_NODISCARD td_err td_robot_report(td_robot *client, td_robot_number_fn each,
+TD_NODISCARD td_err td_robot_report(td_robot *robot, td_robot_number_fn each,
                                     void *user);
 
 // One of them. NOTFOUND, NOMEM.
-TD_NODISCARD td_err td_robot_number(td_robot *client, const char *name,
+TD_NODISCARD td_err td_robot_number(td_robot *robot, const char *name,
                                     double *ret_value);
 
 #ifdef __cplusplus

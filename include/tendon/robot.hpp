@@ -121,26 +121,26 @@ class Robot
     void run()
     {
         td_errinfo info{};
-        detail::check(td_robot_run(client_.get(), &info), info);
+        detail::check(td_robot_run(robot_.get(), &info), info);
         if (driver_) driver_->rethrow();
     }
 
     void start()
     {
         td_errinfo info{};
-        detail::check(td_robot_start(client_.get(), &info), info);
+        detail::check(td_robot_start(robot_.get(), &info), info);
     }
 
     void wait()
     {
         td_errinfo info{};
-        detail::check(td_robot_wait(client_.get(), &info), info);
+        detail::check(td_robot_wait(robot_.get(), &info), info);
         if (driver_) driver_->rethrow();
     }
 
     void stop() noexcept
     {
-        td_robot_stop(client_.get());
+        td_robot_stop(robot_.get());
     }
 
     // One control period; with IDLE the command is untouched.
@@ -152,51 +152,51 @@ class Robot
         if (state.size() != joints())
             throw Error(TD_ERR_INVALID, "the state is not one of this robot");
         command.resize(joints());
-        detail::check(td_robot_step(client_.get(), state.data(), command.data(),
-                                    &result));
+        detail::check(
+            td_robot_step(robot_.get(), state.data(), command.data(), &result));
         return result;
     }
 
     std::uint32_t joints() const
     {
-        return td_robot_joints(client_.get());
+        return td_robot_joints(robot_.get());
     }
 
     void reset(const std::string &reason = "")
     {
         td_errinfo info{};
-        detail::check(td_robot_reset(client_.get(), reason.c_str(), &info),
+        detail::check(td_robot_reset(robot_.get(), reason.c_str(), &info),
                       info);
     }
 
     void set_task(const std::string &task)
     {
         td_errinfo info{};
-        detail::check(td_robot_set_task(client_.get(), task.c_str(), &info),
+        detail::check(td_robot_set_task(robot_.get(), task.c_str(), &info),
                       info);
     }
 
     void episode_begin()
     {
         td_errinfo info{};
-        detail::check(td_robot_episode_begin(client_.get(), &info), info);
+        detail::check(td_robot_episode_begin(robot_.get(), &info), info);
     }
 
     void episode_end(bool keep = true)
     {
         td_errinfo info{};
-        detail::check(td_robot_episode_end(client_.get(), keep, &info), info);
+        detail::check(td_robot_episode_end(robot_.get(), keep, &info), info);
     }
 
     std::string state() const
     {
-        return td_robot_state(client_.get());
+        return td_robot_state(robot_.get());
     }
 
     double number(const std::string &name)
     {
         double value = 0;
-        detail::check(td_robot_number(client_.get(), name.c_str(), &value));
+        detail::check(td_robot_number(robot_.get(), name.c_str(), &value));
         return value;
     }
 
@@ -252,14 +252,13 @@ class Robot
     void open(const std::string &path, const td_robot_driver &table)
     {
         td_errinfo info{};
-        td_robot *client = nullptr;
-        detail::check(td_robot_open(path.c_str(), &table, &client, &info),
-                      info);
-        client_.reset(client);
+        td_robot *robot = nullptr;
+        detail::check(td_robot_open(path.c_str(), &table, &robot, &info), info);
+        robot_.reset(robot);
     }
 
     Driver *driver_ = nullptr;
-    detail::Owned<td_robot, td_robot_close> client_;
+    detail::Owned<td_robot, td_robot_close> robot_;
 };
 
 } // namespace tendon

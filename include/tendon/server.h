@@ -5,12 +5,12 @@
 // A server in your own process: what `tendon serve` does, with functions of
 // yours in the places of models, scores and whoever looks at the numbers.
 //
-//   td_server_open("manifest.yaml", &host, &info);
-//   td_server_use_model(host, "my-policy", infer, &policy, &info);
-//   td_server_start(host, &info); // loads, warms up, opens the doors
-//   td_server_wait(host, -1);     // until td_server_stop()
-//   td_server_drain(host, 5000, &info);
-//   td_server_close(host);
+//   td_server_open("manifest.yaml", &server, &info);
+//   td_server_use_model(server, "my-policy", infer, &policy, &info);
+//   td_server_start(server, &info); // loads, warms up, opens the doors
+//   td_server_wait(server, -1);     // until td_server_stop()
+//   td_server_drain(server, 5000, &info);
+//   td_server_close(server);
 //
 // Threads: unless a function says otherwise, call it on any thread, but never
 // inside a function of yours; td_server_stop() may be called anywhere. A
@@ -41,9 +41,9 @@ TD_NODISCARD td_err td_server_open_text(const char *yaml, td_server **ret_host,
 
 // The function that runs a model with `engine: {kind: callback}`; what it takes
 // and gives is in the manifest. It and what `user` points to are borrowed until
-// the host is closed. Before td_server_start(): BUSY. NOTFOUND (the manifest
+// the server is closed. Before td_server_start(): BUSY. NOTFOUND (the manifest
 // has no such model with a callback engine), EXISTS (it has its function).
-TD_NODISCARD td_err td_server_use_model(td_server *host, const char *model_id,
+TD_NODISCARD td_err td_server_use_model(td_server *server, const char *model_id,
                                         td_infer_function infer, void *user,
                                         td_errinfo *info);
 
@@ -63,40 +63,41 @@ typedef double (*td_server_score_fn)(void *user,
 // points to is borrowed until another one is in use. FORMAT, INVALID (with the
 // field; or a score for a strategy without one, or two scores), BUSY (while it
 // starts) and what the plug-in's loading returns: then nothing was changed.
-TD_NODISCARD td_err td_server_use_scheduling(td_server *host, const char *yaml,
+TD_NODISCARD td_err td_server_use_scheduling(td_server *server,
+                                             const char *yaml,
                                              td_server_score_fn score,
                                              void *user, td_errinfo *info);
 
 // Loads every model, warms it up and opens its doors. Blocks until all are
-// open. Once for each host: EXISTS, also if one of the servers runs already,
+// open. Once for each server: EXISTS, also if one of its models runs already,
 // here or elsewhere. INVALID for a callback engine without its function;
 // CANCELLED if td_server_stop() came first; what a model or the network said.
 // After a failure close it.
-TD_NODISCARD td_err td_server_start(td_server *host, td_errinfo *info);
+TD_NODISCARD td_err td_server_start(td_server *server, td_errinfo *info);
 
 // Blocks until td_server_stop() was called, at most `timeout_ms` (negative: no
 // limit). Whether it was. One thread waits.
-bool td_server_wait(td_server *host, int64_t timeout_ms);
+bool td_server_wait(td_server *server, int64_t timeout_ms);
 
 // Makes td_server_start() and td_server_wait() return; the servers go on until
-// the host is drained or closed. Any thread, functions of yours and signal
+// the server is drained or closed. Any thread, functions of yours and signal
 // handlers too; never blocks.
-void td_server_stop(td_server *host);
+void td_server_stop(td_server *server);
 
 // Takes nobody and nothing more, and waits until what waits and runs has been
 // answered, at most `timeout_ms` (negative: no limit). TIMEOUT; EMPTY if it was
 // not started.
-TD_NODISCARD td_err td_server_drain(td_server *host, int64_t timeout_ms,
+TD_NODISCARD td_err td_server_drain(td_server *server, int64_t timeout_ms,
                                     td_errinfo *info);
 
 // Stops and frees. No other call may be running. Blocks until the functions
 // have returned; afterwards none is called any more.
-void td_server_close(td_server *host);
+void td_server_close(td_server *server);
 
 // "stopped", "warming", "ready", "draining" or "degraded": of the model, or of
 // the worst of all with NULL. Never NULL; "stopped" for a model that is not
 // here.
-const char *td_server_state(td_server *host, const char *model_id);
+const char *td_server_state(td_server *server, const char *model_id);
 
 // By what numbers are told apart. Asked with NULL: of all.
 typedef struct td_server_labels {
@@ -117,7 +118,7 @@ typedef struct td_server_spread {
 // (1 to 600), of all servers, clients and models with these labels together.
 // `labels` may be NULL. NOTFOUND (no such number), UNSUPPORTED (it is no
 // spread; or not told apart so), INVALID (the window).
-TD_NODISCARD td_err td_server_get_stats(td_server *host, const char *name,
+TD_NODISCARD td_err td_server_get_stats(td_server *server, const char *name,
                                         const td_server_labels *labels,
                                         double window_s,
                                         td_server_spread *ret_spread,
@@ -126,7 +127,7 @@ TD_NODISCARD td_err td_server_get_stats(td_server *host, const char *name,
 // Any number of docs/metrics.md as it is now: a gauge ("queue_depth") or a
 // counter, added up, or the newest value of a spread. NOTFOUND, UNSUPPORTED,
 // EMPTY (a spread without a value).
-TD_NODISCARD td_err td_server_get_latest(td_server *host, const char *name,
+TD_NODISCARD td_err td_server_get_latest(td_server *server, const char *name,
                                          const td_server_labels *labels,
                                          double *ret_value, td_errinfo *info);
 
@@ -148,13 +149,14 @@ typedef void (*td_server_event_fn)(void *user, const td_server_event *event);
 // Who is told, on a thread of its own that may block: what it cannot keep up
 // with is dropped and counted, and no server waits. NULL: nobody. Before
 // td_server_start(): BUSY.
-TD_NODISCARD td_err td_server_on_metric(td_server *host,
-                                        td_server_metric_fn tell, void *user);
-TD_NODISCARD td_err td_server_on_event(td_server *host, td_server_event_fn tell,
-                                       void *user);
+TD_NODISCARD td_err td_server_on_metric(td_server *server,
+                                        td_server_metric_fn function,
+                                        void *user);
+TD_NODISCARD td_err td_server_on_event(td_server *server,
+                                       td_server_event_fn function, void *user);
 
 // How many values were dropped so. Never blocks.
-uint64_t td_server_dropped(const td_server *host);
+uint64_t td_server_dropped(const td_server *server);
 
 #ifdef __cplusplus
 }

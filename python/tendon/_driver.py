@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library, _types
-from ._body import Body
-from ._faults import Faults
+from ._description import Description
+from ._callback_errors import CallbackErrors
 
 if TYPE_CHECKING:
     from .robot import Robot
@@ -89,11 +89,13 @@ def _shape(array: npt.NDArray[Any]) -> str:
 
 
 class Driver:
-    """Holds what C borrows; must live until the client is closed."""
+    """Holds what C borrows; must live until the robot is closed."""
 
-    def __init__(self, robot: Robot, body: Body, faults: Faults) -> None:
-        self.robot, self.faults = robot, faults
-        self.names, self.states, self.cameras = body
+    def __init__(
+        self, robot: Robot, description: Description, callback_errors: CallbackErrors
+    ) -> None:
+        self.robot, self.callback_errors = robot, callback_errors
+        self.names, self.states, self.cameras = description
         self.begun: dict[str, threading.Event] = {}
         self.struct = _types.Driver(size=ctypes.sizeof(_types.Driver))
         if robot._has("read"):
@@ -101,7 +103,7 @@ class Driver:
             self.struct.read = _types.ReadFn(self._read)
             self.struct.write = _types.WriteFn(self._write)
         if self.states:
-            self.struct.tell = _types.TellFn(self._tell)
+            self.struct.observe_state = _types.ObserveStateFn(self._observe_state)
         if robot._has("control"):
             self.struct.control = _types.ControlFn(self._control)
         if self.cameras:
@@ -132,12 +134,12 @@ class Driver:
                 self.begun[where].set()
 
     def _failed(self, where: str, error: BaseException) -> None:
-        fault = self.faults.add(where, error)
+        raised = self.callback_errors.add(where, error)
         try:
             with inside:
-                fault.handled |= bool(self.robot.on_error(error, where))
+                raised.handled |= bool(self.robot.on_error(error, where))
         except BaseException as worse:
-            self.faults.add("on_error", worse)
+            self.callback_errors.add("on_error", worse)
 
     def _read(self, _user: int, ret_state: int, count: int) -> int:
         def work() -> None:
@@ -146,12 +148,14 @@ class Driver:
 
         return self._guard("read", work)
 
-    def _tell(self, _user: int, ret_state: int, count: int) -> int:
+    def _observe_state(self, _user: int, ret_state: int, count: int) -> int:
         def work() -> None:
-            state = to_state(self.robot.tell(), self.states, "tell()", "state")
+            state = to_state(
+                self.robot.observe_state(), self.states, "observe_state()", "state"
+            )
             floats(ret_state, count)[:] = state
 
-        return self._guard("tell", work)
+        return self._guard("observe_state", work)
 
     def _write(self, _user: int, command: int, count: int) -> int:
         return self._guard(

@@ -11,7 +11,7 @@ import numpy as np
 
 from . import _arrays, _library, _types
 from ._driver import floats
-from ._faults import Faults
+from ._callback_errors import CallbackErrors
 from .worker.answers import Misfit, split, to_chunk, to_value
 from .worker.policy import Policy
 
@@ -20,11 +20,13 @@ inside = _library.Inside()
 
 
 class Infer:
-    """Holds what C borrows; must live until the host is closed."""
+    """Holds what C borrows; must live until the server is closed."""
 
-    def __init__(self, call: Callable[..., Any], batched: bool, faults: Faults) -> None:
+    def __init__(
+        self, call: Callable[..., Any], batched: bool, callback_errors: CallbackErrors
+    ) -> None:
         self.policy = Policy(call, batched)
-        self.faults = faults
+        self.callback_errors = callback_errors
         self.function = _types.InferFn(self._infer)
 
     def _infer(self, _user: int, requests: Any, count: int, info: Any) -> int:
@@ -36,8 +38,8 @@ class Infer:
                 self._put(pointer, answer)
             return _types.OK
         except BaseException as error:
-            self.faults.add("model", error)
-            tell(info.contents if info else None, error)
+            self.callback_errors.add("model", error)
+            put_error(info.contents if info else None, error)
             return status_of(error)
 
     def _put(self, pointer: Any, answer: Any) -> None:
@@ -53,9 +55,9 @@ class Infer:
             for name, value in named.items():
                 put_result(pointer, name, value)
         except Exception as error:
-            self.faults.add("model", error)
+            self.callback_errors.add("model", error)
             request.status = status_of(error)
-            tell(request.info.contents if request.info else None, error)
+            put_error(request.info.contents if request.info else None, error)
 
 
 def observation(request: Any) -> dict[str, Any]:
@@ -122,7 +124,7 @@ def status_of(error: BaseException) -> int:
     return _types.MISMATCH if isinstance(error, Misfit) else _types.INTERNAL
 
 
-def tell(info: Any, error: BaseException) -> None:
+def put_error(info: Any, error: BaseException) -> None:
     if info is not None:
         words = f"{type(error).__name__}: {error}".encode(errors="replace")
         info.text = words[:511].decode(errors="ignore").encode()

@@ -43,7 +43,7 @@ class Overlap(c.Structure):
 
 
 ReadFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
-TellFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
+ObserveStateFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
 WriteFn = c.CFUNCTYPE(c.c_int, c.c_void_p, c.c_void_p, c.c_uint32)
 PictureFn = c.CFUNCTYPE(
     *(c.c_int, c.c_void_p, c.c_uint32, c.c_void_p, c.c_size_t),
@@ -66,7 +66,7 @@ class Driver(c.Structure):
         ("aggregate", c.c_void_p),
         ("blend", BlendFn),
         ("blend_limit_s", c.c_double),
-        ("tell", TellFn),
+        ("observe_state", ObserveStateFn),
         ("picture", PictureFn),
     ]
 
@@ -330,7 +330,7 @@ class ScoreRequest(c.Structure):
     ]
 
 
-class HostLabels(c.Structure):
+class ServerLabels(c.Structure):
     _fields_ = [
         ("size", c.c_size_t),
         ("server", c.c_char_p),
@@ -340,7 +340,7 @@ class HostLabels(c.Structure):
     ]
 
 
-class HostSpread(c.Structure):
+class ServerSpread(c.Structure):
     _fields_ = [
         ("size", c.c_size_t),
         ("count", c.c_uint64),
@@ -353,7 +353,7 @@ class HostSpread(c.Structure):
     ]
 
 
-class HostEvent(c.Structure):
+class ServerEvent(c.Structure):
     _fields_ = [
         ("size", c.c_size_t),
         ("number", c.c_uint64),
@@ -368,8 +368,10 @@ InferFn = c.CFUNCTYPE(
     c.c_int, c.c_void_p, c.POINTER(c.POINTER(InferRequest)), c.c_uint32, _INFO
 )
 ScoreFn = c.CFUNCTYPE(c.c_double, c.c_void_p, c.POINTER(ScoreRequest))
-MetricFn = c.CFUNCTYPE(None, c.c_void_p, c.c_char_p, c.c_double, c.POINTER(HostLabels))
-EventFn = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(HostEvent))
+MetricFn = c.CFUNCTYPE(
+    None, c.c_void_p, c.c_char_p, c.c_double, c.POINTER(ServerLabels)
+)
+EventFn = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(ServerEvent))
 
 FUNCTIONS |= {
     "td_infer_result": (
@@ -396,9 +398,9 @@ FUNCTIONS |= {
         [
             c.c_void_p,
             c.c_char_p,
-            c.POINTER(HostLabels),
+            c.POINTER(ServerLabels),
             c.c_double,
-            c.POINTER(HostSpread),
+            c.POINTER(ServerSpread),
             _INFO,
         ],
     ),
@@ -407,7 +409,7 @@ FUNCTIONS |= {
         [
             c.c_void_p,
             c.c_char_p,
-            c.POINTER(HostLabels),
+            c.POINTER(ServerLabels),
             c.POINTER(c.c_double),
             _INFO,
         ],

@@ -44,7 +44,7 @@ class GymRobot(tendon.Robot):
 
     A state of as many numbers as the action has is where the joints are. One of
     another number, or that is given names of its own with `states`, is what the policy
-    is told; then nobody knows where the joints are, and they are taken to be where they
+    observes; then nobody knows where the joints are, and they are taken to be where they
     were last sent (0 at the beginning of an episode).
     """
 
@@ -67,9 +67,9 @@ class GymRobot(tendon.Robot):
         count = sum(size_of(spaces[path]) for path in self.state_paths)
         if states or count != len(self.joints):
             self.states = states or named("state", count)
-            self.tell = self._tell
+            self.observe_state = self._observe_state
         self._check(count)
-        self.sent = self.told = np.zeros(0, np.float32)
+        self.sent = self.observed = np.zeros(0, np.float32)
         self.frames: dict[str, np.ndarray] = {}
         self.count = 0
         self.given = dict.fromkeys(self.cameras, 0)
@@ -89,8 +89,8 @@ class GymRobot(tendon.Robot):
                 f" {len(states)} states; say with state= where they are"
             )
 
-    def _tell(self) -> np.ndarray:
-        return self.told
+    def _observe_state(self) -> np.ndarray:
+        return self.observed
 
     def frame(self, camera: str) -> np.ndarray:
         with self.fresh:
@@ -110,8 +110,8 @@ class GymRobot(tendon.Robot):
             self.count += 1
             self.fresh.notify_all()
         state = [np.ravel(parts[path]) for path in self.state_paths]
-        self.told = np.concatenate(state).astype(np.float32)
-        return self.sent if self.states else self.told
+        self.observed = np.concatenate(state).astype(np.float32)
+        return self.sent if self.states else self.observed
 
     def begin(self, seed: int | None) -> Any:
         """The first observation of an episode."""

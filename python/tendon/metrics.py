@@ -28,8 +28,8 @@ class Stats:
 class Metrics:
     """The numbers of docs/metrics.md, by their names there."""
 
-    def __init__(self, host: Callable[[], _library.Handle]) -> None:
-        self._host = host
+    def __init__(self, server: Callable[[], _library.Handle]) -> None:
+        self._server = server
 
     def get_stats(
         self,
@@ -38,8 +38,8 @@ class Metrics:
         window_seconds: float = 60,
     ) -> Stats:
         """Of a spread, over the last seconds; all 0 where there was nothing."""
-        spread = _types.HostSpread(size=ctypes.sizeof(_types.HostSpread))
-        with self._host() as pointer:
+        spread = _types.ServerSpread(size=ctypes.sizeof(_types.ServerSpread))
+        with self._server() as pointer:
             _library.call(
                 "td_server_get_stats",
                 pointer,
@@ -57,7 +57,7 @@ class Metrics:
         """As it is now; None for a spread that has had no value."""
         value = ctypes.c_double()
         try:
-            with self._host() as pointer:
+            with self._server() as pointer:
                 _library.call(
                     "td_server_get_latest",
                     pointer,
@@ -72,8 +72,8 @@ class Metrics:
         return value.value
 
 
-def _labels(given: Mapping[str, str] | None) -> _types.HostLabels:
-    made = _types.HostLabels(size=ctypes.sizeof(_types.HostLabels))
+def _labels(given: Mapping[str, str] | None) -> _types.ServerLabels:
+    made = _types.ServerLabels(size=ctypes.sizeof(_types.ServerLabels))
     for name, value in (given or {}).items():
         if name not in LABELS:
             raise ValueError(f"labels: {name!r} is none; there are {', '.join(LABELS)}")

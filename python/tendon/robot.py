@@ -34,9 +34,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from . import _library, _types, errors
-from ._body import Body, join
+from ._description import Description, join
 from ._driver import Driver, Floats, Steps, inside, to_state
-from ._faults import Fault, Faults
+from ._callback_errors import CallbackError, CallbackErrors
 from .settings import Path
 
 __all__ = ["Robot", "Step"]
@@ -70,8 +70,8 @@ class Robot:
     #: `max`, …, docs/robot-settings.md). A server with other names is refused.
     joints: Sequence[str] | Mapping[str, Mapping[str, Any]] = ()
 
-    #: What the policy is told, in its order, where that is not where the joints are;
-    #: or a dict of their fields (`kind`). tell() says what they are.
+    #: What the policy sees of the robot, in its order, where that is not where the joints are;
+    #: or a dict of their fields (`kind`). observe_state() gives their values.
     states: Sequence[str] | Mapping[str, Mapping[str, Any]] = ()
 
     #: Each camera's (height, width), or a dict of its fields.
@@ -91,7 +91,7 @@ class Robot:
         """Where the joints are: an array in their order, or a dict by name."""
         raise NotImplementedError
 
-    def tell(self) -> Any:
+    def observe_state(self) -> Any:
         """(with `states`) What they are, after read() or in step(): an array in their
         order, or a dict by name."""
         raise NotImplementedError
@@ -181,11 +181,11 @@ class Robot:
 
     def reset(self, reason: str = "") -> None:
         """Begins a new episode: what was to come is forgotten."""
-        self._open_or_ended().say("td_robot_reset", reason)
+        self._open_or_ended().call_text("td_robot_reset", reason)
 
     def set_task(self, task: str) -> None:
         """Tells the policy something else to do."""
-        self._open_or_ended().say("td_robot_set_task", task)
+        self._open_or_ended().call_text("td_robot_set_task", task)
 
     def episode_begin(self) -> None:
         """Records what is played from now on as an episode of the dataset.
@@ -193,20 +193,20 @@ class Robot:
         Where the run is recorded: run(record="DIR"). The first begins by itself,
         unless `record` has `begin: command`; reset() ends one and begins the next.
         """
-        self._open_or_ended().tell("td_robot_episode_begin")
+        self._open_or_ended().call("td_robot_episode_begin")
 
     def episode_end(self, keep: bool = True) -> None:
         """Ends it, and returns when it is in the dataset, or thrown away."""
-        self._open_or_ended().tell("td_robot_episode_end", keep)
+        self._open_or_ended().call("td_robot_episode_end", keep)
 
     def report(self) -> dict[str, float]:
         """Every number by its name; after the end, as they then were."""
         return self._open_or_ended().report()
 
     @property
-    def errors(self) -> list[Fault]:
+    def errors(self) -> list[CallbackError]:
         """What its methods raised: where, the exception, how often."""
-        return self._session.faults.all() if self._session else []
+        return self._session.callback_errors.all() if self._session else []
 
     @property
     def state(self) -> str:
@@ -225,14 +225,14 @@ class Robot:
         )
 
 
-def _check_methods(robot: Robot, body: Body) -> None:
+def _check_methods(robot: Robot, description: Description) -> None:
     kind = type(robot).__name__
     if robot._has("read") != robot._has("write"):
         raise TypeError(f"{kind} needs both read() and write(), or neither, to step()")
-    if body.cameras and not robot._has("frame"):
+    if description.cameras and not robot._has("frame"):
         raise TypeError(f"{kind} has cameras and no frame(camera)")
-    if bool(body.states) != robot._has("tell"):
-        raise TypeError(f"{kind} needs both states and tell(), or neither")
+    if bool(description.states) != robot._has("observe_state"):
+        raise TypeError(f"{kind} needs both states and observe_state(), or neither")
     if robot._has("control") and not robot._has("read"):
         raise TypeError(f"{kind}: control() is not used by a robot that is stepped")
     if robot._has("aggregate") and not callable(robot.aggregate):
@@ -252,17 +252,17 @@ def _close_all() -> None:
 
 
 class _Session:
-    """One run of a robot: its client, from open to close."""
+    """One run of a robot: from open to close."""
 
     def __init__(
         self, robot: Robot, config: Path | None, given: Mapping[str, Any]
     ) -> None:
         settings = join(robot, config, given)
-        body = Body.of(settings)
-        self.names = body.joints
-        _check_methods(robot, body)
-        self.faults = Faults(log, type(robot).__name__)
-        self.driver = Driver(robot, body, self.faults)
+        description = Description.of(settings)
+        self.names = description.joints
+        _check_methods(robot, description)
+        self.callback_errors = CallbackErrors(log, type(robot).__name__)
+        self.driver = Driver(robot, description, self.callback_errors)
         self.pulled = not robot._has("read")
         self.ended = threading.Event()
         self.failure: errors.Error | None = None
@@ -306,7 +306,7 @@ class _Session:
             pass  # before it began
         except errors.Error as error:
             self.failure = error
-            log.error("%s: %s", self.faults.what, error)
+            log.error("%s: %s", self.callback_errors.what, error)
         finally:
             self.ended.set()
 
@@ -329,7 +329,7 @@ class _Session:
         _open.discard(self)
 
     def raise_first(self) -> None:
-        error = self.faults.first()
+        error = self.callback_errors.first()
         if error is not None:
             raise error
 
@@ -359,10 +359,10 @@ class _Session:
             result.age_us / 1e6,
         )
 
-    def say(self, function: str, text: str) -> None:
-        self.tell(function, text.encode())
+    def call_text(self, function: str, text: str) -> None:
+        self.call(function, text.encode())
 
-    def tell(self, function: str, *arguments: Any) -> None:
+    def call(self, function: str, *arguments: Any) -> None:
         with self._used() as pointer:
             _library.call(function, pointer, *arguments)
 

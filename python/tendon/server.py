@@ -27,8 +27,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from . import _library, _manifest, errors
-from ._faults import Fault, Faults
-from ._functions import Functions, Score, ScoreRequest
+from ._callback_errors import CallbackError, CallbackErrors
+from ._callbacks import Callbacks, Score, ScoreRequest
 from ._infer import inside
 from .metrics import Metrics, Stats
 from .settings import Path, Settings, identity, render
@@ -91,11 +91,11 @@ class Server:
         self._given = {"server": server, "cluster": cluster, "experiment": experiment}
         self._models: dict[str, _Model] = {}
         self._scheduling: tuple[str | None, Score | None] | None = None
-        self._functions = Functions(Faults(log, "server"))
+        self._callbacks = Callbacks(CallbackErrors(log, "server"))
         self._handle: _library.Handle | None = None
         self._stopped = threading.Event()
         self._lock = threading.RLock()
-        self.metrics = Metrics(self._host)
+        self.metrics = Metrics(self._started)
 
     def model(
         self,
@@ -177,23 +177,23 @@ class Server:
         assert function is None or callable(function)
         with self._lock:
             if self._handle:
-                self._functions.schedule(self._host(), text or None, function)
+                self._callbacks.schedule(self._started(), text or None, function)
             else:
                 self._scheduling = (text or None, function)
 
-    def on_metric(self, tell: F) -> F:
-        """Calls tell(name, value, labels) with each value, on a thread of its own.
+    def on_metric(self, function: F) -> F:
+        """Calls function(name, value, labels) with each value, on a thread of its own.
         What it cannot keep up with is dropped and counted (`dropped`)."""
         self._before_start("on_metric()")
-        self._functions.metrics.append(tell)
-        return tell
+        self._callbacks.metrics.append(function)
+        return function
 
-    def on_event(self, tell: F) -> F:
-        """Calls tell(event) with what happens: a dict of number, kind, server,
+    def on_event(self, function: F) -> F:
+        """Calls function(event) with what happens: a dict of number, kind, server,
         client and text."""
         self._before_start("on_event()")
-        self._functions.events.append(tell)
-        return tell
+        self._callbacks.events.append(function)
+        return function
 
     def run(self) -> None:
         """Serves until stop(), Ctrl-C or SIGTERM, and answers what it has taken."""
@@ -259,23 +259,23 @@ class Server:
         """stopped, warming, ready, draining or degraded; of all, the worst."""
         name = model_id.encode() if model_id else None
         try:
-            with self._host() as pointer:
+            with self._started() as pointer:
                 return _library.load().td_server_state(pointer, name).decode()
         except errors.Closed:
             return "stopped"
 
     @property
-    def errors(self) -> list[Fault]:
+    def errors(self) -> list[CallbackError]:
         """What functions of yours raised: where, the exception, how often."""
-        return self._functions.faults.all()
+        return self._callbacks.callback_errors.all()
 
     @property
     def dropped(self) -> int:
         """Values that on_metric() and on_event() were too slow for."""
-        with self._host() as pointer:
+        with self._started() as pointer:
             return _library.load().td_server_dropped(pointer)
 
-    def _host(self) -> _library.Handle:
+    def _started(self) -> _library.Handle:
         if inside:
             raise RuntimeError("a function that a server calls may only stop() it")
         if not self._handle:
@@ -322,9 +322,9 @@ class Server:
         handle = _library.Handle(pointer.value, "this server")
         try:
             calls = {name: (m.call, m.batched) for name, m in self._models.items()}
-            self._functions.give(handle, calls)
+            self._callbacks.give(handle, calls)
             if self._scheduling:
-                self._functions.schedule(handle, *self._scheduling)
+                self._callbacks.schedule(handle, *self._scheduling)
         except BaseException:
             handle.close(_library.load().td_server_close)
             raise
@@ -332,7 +332,7 @@ class Server:
         _open.add(self)
 
     def _start(self) -> None:
-        with self._host() as pointer:
+        with self._started() as pointer:
             _library.call("td_server_start", pointer)
 
 

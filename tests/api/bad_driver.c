@@ -32,12 +32,12 @@ int main(int argc, char **argv)
 {
     td_robot_driver driver = {
         .size = sizeof driver, .read = read_joints, .write = write_joints};
-    td_robot *client = NULL;
+    td_robot *robot = NULL;
     td_errinfo info = {""};
     if (argc != 3) return 2;
     wrong = argv[2];
-    td_err err = td_robot_open(argv[1], &driver, &client, &info);
-    if (err == TD_OK) err = td_robot_run(client, &info);
+    td_err err = td_robot_open(argv[1], &driver, &robot, &info);
+    if (err == TD_OK) err = td_robot_run(robot, &info);
     fprintf(stderr, "%s\n", info.text);
     return err != TD_OK;
 }

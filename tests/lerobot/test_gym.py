@@ -137,7 +137,7 @@ def test_a_state_of_another_size_is_told_and_the_joints_are_where_they_were_sent
     robot = GymRobot(env)
     assert robot.states == ["state_0", "state_1", "state_2", "state_3"]
     assert robot.see(robot.begin(1)).tolist() == [0]
-    assert robot.tell().shape == (4,) and robot.tell().any()
+    assert robot.observe_state().shape == (4,) and robot.observe_state().any()
     observation, *_ = env.step(robot.act(np.array([0.75], np.float32)))
     assert robot.see(observation).tolist() == [0.75]
     assert robot.see(robot.begin(1)).tolist() == [0]
@@ -146,7 +146,7 @@ def test_a_state_of_another_size_is_told_and_the_joints_are_where_they_were_sent
 def test_a_state_of_the_actions_size_may_have_names_of_its_own():
     robot = GymRobot(Reach(), states=["left", "up"])
     assert (robot.joints, robot.states) == (["joint_0", "joint_1"], ["left", "up"])
-    assert robot.see(robot.begin(None)).tolist() == robot.tell().tolist() == [0, 0]
+    assert robot.see(robot.begin(None)).tolist() == robot.observe_state().tolist() == [0, 0]
 
 
 def test_a_real_environment_is_played(served, house):

@@ -265,7 +265,7 @@ def test_a_robot_that_reads_other_things_than_it_is_sent_tells_them(tmp_path):
     assert robot.read().tolist() == [0] * 6
     robot.write(np.arange(6, dtype=np.float32))
     assert robot.read().tolist() == [0, 1, 2, 3, 4, 5]  # the last as it was sent
-    assert robot.tell().tolist() == [0, 1, 2, 3, 4, 7.5]
+    assert robot.observe_state().tolist() == [0, 1, 2, 3, 4, 7.5]
 
 
 def test_a_robot_that_reads_nothing_is_refused(tmp_path):

@@ -189,7 +189,7 @@ class Feeling(Arm):
 
     states = JOINTS | {"force": {}}
 
-    def tell(self):
+    def observe_state(self):
         return dict(zip(NAMES, self.at, strict=True)) | {"force": 7.5}
 
 
@@ -214,7 +214,7 @@ def test_one_that_is_stepped_may_tell_more_too(house, begin):
     class Told(Pulled):
         states = Feeling.states
 
-        def tell(self):
+        def observe_state(self):
             return np.arange(len(NAMES) + 1)
 
     house.serve(engine={"states": Feeling.states})
@@ -236,7 +236,7 @@ def test_other_states_than_the_policys_are_refused(house):
 
 def test_what_telling_raises_is_counted_told_and_raised_at_the_end(house, begin):
     class Dumb(Feeling):
-        def tell(self):
+        def observe_state(self):
             raise_broken()
 
     house.serve(engine={"states": Feeling.states})
@@ -246,7 +246,7 @@ def test_what_telling_raises_is_counted_told_and_raised_at_the_end(house, begin)
     arm.stop()
     with pytest.raises(Broken, match="the bus is gone"):
         arm.wait()
-    assert arm.errors[0].where == "tell"
+    assert arm.errors[0].where == "observe_state"
 
 
 class Broken(Exception):
@@ -515,8 +515,12 @@ def test_a_robot_that_is_closed_is_not_used(house, begin):
             "class Odd: robot.joints",
         ),
         ({"aggregate": 3}, TypeError, "aggregate cannot be called"),
-        ({"states": ["force"]}, TypeError, "needs both states and tell"),
-        ({"tell": lambda self: 0}, TypeError, "needs both states and tell"),
+        ({"states": ["force"]}, TypeError, "needs both states and observe_state"),
+        (
+            {"observe_state": lambda self: 0},
+            TypeError,
+            "needs both states and observe_state",
+        ),
     ],
 )
 def test_a_class_that_makes_no_sense_is_refused(house, members, kind, says):

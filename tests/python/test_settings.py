@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tendon
 from arms import Arm, settings
-from tendon._body import join
+from tendon._description import join
 from tendon.settings import Settings, endpoint, identity, render
 
 

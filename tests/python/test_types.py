@@ -28,9 +28,9 @@ STRUCTS = {
     "td_infer_pair": _types.InferPair,
     "td_infer_request": _types.InferRequest,
     "td_score_request": _types.ScoreRequest,
-    "td_server_labels": _types.HostLabels,
-    "td_server_spread": _types.HostSpread,
-    "td_server_event": _types.HostEvent,
+    "td_server_labels": _types.ServerLabels,
+    "td_server_spread": _types.ServerSpread,
+    "td_server_event": _types.ServerEvent,
 }
 VALUES = {
     "TD_OK": _types.OK,

@@ -12,14 +12,14 @@ import tendon
 
 Joints = Sequence[str] | Mapping[str, Mapping[str, Any]]
 
-FRAME_LIMIT_S = 1.0  # without a new one: its camera is told so, and asks again
+FRAME_LIMIT_S = 1.0  # without a new one: frame() times out, and is asked again
 
 
 class LeRobotRobot(tendon.Robot):
     """Joints and cameras are as `action_features` and `observation_features` have
     them; LeRobot's processors stand where they do in its own loop.
 
-    A robot that reads other things than it is sent tells its policy what it reads. A
+    The policy of a robot that reads other things than it is sent sees what it reads. A
     joint that is not among them is where it was last sent, and 0 before.
 
     One call of get_observation() serves a reading of the joints and a frame of each
@@ -41,7 +41,7 @@ class LeRobotRobot(tendon.Robot):
         read = states_of(robot)
         if set(read) != set(self.joints):
             self.states = read
-            self.tell = self._tell
+            self.observe_state = self._observe_state
         self.sent = dict.fromkeys(self.joints, 0.0)
         self.seen: dict[str, Any] = {}
         self.count = 0
@@ -59,7 +59,7 @@ class LeRobotRobot(tendon.Robot):
             self.fresh.notify_all()
         return numbers(self.sent | dict(seen), self.joints)
 
-    def _tell(self) -> np.ndarray:
+    def _observe_state(self) -> np.ndarray:
         """Of the reading before."""
         return numbers(self.seen, self.states)
 

@@ -46,10 +46,11 @@ static td_err check_driver(const td_robot *client, td_errinfo *info)
         return td_fail(info, TD_ERR_INVALID,
                        "driver: control is not used by a client that is "
                        "pulled");
-    if (!driver->tell != (client->config->robot.state_count == 0))
-        return td_fail(info, TD_ERR_INVALID,
-                       "driver: needs tell where the file has robot.states, "
-                       "and only there");
+    if (!driver->observe_state != (client->config->robot.state_count == 0))
+        return td_fail(
+            info, TD_ERR_INVALID,
+            "driver: needs observe_state where the file has robot.states, "
+            "and only there");
     if (driver->aggregate && driver->blend)
         return td_fail(info, TD_ERR_INVALID,
                        "driver: takes either aggregate or blend");
@@ -89,7 +90,7 @@ static td_err open_parts(td_robot *client, td_net *net, td_errinfo *info)
         .callbacks = &callbacks,
         .control = driver->control,
         .control_user = driver->user,
-        .tell = driver->tell,
+        .tell = driver->observe_state,
         .tell_user = driver->user,
         .blend = driver->aggregate,
         .blend_all = client->blend ? td_edge_user_blend_all : NULL,

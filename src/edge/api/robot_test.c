@@ -370,7 +370,7 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
     blind.frame = NULL;
     twice.blend = body_blend_all;
     endless.blend_limit_s = INFINITY;
-    talks.tell = body_read;
+    talks.observe_state = body_read;
     const struct {
         const char *name;
         const td_robot_driver *driver;
@@ -413,7 +413,7 @@ static void states_that_nobody_tells_are_refused(void **state)
     assert_int_equal(
         td_robot_open_on(w->net, parsed_with_states(), &whole, &client, &info),
         TD_ERR_INVALID);
-    assert_non_null(strstr(info.text, "needs tell"));
+    assert_non_null(strstr(info.text, "needs observe_state"));
 }
 
 static void a_newer_driver_that_uses_nothing_new_is_taken(void **state)
@@ -495,7 +495,7 @@ static void a_server_that_wants_other_states_is_refused(void **state)
     world *w = *state; // its servers want lift and turn alone
     td_robot_driver tells = whole;
     td_errinfo info = {.text = ""};
-    tells.tell = body_tell;
+    tells.observe_state = body_tell;
     (void)puppet_open(w, 0, "gpu-1");
     open_config(w, parsed_with_states(), &tells);
     assert_int_equal(td_robot_joints(client), CHANNELS);

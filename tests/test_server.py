@@ -53,9 +53,13 @@ def test_example_serves_a_robot_and_ends_cleanly(house, sdk, start, link):
     assert server.stop(signal.SIGINT) == 0
 
 
-def test_cpp_host_answers_while_its_scheduling_changes(house, sdk, start):
+def test_cpp_server_answers_while_its_scheduling_changes(house, sdk, start):
     program = sdk.compile(
-        "tests/api/host.cpp", "-std=c++17", "-pedantic", compiler="g++", name="host"
+        "tests/api/server.cpp",
+        "-std=c++17",
+        "-pedantic",
+        compiler="g++",
+        name="server",
     )
     server = start(program, own_manifest(house.endpoint))
     count = 60

@@ -11,7 +11,7 @@ MOST = 100
 
 
 @dataclasses.dataclass
-class Fault:
+class CallbackError:
     """What a function raised, and how often with the same words."""
 
     where: str
@@ -20,29 +20,29 @@ class Fault:
     handled: bool = False
 
 
-class Faults:
+class CallbackErrors:
     """Any thread. The log is told once of each: a robot may fail at 100 Hz."""
 
     def __init__(self, log: logging.Logger, what: str) -> None:
         self.log, self.what = log, what
         self._lock = threading.Lock()
-        self._kept: dict[tuple[str, str], Fault] = {}
+        self._kept: dict[tuple[str, str], CallbackError] = {}
 
-    def add(self, where: str, error: BaseException) -> Fault:
+    def add(self, where: str, error: BaseException) -> CallbackError:
         key = (where, f"{type(error).__name__}: {error}")
         with self._lock:
-            fault = self._kept.get(key)
-            if fault:
-                fault.count += 1
-                return fault
-            fault = Fault(where, error)
+            raised = self._kept.get(key)
+            if raised:
+                raised.count += 1
+                return raised
+            raised = CallbackError(where, error)
             if len(self._kept) >= MOST:
-                return fault
-            self._kept[key] = fault
+                return raised
+            self._kept[key] = raised
         self.log.error("%s: %s failed: %s", self.what, where, key[1], exc_info=error)
-        return fault
+        return raised
 
-    def all(self) -> list[Fault]:
+    def all(self) -> list[CallbackError]:
         with self._lock:
             return list(self._kept.values())
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A server in C++: host MANIFEST. It answers with the state and two results,
+// A server in C++: server MANIFEST. It answers with the state and two results,
 // changes its scheduling all the time, and at the end prints what it knows.
 #include <atomic>
 #include <cmath>
@@ -13,10 +13,10 @@
 #include "tendon/robot.h"
 #include "tendon/server.h"
 
-static td_server *host;
+static td_server *server;
 static std::atomic<unsigned> asked;
 static std::mutex lock;
-static std::map<std::string, unsigned> told;
+static std::map<std::string, unsigned> counted;
 
 static td_infer_text text_of(const char *text)
 {
@@ -63,18 +63,18 @@ static void on_metric(void *, const char *name, double,
                       const td_server_labels *)
 {
     std::lock_guard<std::mutex> held(lock);
-    told[name]++;
+    counted[name]++;
 }
 
 static void on_event(void *, const td_server_event *event)
 {
     std::lock_guard<std::mutex> held(lock);
-    told[std::string("event/") + event->kind]++;
+    counted[std::string("event/") + event->kind]++;
 }
 
 static void on_signal(int)
 {
-    td_server_stop(host);
+    td_server_stop(server);
 }
 
 static td_err change(unsigned turn, td_errinfo *info)
@@ -83,7 +83,7 @@ static td_err change(unsigned turn, td_errinfo *info)
         "strategy: round_robin", "strategy: tiered_deadline",
         "strategy: deadline_aware\nscore: urgency - age_ms", nullptr};
     const char *way = ways[turn % 4];
-    return td_server_use_scheduling(host, way, way ? nullptr : score, nullptr,
+    return td_server_use_scheduling(server, way, way ? nullptr : score, nullptr,
                                     info);
 }
 
@@ -95,28 +95,29 @@ static td_err report(td_errinfo *info)
     td_server_spread spread = {};
     spread.size = sizeof spread;
     double answered = 0;
-    td_err err = td_server_get_stats(host, "inference_latency_ms", &labels, 60,
-                                     &spread, info);
+    td_err err = td_server_get_stats(server, "inference_latency_ms", &labels,
+                                     60, &spread, info);
     if (err == TD_OK)
-        err = td_server_get_latest(host, "answered", nullptr, &answered, info);
+        err =
+            td_server_get_latest(server, "answered", nullptr, &answered, info);
     std::printf("count %llu\nanswered %g\ndropped %llu\n",
                 static_cast<unsigned long long>(spread.count), answered,
-                static_cast<unsigned long long>(td_server_dropped(host)));
+                static_cast<unsigned long long>(td_server_dropped(server)));
     return err;
 }
 
 static td_err run(const char *path, td_errinfo *info)
 {
-    td_err err = td_server_open(path, &host, info);
+    td_err err = td_server_open(path, &server, info);
     if (err == TD_OK)
-        err = td_server_use_model(host, "synthetic", infer, nullptr, info);
-    if (err == TD_OK) err = td_server_on_metric(host, on_metric, nullptr);
-    if (err == TD_OK) err = td_server_on_event(host, on_event, nullptr);
-    if (err == TD_OK) err = td_server_start(host, info);
+        err = td_server_use_model(server, "synthetic", infer, nullptr, info);
+    if (err == TD_OK) err = td_server_on_metric(server, on_metric, nullptr);
+    if (err == TD_OK) err = td_server_on_event(server, on_event, nullptr);
+    if (err == TD_OK) err = td_server_start(server, info);
     std::signal(SIGINT, on_signal);
-    for (unsigned turn = 0; err == TD_OK && !td_server_wait(host, 20); turn++)
+    for (unsigned turn = 0; err == TD_OK && !td_server_wait(server, 20); turn++)
         err = change(turn, info);
-    if (err == TD_OK) err = td_server_drain(host, 10000, info);
+    if (err == TD_OK) err = td_server_drain(server, 10000, info);
     return err == TD_OK ? report(info) : err;
 }
 
@@ -125,8 +126,8 @@ int main(int, char **argv)
     td_errinfo info = {""};
     td_err err = run(argv[1], &info);
     if (err != TD_OK) std::printf("%s: %s\n", td_err_name(err), info.text);
-    if (host) td_server_close(host);
-    for (const auto &each : told)
+    if (server) td_server_close(server);
+    for (const auto &each : counted)
         std::printf("told/%s %u\n", each.first.c_str(), each.second);
     return err != TD_OK;
 }

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .robot import Robot
 
 
-class Body(NamedTuple):
+class Description(NamedTuple):
     """Names, in order."""
 
     joints: tuple[str, ...]
@@ -22,7 +22,7 @@ class Body(NamedTuple):
     cameras: tuple[str, ...]
 
     @classmethod
-    def of(cls, settings: Settings) -> Body:
+    def of(cls, settings: Settings) -> Description:
         section = settings.fields["robot"]
         return cls(*(tuple(section[field]) for field in cls._fields))
 
@@ -38,7 +38,7 @@ def join(robot: Robot, config: Path | None, given: Mapping[str, Any]) -> Setting
     made.add(_recorded(given), "argument ")
     kind = f"class {type(robot).__name__}"
     section = dict(made.fields.get("robot") or {})
-    declared = {field: getattr(robot, field) for field in Body._fields}
+    declared = {field: getattr(robot, field) for field in Description._fields}
     for field, members in declared.items():
         section[field] = _under(field, kind, _fields(members), section.get(field))
     if not section["joints"]:

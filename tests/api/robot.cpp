@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// client FILE: the C API from C++. Pulls until it has played, then tells of a
+// robot FILE: the C API from C++. Pulls until it has played, then tells of a
 // new task and a new episode, and plays again. Prints its version and numbers.
 #include <chrono>
 #include <cstdio>
@@ -12,7 +12,7 @@ namespace
 {
 
 struct Robot {
-    td_robot *client = nullptr;
+    td_robot *handle = nullptr;
     std::vector<float> state, command;
 
     explicit Robot(const char *file)
@@ -20,15 +20,15 @@ struct Robot {
         td_robot_driver driver{};
         td_errinfo info{};
         driver.size = sizeof driver;
-        if (td_robot_open(file, &driver, &client, &info) != TD_OK)
+        if (td_robot_open(file, &driver, &handle, &info) != TD_OK)
             throw std::string(info.text);
-        state.resize(td_robot_joints(client));
+        state.resize(td_robot_joints(handle));
         command.resize(state.size());
     }
 
     ~Robot()
     {
-        td_robot_close(client);
+        td_robot_close(handle);
     }
 
     void play(int fresh)
@@ -37,7 +37,7 @@ struct Robot {
         result.size = sizeof result;
         while (fresh > 0) {
             std::this_thread::sleep_for(std::chrono::milliseconds(10));
-            if (td_robot_step(client, state.data(), command.data(), &result))
+            if (td_robot_step(handle, state.data(), command.data(), &result))
                 throw std::string("step");
             if (result.doing == TD_ROBOT_IDLE) continue;
             state = command;
@@ -54,17 +54,17 @@ void print(void *, const char *name, double value)
 void run(const char *file)
 {
     Robot robot(file);
-    if (td_robot_start(robot.client, nullptr)) throw std::string("start");
+    if (td_robot_start(robot.handle, nullptr)) throw std::string("start");
     robot.play(50);
-    if (td_robot_set_task(robot.client, "bow", nullptr) ||
-        td_robot_reset(robot.client, "the cup fell", nullptr))
+    if (td_robot_set_task(robot.handle, "bow", nullptr) ||
+        td_robot_reset(robot.handle, "the cup fell", nullptr))
         throw std::string("reset");
     robot.play(50);
     std::printf("version %s\n", td_version_text());
-    if (td_robot_report(robot.client, print, nullptr))
+    if (td_robot_report(robot.handle, print, nullptr))
         throw std::string("report");
-    td_robot_stop(robot.client);
-    if (td_robot_wait(robot.client, nullptr)) throw std::string("wait");
+    td_robot_stop(robot.handle);
+    if (td_robot_wait(robot.handle, nullptr)) throw std::string("wait");
 }
 
 void be_silent(void *, td_level, const char *)
@@ -79,7 +79,7 @@ int main(int argc, char **argv)
     try {
         run(argv[argc - 1]);
     } catch (const std::string &what) {
-        std::fprintf(stderr, "client: %s\n", what.c_str());
+        std::fprintf(stderr, "robot: %s\n", what.c_str());
         return 1;
     }
     return 0;

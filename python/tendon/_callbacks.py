@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""People's functions, as a host calls them."""
+"""People's functions, as a server calls them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from . import _library, _types
-from ._faults import Faults
+from ._callback_errors import CallbackErrors
 from ._infer import Infer, inside
 from .metrics import LABELS
 
@@ -33,34 +33,34 @@ _REQUEST = struct.Struct(f"{len(ScoreRequest._fields)}d")
 _NAN = float("nan")
 
 
-class Functions:
-    """Holds what C borrows; must live until the host is closed."""
+class Callbacks:
+    """Holds what C borrows; must live until the server is closed."""
 
-    def __init__(self, faults: Faults) -> None:
-        self.faults = faults
+    def __init__(self, callback_errors: CallbackErrors) -> None:
+        self.callback_errors = callback_errors
         self.metrics: list[Callable[[str, float, dict[str, str]], object]] = []
         self.events: list[Callable[[dict[str, Any]], object]] = []
         self._kept: list[Any] = []
         self._score: Any = None
 
     def give(self, handle: _library.Handle, models: Mapping[str, Any]) -> None:
-        """To a host that has not started. A worker's model has no function."""
+        """To a server that has not started. A worker's model has no function."""
         library = _library.load()
         with handle as pointer:
             for model_id, (call, batched) in models.items():
                 if call is None:
                     continue
-                infer = Infer(call, batched, self.faults)
+                infer = Infer(call, batched, self.callback_errors)
                 self._kept.append(infer)
                 name = model_id.encode()
                 _library.call(
                     "td_server_use_model", pointer, name, infer.function, None
                 )
             if self.metrics:
-                self._kept.append(_types.MetricFn(self._tell_metric))
+                self._kept.append(_types.MetricFn(self._on_metric))
                 _check(library.td_server_on_metric(pointer, self._kept[-1], None))
             if self.events:
-                self._kept.append(_types.EventFn(self._tell_event))
+                self._kept.append(_types.EventFn(self._on_event))
                 _check(library.td_server_on_event(pointer, self._kept[-1], None))
 
     def schedule(
@@ -79,34 +79,34 @@ class Functions:
                 with inside:
                     return float(score(ScoreRequest(*values)))
             except BaseException as error:
-                self.faults.add("score", error)
+                self.callback_errors.add("score", error)
                 return _NAN  # goes last, and is counted
 
         return ask
 
-    def _tell_metric(self, _user: int, name: bytes, value: float, labels: Any) -> None:
-        told = labels.contents
-        found = {each: getattr(told, each) for each in LABELS}
+    def _on_metric(self, _user: int, name: bytes, value: float, labels: Any) -> None:
+        given = labels.contents
+        found = {each: getattr(given, each) for each in LABELS}
         named = {
             each: text.decode() for each, text in found.items() if text is not None
         }
-        for tell in self.metrics:
-            self._guard("on_metric", tell, name.decode(), value, named)
+        for function in self.metrics:
+            self._guard("on_metric", function, name.decode(), value, named)
 
-    def _tell_event(self, _user: int, event: Any) -> None:
-        told = event.contents
-        found: dict[str, Any] = {"number": told.number}
+    def _on_event(self, _user: int, event: Any) -> None:
+        given = event.contents
+        found: dict[str, Any] = {"number": given.number}
         for name in ("kind", "server", "client", "text"):
-            found[name] = getattr(told, name).decode()
-        for tell in self.events:
-            self._guard("on_event", tell, found)
+            found[name] = getattr(given, name).decode()
+        for function in self.events:
+            self._guard("on_event", function, found)
 
-    def _guard(self, where: str, tell: Callable[..., object], *told: Any) -> None:
+    def _guard(self, where: str, function: Callable[..., object], *given: Any) -> None:
         try:
             with inside:
-                tell(*told)
+                function(*given)
         except BaseException as error:
-            self.faults.add(where, error)
+            self.callback_errors.add(where, error)
 
 
 def _check(code: int) -> None:
