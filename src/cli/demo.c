@@ -4,9 +4,9 @@
 // their metrics like anybody could.
 #include "base/clock.h"
 #include "base/sync/event.h"
-#include "cli/board.h"
 #include "cli/child.h"
 #include "cli/cli.h"
+#include "cli/metrics.h"
 #include "net/zenoh/zenoh.h"
 
 #include <errno.h>
@@ -76,7 +76,7 @@ struct demo {
     pid_t children[MAX_ROBOTS + 1]; // the server is the first
     int child_count;
     td_net *net;
-    td_cli_board *board;
+    td_cli_metrics *metrics;
     bool terminal;
     int lines_drawn;
     bool child_died;
@@ -150,15 +150,15 @@ static td_err watch(struct demo *demo, td_errinfo *info)
     };
     td_wire_route route = {"demo", "box", "synthetic", "v1", "wave"};
     TD_TRY(td_net_zenoh_open(&config, &demo->net, info));
-    return td_cli_board_open(demo->net, &route, &demo->board, info);
+    return td_cli_metrics_open(demo->net, &route, &demo->metrics, info);
 }
 
-static int print_rows(const td_cli_row *rows, size_t count)
+static int print_rows(const td_cli_metrics_row *rows, size_t count)
 {
     (void)printf("%-10s %-12s %8s %12s %12s %8s %8s\n", "robot", "state",
                  "rate Hz", "trip p50 ms", "trip p99 ms", "buffer", "starved");
     for (size_t i = 0; i < count; i++) {
-        const td_cli_row *row = &rows[i];
+        const td_cli_metrics_row *row = &rows[i];
         (void)printf("%-10s %-12s %8.1f %12.1f %12.1f %8.0f %8llu\n",
                      row->source, row->state, row->rate_hz,
                      row->transport_p50_ms, row->transport_p99_ms,
@@ -171,8 +171,8 @@ static int print_rows(const td_cli_row *rows, size_t count)
 // then.
 static void draw(struct demo *demo, int64_t passed_s)
 {
-    td_cli_row rows[TD_CLI_BOARD_MAX];
-    size_t count = td_cli_board_rows(demo->board, rows);
+    td_cli_metrics_row rows[TD_CLI_METRICS_MAX];
+    size_t count = td_cli_metrics_rows(demo->metrics, rows);
     if (demo->terminal && demo->lines_drawn > 0)
         (void)printf("\033[%dA\033[J", demo->lines_drawn);
     demo->lines_drawn = print_rows(rows, count);
@@ -227,8 +227,8 @@ static bool stop_children(struct demo *demo)
 
 static bool summarise(struct demo *demo)
 {
-    td_cli_row rows[TD_CLI_BOARD_MAX];
-    size_t count = td_cli_board_rows(demo->board, rows);
+    td_cli_metrics_row rows[TD_CLI_METRICS_MAX];
+    size_t count = td_cli_metrics_rows(demo->metrics, rows);
     uint64_t fresh = 0, starved = 0, merged = 0, sent = 0;
     for (size_t i = 0; i < count; i++) {
         fresh += rows[i].fresh;
@@ -278,7 +278,7 @@ static td_err set_up(struct demo *demo, td_errinfo *info)
 
 static void tear_down(struct demo *demo, bool keep)
 {
-    if (demo->board) td_cli_board_close(demo->board);
+    if (demo->metrics) td_cli_metrics_close(demo->metrics);
     if (demo->net) td_net_close(demo->net);
     if (keep)
         (void)printf("Configuration and logs are in %s\n", demo->folder);

@@ -284,8 +284,8 @@ static td_err make(const arguments *args, const td_cli_planning *in, bool loud,
     double qualified_hz = 0;
     if (args->from) {
         TD_TRY(td_plan_load(args->from, &before, info));
-        TD_TRY(td_cli_planning_renew(in, before, loud, ret_plan, &qualified_hz,
-                                     info));
+        TD_TRY(td_cli_planning_replan(in, before, loud, ret_plan, &qualified_hz,
+                                      info));
     } else {
         TD_TRY(td_cli_planning_make(in, in->factory, ret_plan, &qualified_hz,
                                     info));

@@ -152,9 +152,9 @@ static td_err try_admission(const td_cli_planning *in, const td_plan *before,
     return TD_OK;
 }
 
-td_err td_cli_planning_renew(const td_cli_planning *in, const td_plan *before,
-                             bool loud, td_plan **ret_plan,
-                             double *ret_qualified_hz, td_errinfo *info)
+td_err td_cli_planning_replan(const td_cli_planning *in, const td_plan *before,
+                              bool loud, td_plan **ret_plan,
+                              double *ret_qualified_hz, td_errinfo *info)
 {
     TD_AUTO(td_plan) *fresh = NULL;
     TD_AUTO(td_plan) *kept = NULL;

@@ -53,10 +53,10 @@ TD_NODISCARD td_err td_cli_planning_admit(const td_cli_planning *in,
 // that is nearly as good as a new plan, which moves as little as it can. Says
 // on the standard output which it is, and why. Owned by the caller. As
 // td_cli_planning_make(). `loud`: whether it may print.
-TD_NODISCARD td_err td_cli_planning_renew(const td_cli_planning *in,
-                                          const td_plan *before, bool loud,
-                                          td_plan **ret_plan,
-                                          double *ret_qualified_hz,
-                                          td_errinfo *info);
+TD_NODISCARD td_err td_cli_planning_replan(const td_cli_planning *in,
+                                           const td_plan *before, bool loud,
+                                           td_plan **ret_plan,
+                                           double *ret_qualified_hz,
+                                           td_errinfo *info);
 
 #endif

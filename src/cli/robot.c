@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "cli/keys.h"
-#include "cli/order.h"
+#include "cli/episode.h"
+#include "cli/keyboard.h"
 #include "edge/assembly.h"
 #include "edge/report/plot.h"
 #include "server/process/link.h"
@@ -115,14 +115,14 @@ static void press(void *user, char key)
 
 static td_err run_edge(td_edge *edge, bool records, td_errinfo *info)
 {
-    td_cli_keys *keys = NULL;
+    td_cli_keyboard *keyboard = NULL;
     td_cli_on_stop(stop_edge, edge);
-    if (records && td_cli_keys_open(press, edge, &keys, NULL) == TD_OK)
+    if (records && td_cli_keyboard_open(press, edge, &keyboard, NULL) == TD_OK)
         td_log_text(TD_LOG_INFO, "recording: space: save and next; d: discard "
                                  "and again; p: save and pause; q: save and "
                                  "stop");
     td_err err = td_edge_run(edge, info);
-    if (keys) td_cli_keys_close(keys);
+    if (keyboard) td_cli_keyboard_close(keyboard);
     td_cli_on_stop(ignore_stop, NULL);
     say_goodbye(edge);
     return err;
@@ -188,7 +188,7 @@ int td_cli_robot(int argc, char **argv)
     td_err err = td_config_robot_load(file.path, &config, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
     if (record_dir) config->record.dir = record_dir;
-    if (word) err = td_cli_order(config, word, &info);
+    if (word) err = td_cli_episode_request(config, word, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
     if (word) return 0;
     if (!file.check) return run(config, file.level, plot_dir);

@@ -30,9 +30,9 @@ static td_err enter_locked(td_model *model, td_net_msg *msg)
     td_model_result *result = NULL;
     TD_TRY(td_client_result_new_answer(msg, action, &result));
     for (uint32_t i = 0; i < action->superseded_count; i++)
-        td_client_ledger_supersede(&model->ledger, action->superseded[i]);
-    (void)td_client_ledger_answer(&model->ledger, now_ns, action->ident.seq,
-                                  result->outcome == TD_MODEL_ERROR, result);
+        td_client_requests_supersede(&model->requests, action->superseded[i]);
+    (void)td_client_requests_answer(&model->requests, now_ns, action->ident.seq,
+                                    result->outcome == TD_MODEL_ERROR, result);
     td_client_model_changed_locked(model);
     return TD_OK;
 }

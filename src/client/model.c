@@ -36,7 +36,7 @@ static void show_locked(td_model *model)
 {
     eventfd_t value;
     if (model->fd < 0) return;
-    if (td_client_ledger_first(&model->ledger) || is_stopped(model))
+    if (td_client_requests_first(&model->requests) || is_stopped(model))
         (void)eventfd_write(model->fd, 1);
     else
         (void)eventfd_read(model->fd, &value); // fails where it is none
@@ -50,9 +50,10 @@ void td_client_model_changed_locked(td_model *model)
 
 void td_client_model_expire_locked(td_model *model, int64_t now_ns)
 {
-    const uint64_t *expired = &model->ledger.counts.outcomes[TD_MODEL_EXPIRED];
+    const uint64_t *expired =
+        &model->requests.counts.outcomes[TD_MODEL_EXPIRED];
     uint64_t before = *expired;
-    if (td_client_ledger_expire(&model->ledger, now_ns) > 0) {
+    if (td_client_requests_expire(&model->requests, now_ns) > 0) {
         model->doubts = true;
         td_event_signal(&model->wake);
     }
@@ -118,7 +119,7 @@ static td_err open_parts(td_model *model, td_errinfo *info)
     TD_TRY(td_wire_decoder_new(&model->decoder));
     TD_TRY(td_queue_new(LARGE_ANSWERS, sizeof(td_net_msg *), &model->large));
     TD_TRY(declare(model, info));
-    return td_client_seeker_open(model, info);
+    return td_client_attach_open(model, info);
 }
 
 static void drop_result(void *answer)
@@ -136,7 +137,7 @@ static void init_values(td_model *model, td_connection *connection)
     pthread_mutex_init(&model->lock, NULL);
     pthread_mutex_init(&model->sending, NULL);
     td_event_init(&model->wake);
-    td_client_ledger_init(&model->ledger, drop_result);
+    td_client_requests_init(&model->requests, drop_result);
     td_hist_init(&model->round_trip_ns);
     model->connection = connection;
     model->boot = td_client_connection_boot();
@@ -152,7 +153,7 @@ static void unmake(td_model *model)
     while (model->large && td_queue_pop(model->large, &msg) == TD_OK)
         td_net_msg_free(msg);
     if (model->large) td_queue_free(model->large);
-    td_client_ledger_done(&model->ledger);
+    td_client_requests_done(&model->requests);
     for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
         if (model->jpegs[i]) td_media_jpeg_encoder_free(model->jpegs[i]);
     free(model->held.bytes);
@@ -191,7 +192,7 @@ void td_model_stop(td_model *model)
 {
     pthread_mutex_lock(&model->lock);
     atomic_store(&model->state, TD_CLIENT_MODEL_STOPPED);
-    td_client_ledger_lose(&model->ledger, now(), TD_CLIENT_WHY_STOPPED);
+    td_client_requests_lose(&model->requests, now(), TD_CLIENT_WHY_STOPPED);
     td_client_model_changed_locked(model);
     pthread_mutex_unlock(&model->lock);
     td_event_signal(&model->wake);
@@ -201,7 +202,7 @@ void td_model_close(td_model *model)
 {
     td_connection *connection = model->connection;
     td_model_stop(model);
-    td_client_seeker_close(model);
+    td_client_attach_close(model);
     if (model->actions) (void)td_net_undeclare(TD_TAKE(model->actions));
     if (model->pub) td_net_unpublish(TD_TAKE(model->pub));
     td_client_connection_remove(connection, model);
@@ -273,17 +274,17 @@ static td_err make_locked(td_model *model, const td_client_ended *ended,
 // Without memory for it the result stays where it is.
 static td_err take_locked(td_model *model, td_model_result **ret_result)
 {
-    td_client_ledger *ledger = &model->ledger;
-    const td_client_ended ended = *td_client_ledger_first(ledger);
+    td_client_requests *requests = &model->requests;
+    const td_client_ended ended = *td_client_requests_first(requests);
     td_model_result *result;
     TD_TRY(make_locked(model, &ended, &result));
-    td_err err = td_client_result_name(result, ledger->superseded,
-                                       ledger->superseded_count);
+    td_err err = td_client_result_name(result, requests->superseded,
+                                       requests->superseded_count);
     if (err != TD_OK) {
         if (!ended.answer) td_model_result_free(result);
         return err;
     }
-    td_client_ledger_take(ledger);
+    td_client_requests_take(requests);
     show_locked(model);
     result->round_trip_us = ended.took_ns / TD_NS_PER_US;
     if (ended.outcome == TD_MODEL_ANSWERED)
@@ -297,8 +298,8 @@ static bool wait_result_locked(td_model *model, int64_t until_ns)
 {
     for (;;) {
         int64_t now_ns = now();
-        if (td_client_ledger_first(&model->ledger)) return true;
-        int64_t due_ns = td_client_ledger_due_ns(&model->ledger);
+        if (td_client_requests_first(&model->requests)) return true;
+        int64_t due_ns = td_client_requests_due_ns(&model->requests);
         if (due_ns <= now_ns) {
             td_client_model_expire_locked(model, now_ns);
             continue;

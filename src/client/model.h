@@ -18,7 +18,7 @@
 #include "base/sync/queue.h"
 #include "base/sync/thread.h"
 #include "client/connection.h"
-#include "client/ledger.h"
+#include "client/requests.h"
 #include "edge/session/presence.h"
 #include "media/jpeg.h"
 
@@ -63,7 +63,7 @@ struct td_model {
 
     pthread_mutex_t lock;   // guards what follows
     pthread_cond_t changed; // any of it, on CLOCK_MONOTONIC
-    td_client_ledger ledger;
+    td_client_requests requests;
     char server[TD_WIRE_MAX_NAME + 1]; // whose answers count; "": nobody's
     uint64_t attached;                 // how often
     td_err why;                        // it has no server; OK: not asked yet
@@ -102,10 +102,10 @@ void td_client_outbox_flush(td_model *model);
 void td_client_inbox_on_action(void *user, const td_net_sample *sample);
 void td_client_inbox_join(td_model *model);
 
-// seeker.c: the thread.
-TD_NODISCARD td_err td_client_seeker_open(td_model *model, td_errinfo *info);
-void td_client_seeker_run(void *user);
-void td_client_seeker_close(td_model *model);
+// attach.c: the thread that finds a server, attaches and watches it.
+TD_NODISCARD td_err td_client_attach_open(td_model *model, td_errinfo *info);
+void td_client_attach_run(void *user);
+void td_client_attach_close(td_model *model);
 
 // result.c: one for the program. With a message, which is consumed on success,
 // `action` is what it holds.

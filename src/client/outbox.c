@@ -114,8 +114,8 @@ static td_err ask(td_model *model, int64_t limit_ns, bool sent,
     if (atomic_load(&model->state) == TD_CLIENT_MODEL_STOPPED) {
         err = td_fail(info, TD_ERR_CLOSED, "the model was stopped");
     } else {
-        td_client_ledger_ask(&model->ledger, now(), limit_ns, sent);
-        early = td_client_ledger_due_ns(&model->ledger) < model->planned_ns;
+        td_client_requests_ask(&model->requests, now(), limit_ns, sent);
+        early = td_client_requests_due_ns(&model->requests) < model->planned_ns;
     }
     pthread_mutex_unlock(&model->lock);
     if (early) td_event_signal(&model->wake);
@@ -134,7 +134,7 @@ static td_err send_now(td_model *model, int64_t limit_ns, td_errinfo *info)
     err = put(model, loan);
     if (err == TD_OK) return TD_OK;
     pthread_mutex_lock(&model->lock);
-    td_client_ledger_unask(&model->ledger, model->obs.ident.seq);
+    td_client_requests_unask(&model->requests, model->obs.ident.seq);
     pthread_mutex_unlock(&model->lock);
     return td_fail(info, err, "the observation could not be sent: %s",
                    td_err_text(err));
@@ -169,14 +169,14 @@ static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
     return TD_OK;
 }
 
-// The ledger's seq is only taken under `sending`.
+// The next seq is only taken under `sending`.
 static td_err observe(td_model *model, const td_model_observation *given,
                       uint64_t *ret_seq, td_errinfo *info)
 {
     int64_t limit_ns = limit_of(model, given->limit_ms);
     TD_TRY(td_client_observation_fill(model, given, info));
     pthread_mutex_lock(&model->lock);
-    model->obs.ident.seq = model->ledger.next_seq;
+    model->obs.ident.seq = model->requests.next_seq;
     pthread_mutex_unlock(&model->lock);
     if (atomic_load(&model->state) == TD_CLIENT_MODEL_ATTACHED)
         TD_TRY(send_now(model, limit_ns, info));
@@ -223,7 +223,7 @@ static td_err read_held(td_model *model)
 static bool is_wanted(td_model *model)
 {
     pthread_mutex_lock(&model->lock);
-    bool wanted = td_client_ledger_sent(&model->ledger, model->held.seq);
+    bool wanted = td_client_requests_sent(&model->requests, model->held.seq);
     pthread_mutex_unlock(&model->lock);
     return wanted;
 }

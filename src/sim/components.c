@@ -20,7 +20,7 @@ struct thought {
 typedef struct component {
     td_net_pub *obs, *action;
     td_net_decl *asks_decl, *answers_decl;
-    td_sim_letters asks, answers;
+    td_sim_mailbox asks, answers;
     td_engine_synthetic_latency *latency;
     td_rand rand;
     thought *thoughts;
@@ -73,7 +73,7 @@ static td_err answer(td_sim_components *own, component *c,
         .text = td_wire_text_of("go on"),
     };
     TD_TRY(td_wire_action_encode(own->world->encoder, &action, info));
-    return td_sim_letters_put(c->action, own->world->encoder);
+    return td_sim_mailbox_put(c->action, own->world->encoder);
 }
 
 // Gives the answers that are due. Returns when the next one is.
@@ -101,7 +101,7 @@ static void hear(td_sim_components *own, uint32_t index, int64_t now_ns)
 {
     component *c = &own->list[index];
     td_net_msg *msg;
-    while ((msg = td_sim_letters_take(&c->answers))) {
+    while ((msg = td_sim_mailbox_take(&c->answers))) {
         td_edge_components_answered(&own->edge, index + 1);
         c->counts.answered++;
         td_sim_trace_line(&own->world->trace, now_ns, "%s component %u answers",
@@ -118,7 +118,7 @@ td_err td_sim_components_act(td_sim_components *own, int64_t now_ns,
         component *c = &own->list[i];
         td_net_msg *msg;
         int64_t due_ns;
-        while ((msg = td_sim_letters_take(&c->asks))) {
+        while ((msg = td_sim_mailbox_take(&c->asks))) {
             td_err err = think(own, c, now_ns, msg, info);
             td_net_msg_free(msg);
             TD_TRY(err);
@@ -142,7 +142,7 @@ static td_err ask(td_sim_components *own, uint32_t index,
     TD_TRY(td_wire_obs_encode(own->world->encoder, &obs, info));
     td_sim_trace_line(&own->world->trace, outgoing->captured_ns,
                       "%s asks component %u", own->robot, index + 1);
-    return td_sim_letters_put(c->obs, own->world->encoder);
+    return td_sim_mailbox_put(c->obs, own->world->encoder);
 }
 
 static void count_late(td_sim_components *own, int64_t now_ns)
@@ -185,11 +185,11 @@ static td_err open_component(td_sim_components *own, uint32_t index,
                                            &c->latency, info));
     TD_TRY(td_wire_key(&route, own->robot, "obs", key, info));
     TD_TRY(td_net_publish(robot, key, &obs_qos, &c->obs, info));
-    TD_TRY(td_net_subscribe(own->models, key, td_sim_letters_add, &c->asks,
+    TD_TRY(td_net_subscribe(own->models, key, td_sim_mailbox_add, &c->asks,
                             &c->asks_decl, info));
     TD_TRY(td_wire_key(&route, own->robot, "action", key, info));
     TD_TRY(td_net_publish(own->models, key, &action_qos, &c->action, info));
-    return td_net_subscribe(robot, key, td_sim_letters_add, &c->answers,
+    return td_net_subscribe(robot, key, td_sim_mailbox_add, &c->answers,
                             &c->answers_decl, info);
 }
 
@@ -201,8 +201,8 @@ static td_err components_init(td_sim_components *own, td_net *robot,
     char id[2 * TD_WIRE_MAX_NAME];
     for (uint32_t i = 0; i < own->count; i++) {
         paces[i + 1] = config->components[i].pace;
-        td_sim_letters_init(&own->list[i].asks);
-        td_sim_letters_init(&own->list[i].answers);
+        td_sim_mailbox_init(&own->list[i].asks);
+        td_sim_mailbox_init(&own->list[i].answers);
     }
     int64_t tick_ns = own->settings->period_ns / own->settings->substeps;
     if (td_edge_components_init(&own->edge, paces, 1 + own->count, tick_ns,
@@ -239,8 +239,8 @@ static void close_component(component *c)
     if (c->answers_decl) (void)td_net_undeclare(c->answers_decl);
     if (c->obs) td_net_unpublish(c->obs);
     if (c->action) td_net_unpublish(c->action);
-    while ((msg = td_sim_letters_take(&c->asks)) ||
-           (msg = td_sim_letters_take(&c->answers)))
+    while ((msg = td_sim_mailbox_take(&c->asks)) ||
+           (msg = td_sim_mailbox_take(&c->answers)))
         td_net_msg_free(msg);
     while (c->thoughts) {
         thought *next = c->thoughts->next;

@@ -13,13 +13,13 @@
 #define HOPE 8                           // answers that come before it begins
 
 // On its way.
-typedef struct letter {
-    struct letter *next; // sent after it
+typedef struct reply {
+    struct reply *next; // sent after it
     int64_t due_ns;
     td_wire_obs obs;
     td_engine_item item;
     float actions[];
-} letter;
+} reply;
 
 struct td_sim_player {
     td_edge_settings settings;
@@ -33,7 +33,7 @@ struct td_sim_player {
     td_edge_step step;
     uint64_t played;  // ticks since it began
     uint64_t arrived; // answers
-    letter *first, **last;
+    reply *first, **last;
 };
 
 // Whatever is asked is answered: nothing is given up before that.
@@ -115,9 +115,9 @@ td_err td_sim_player_new(const td_sim_player_config *config,
     return TD_OK;
 }
 
-static letter *take_letter(td_sim_player *player)
+static reply *take_reply(td_sim_player *player)
 {
-    letter *first = player->first;
+    reply *first = player->first;
     player->first = first->next;
     if (!player->first) player->last = &player->first;
     return first;
@@ -126,7 +126,7 @@ static letter *take_letter(td_sim_player *player)
 void td_sim_player_free(td_sim_player *player)
 {
     while (player->first)
-        free(take_letter(player));
+        free(take_reply(player));
     if (player->rows) td_edge_rows_free(player->rows);
     if (player->core) td_edge_core_free(player->core);
     free(player);
@@ -157,7 +157,7 @@ static td_err take_answer(td_sim_player *player, td_errinfo *info)
     const td_server_timing at_once = {0};
     td_wire_action action;
     td_edge_answer answer;
-    letter *came = take_letter(player);
+    reply *came = take_reply(player);
     td_server_answer(SERVER, &came->item, player->settings.channels, &at_once,
                      came->obs.ident.seq, &action);
     td_err err = td_edge_core_answer(player->core, came->due_ns, SERVER,
@@ -253,11 +253,11 @@ td_err td_sim_player_answer(td_sim_player *player, const td_engine_item *answer)
 {
     size_t bytes =
         (size_t)answer->rows * player->settings.channels * sizeof(float);
-    letter *sent = malloc(sizeof *sent + bytes);
+    reply *sent = malloc(sizeof *sent + bytes);
     if (!sent) return TD_ERR_NOMEM;
-    *sent = (letter){.due_ns = player->asked_ns + player->latency_ns,
-                     .obs = *answer->obs,
-                     .item = *answer};
+    *sent = (reply){.due_ns = player->asked_ns + player->latency_ns,
+                    .obs = *answer->obs,
+                    .item = *answer};
     memcpy(sent->actions, answer->actions, bytes);
     sent->item.obs = &sent->obs;
     sent->item.actions = sent->actions;

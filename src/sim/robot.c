@@ -22,7 +22,7 @@ struct td_sim_robot {
     td_net *net;
     td_net_pub *obs;
     td_net_decl *actions;
-    td_sim_letters answers, replies;
+    td_sim_mailbox answers, replies;
     td_edge_settings settings;
     td_edge_core *core;
     td_robot_hardware *robot;
@@ -44,7 +44,7 @@ static td_err query(td_sim_robot *robot, td_slice payload, td_errinfo *info)
 {
     char key[TD_WIRE_MAX_KEY];
     TD_TRY(td_wire_key(&robot->world->route, NULL, "status", key, info));
-    return td_net_query(robot->net, key, payload, QUERY_NS, td_sim_letters_add,
+    return td_net_query(robot->net, key, payload, QUERY_NS, td_sim_mailbox_add,
                         on_done, &robot->replies, info);
 }
 
@@ -88,7 +88,7 @@ static td_err look_for_server(td_sim_robot *robot, int64_t now_ns,
                               td_errinfo *info)
 {
     td_net_msg *msg;
-    while ((msg = td_sim_letters_take(&robot->replies))) {
+    while ((msg = td_sim_mailbox_take(&robot->replies))) {
         td_err err = take_status(robot, now_ns, msg, info);
         td_net_msg_free(msg);
         TD_TRY(err);
@@ -131,7 +131,7 @@ static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
     if (!td_edge_core_sent(robot->core, &sent)) return TD_OK;
     td_sim_trace_line(&world->trace, now_ns, "%s sends %llu left %u", robot->id,
                       (unsigned long long)asking->seq, asking->left);
-    return td_sim_letters_put(robot->obs, world->encoder);
+    return td_sim_mailbox_put(robot->obs, world->encoder);
 }
 
 static void watch(td_sim_robot *robot, int64_t now_ns, const td_edge_step *step)
@@ -197,7 +197,7 @@ td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
                         int64_t *ret_due_ns, td_errinfo *info)
 {
     td_net_msg *msg;
-    while ((msg = td_sim_letters_take(&robot->answers))) {
+    while ((msg = td_sim_mailbox_take(&robot->answers))) {
         td_err err = merge(robot, now_ns, msg, info);
         td_net_msg_free(msg);
         TD_TRY(err);
@@ -251,8 +251,8 @@ static td_err robot_init(td_sim_robot *robot, td_errinfo *info)
     td_sim_world *world = robot->world;
     char key[TD_WIRE_MAX_KEY];
     (void)snprintf(robot->id, sizeof robot->id, "robot%u", robot->index);
-    td_sim_letters_init(&robot->answers);
-    td_sim_letters_init(&robot->replies);
+    td_sim_mailbox_init(&robot->answers);
+    td_sim_mailbox_init(&robot->replies);
     fill_settings(robot);
     robot->tick_due_ns =
         robot->settings.period_ns * robot->index / world->config->robots;
@@ -260,7 +260,7 @@ static td_err robot_init(td_sim_robot *robot, td_errinfo *info)
     TD_TRY(td_edge_core_new(&robot->settings, &robot->core, info));
     TD_TRY(td_net_inproc_open(world->hub, robot->id, &robot->net, info));
     TD_TRY(td_wire_key(&world->route, robot->id, "action", key, info));
-    TD_TRY(td_net_subscribe(robot->net, key, td_sim_letters_add,
+    TD_TRY(td_net_subscribe(robot->net, key, td_sim_mailbox_add,
                             &robot->answers, &robot->actions, info));
     TD_TRY(td_wire_key(&world->route, robot->id, "obs", key, info));
     TD_TRY(td_net_publish(robot->net, key, &obs_qos, &robot->obs, info));
@@ -285,8 +285,8 @@ void td_sim_robot_free(td_sim_robot *robot)
     if (robot->actions) (void)td_net_undeclare(robot->actions);
     if (robot->obs) td_net_unpublish(robot->obs);
     td_net_msg *msg;
-    while ((msg = td_sim_letters_take(&robot->answers)) ||
-           (msg = td_sim_letters_take(&robot->replies)))
+    while ((msg = td_sim_mailbox_take(&robot->answers)) ||
+           (msg = td_sim_mailbox_take(&robot->replies)))
         td_net_msg_free(msg);
     if (robot->net) td_net_close(robot->net);
     if (robot->core) td_edge_core_free(robot->core);

@@ -21,7 +21,7 @@ typedef struct request {
 typedef struct client {
     td_net_pub *action;
     td_net_decl *obs;
-    td_sim_letters letters;
+    td_sim_mailbox mailbox;
 } client;
 
 struct td_sim_server {
@@ -85,11 +85,11 @@ static td_err open_client(td_sim_server *server, uint32_t number,
     client *c = &server->clients[number];
     char key[TD_WIRE_MAX_KEY];
     if (c->obs) return TD_OK;
-    td_sim_letters_init(&c->letters);
+    td_sim_mailbox_init(&c->mailbox);
     TD_TRY(td_wire_key(&world->route, id, "action", key, info));
     TD_TRY(td_net_publish(server->net, key, &action_qos, &c->action, info));
     TD_TRY(td_wire_key(&world->route, id, "obs", key, info));
-    return td_net_subscribe(server->net, key, td_sim_letters_add, &c->letters,
+    return td_net_subscribe(server->net, key, td_sim_mailbox_add, &c->mailbox,
                             &c->obs, info);
 }
 
@@ -233,7 +233,7 @@ static td_err take_letters(td_sim_server *server, uint32_t number,
 {
     client *c = &server->clients[number];
     td_net_msg *msg;
-    while (c->obs && (msg = td_sim_letters_take(&c->letters))) {
+    while (c->obs && (msg = td_sim_mailbox_take(&c->mailbox))) {
         size_t cells =
             (size_t)server->spec->chunk_rows * server->spec->action_count;
         request *held = calloc(1, sizeof *held + cells * sizeof(float));
@@ -409,7 +409,7 @@ static void client_close(td_sim_server *server, uint32_t number)
     (void)td_net_undeclare(c->obs);
     td_net_unpublish(c->action);
     td_net_msg *msg;
-    while ((msg = td_sim_letters_take(&c->letters)))
+    while ((msg = td_sim_mailbox_take(&c->mailbox)))
         td_net_msg_free(msg);
 }
 

@@ -22,15 +22,15 @@ typedef struct td_sim_trace {
     td_err err;    // NOMEM: the first failure
 } td_sim_trace;
 
-typedef struct td_sim_letter td_sim_letter;
-struct td_sim_letter {
-    td_sim_letter *next;
+typedef struct td_sim_mailbox_entry td_sim_mailbox_entry;
+struct td_sim_mailbox_entry {
+    td_sim_mailbox_entry *next;
     td_net_msg *msg;
 };
 
-typedef struct td_sim_letters {
-    td_sim_letter *first, **last;
-} td_sim_letters;
+typedef struct td_sim_mailbox {
+    td_sim_mailbox_entry *first, **last;
+} td_sim_mailbox;
 
 typedef struct td_sim_robot td_sim_robot;
 typedef struct td_sim_server td_sim_server;
@@ -55,14 +55,14 @@ void td_sim_trace_line(td_sim_trace *trace, int64_t now_ns, const char *fmt,
 void td_sim_trace_floats(td_sim_trace *trace, const float *values,
                          uint32_t count);
 
-// letters.c
-void td_sim_letters_init(td_sim_letters *letters);
-// A subscriber's callback; `user` is a td_sim_letters.
-void td_sim_letters_add(void *user, const td_net_sample *sample);
+// mailbox.c
+void td_sim_mailbox_init(td_sim_mailbox *mailbox);
+// A subscriber's callback; `user` is a td_sim_mailbox.
+void td_sim_mailbox_add(void *user, const td_net_sample *sample);
 // Takes the oldest; NULL if none. Owned by the caller.
-td_net_msg *td_sim_letters_take(td_sim_letters *letters);
+td_net_msg *td_sim_mailbox_take(td_sim_mailbox *mailbox);
 // Sends what was encoded.
-TD_NODISCARD td_err td_sim_letters_put(td_net_pub *pub,
+TD_NODISCARD td_err td_sim_mailbox_put(td_net_pub *pub,
                                        const td_wire_encoder *encoder);
 
 // server.c

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/chart/chart.h"
 
-#include "base/chart/parts.h"
+#include "base/chart/internal.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -49,7 +49,7 @@ td_err td_chart_new(const char *title, const char *subtitle,
     return TD_OK;
 }
 
-static void free_panel(td_chart_panel_part *panel)
+static void free_panel(td_chart_panel_data *panel)
 {
     for (size_t i = 0; i < panel->count; i++) {
         free_text(panel->series[i].about.label);
@@ -73,15 +73,15 @@ void td_chart_free(td_chart *chart)
 
 void td_chart_add_panel(td_chart *chart, const td_chart_panel *panel)
 {
-    td_chart_panel_part *panels =
+    td_chart_panel_data *panels =
         grown(chart->panels, chart->count, sizeof *panels);
     if (!panels) {
         fail(chart, TD_ERR_NOMEM);
         return;
     }
     chart->panels = panels;
-    td_chart_panel_part *added = &panels[chart->count++];
-    *added = (td_chart_panel_part){.about = *panel};
+    td_chart_panel_data *added = &panels[chart->count++];
+    *added = (td_chart_panel_data){.about = *panel};
     bool copied = copy_text(panel->title, &added->about.title);
     copied &= copy_text(panel->x_label, &added->about.x_label);
     copied &= copy_text(panel->y_label, &added->about.y_label);
@@ -94,29 +94,29 @@ void td_chart_add_series(td_chart *chart, const td_chart_series *series)
         fail(chart, TD_ERR_INVALID);
         return;
     }
-    td_chart_panel_part *panel = &chart->panels[chart->count - 1];
-    td_chart_series_part *all = grown(panel->series, panel->count, sizeof *all);
+    td_chart_panel_data *panel = &chart->panels[chart->count - 1];
+    td_chart_series_data *all = grown(panel->series, panel->count, sizeof *all);
     if (!all) {
         fail(chart, TD_ERR_NOMEM);
         return;
     }
     panel->series = all;
-    td_chart_series_part *added = &all[panel->count++];
-    *added = (td_chart_series_part){.about = *series};
+    td_chart_series_data *added = &all[panel->count++];
+    *added = (td_chart_series_data){.about = *series};
     if (!copy_text(series->label, &added->about.label))
         fail(chart, TD_ERR_NOMEM);
 }
 
-static td_chart_series_part *newest_series(const td_chart *chart)
+static td_chart_series_data *newest_series(const td_chart *chart)
 {
     if (chart->count == 0) return NULL;
-    const td_chart_panel_part *panel = &chart->panels[chart->count - 1];
+    const td_chart_panel_data *panel = &chart->panels[chart->count - 1];
     return panel->count ? &panel->series[panel->count - 1] : NULL;
 }
 
 void td_chart_add_span(td_chart *chart, double x, double x_end, double y)
 {
-    td_chart_series_part *series = newest_series(chart);
+    td_chart_series_data *series = newest_series(chart);
     if (!series) {
         fail(chart, TD_ERR_INVALID);
         return;

@@ -2,7 +2,7 @@
 // A series as one path. What falls into one column of pixels is thinned to its
 // first, lowest, highest and last place, so that a file stays small and no
 // extreme is lost.
-#include "base/chart/parts.h"
+#include "base/chart/internal.h"
 #include "base/chart/svg.h"
 
 #include <math.h>
@@ -145,7 +145,7 @@ static double y_px(const td_chart_frame *frame, double y)
     return frame->top + (1 - td_chart_axis_share(&frame->y, y)) * frame->height;
 }
 
-static bool is_shown(const td_chart_series_part *series,
+static bool is_shown(const td_chart_series_data *series,
                      const td_chart_frame *frame, const td_chart_span *span)
 {
     return td_chart_axis_shows(frame->x.log, span->x) &&
@@ -154,7 +154,7 @@ static bool is_shown(const td_chart_series_part *series,
             td_chart_axis_shows(frame->y.log, span->y));
 }
 
-static void put_places(const td_chart_series_part *series,
+static void put_places(const td_chart_series_data *series,
                        const td_chart_frame *frame, struct pen *pen)
 {
     struct column column = {0};
@@ -175,7 +175,7 @@ static void put_places(const td_chart_series_part *series,
     column_put(&column, pen);
 }
 
-static struct area area_of(const td_chart_series_part *series,
+static struct area area_of(const td_chart_series_data *series,
                            const td_chart_frame *frame,
                            const td_chart_span *span)
 {
@@ -201,7 +201,7 @@ static bool touch(struct area a, struct area b)
 }
 
 // Those that touch become one.
-static void put_areas(const td_chart_series_part *series,
+static void put_areas(const td_chart_series_data *series,
                       const td_chart_frame *frame, struct pen *pen)
 {
     bool waits = false;
@@ -221,7 +221,7 @@ static void put_areas(const td_chart_series_part *series,
     if (waits) put_area(pen, waiting);
 }
 
-void td_chart_path_write(const td_chart_series_part *series,
+void td_chart_path_write(const td_chart_series_data *series,
                          const td_chart_frame *frame, FILE *file)
 {
     struct pen pen = {.series = &series->about, .file = file};

@@ -4,7 +4,7 @@
 //
 // The width of a text is a guess from its number of characters, since the font
 // is the viewer's.
-#include "base/chart/parts.h"
+#include "base/chart/internal.h"
 #include "base/chart/svg.h"
 
 #include <math.h>
@@ -111,7 +111,7 @@ static double label_width(const char *label)
 }
 
 // Returns its height; draws it unless `file` is NULL.
-static double put_legend(const td_chart_panel_part *panel, double y, FILE *file)
+static double put_legend(const td_chart_panel_data *panel, double y, FILE *file)
 {
     double height = 0;
     double x = WIDTH;
@@ -133,7 +133,7 @@ static double put_legend(const td_chart_panel_part *panel, double y, FILE *file)
     return height;
 }
 
-static double put_head(const td_chart_panel_part *panel, double y, FILE *file)
+static double put_head(const td_chart_panel_data *panel, double y, FILE *file)
 {
     double height = 0;
     if (panel->about.title) {
@@ -145,7 +145,7 @@ static double put_head(const td_chart_panel_part *panel, double y, FILE *file)
     return height + put_legend(panel, y + height, file);
 }
 
-static double frame_height(const td_chart_panel_part *panel)
+static double frame_height(const td_chart_panel_data *panel)
 {
     return panel->about.height_px ? panel->about.height_px : FRAME_HEIGHT;
 }
@@ -160,7 +160,7 @@ static double page_height(const td_chart *chart)
 {
     double y = put_titles(chart, NULL);
     for (size_t i = 0; i < chart->count; i++) {
-        const td_chart_panel_part *panel = &chart->panels[i];
+        const td_chart_panel_data *panel = &chart->panels[i];
         y += put_head(panel, 0, NULL) + frame_height(panel) + PANEL_GAP;
         if (ends_axis(chart, i)) y += X_LABELS;
     }
@@ -185,7 +185,7 @@ static td_chart_axis x_axis(const td_chart *chart, size_t from)
     bool log_x = chart->panels[from].about.x_log;
     size_t i = from;
     do {
-        const td_chart_panel_part *panel = &chart->panels[i];
+        const td_chart_panel_data *panel = &chart->panels[i];
         for (size_t s = 0; s < panel->count; s++)
             for (size_t k = 0; k < panel->series[s].count; k++) {
                 cover(&range, log_x, panel->series[s].spans[k].x);
@@ -203,12 +203,12 @@ static size_t y_ticks(double height)
     return (size_t)fmin(ticks, MAX_Y_TICKS);
 }
 
-static td_chart_axis y_axis(const td_chart_panel_part *panel)
+static td_chart_axis y_axis(const td_chart_panel_data *panel)
 {
     struct range range = {INFINITY, -INFINITY};
     bool log_y = panel->about.y_log;
     for (size_t s = 0; s < panel->count; s++) {
-        const td_chart_series_part *series = &panel->series[s];
+        const td_chart_series_data *series = &panel->series[s];
         if (series->about.style == TD_CHART_BANDS) continue;
         if (series->about.style == TD_CHART_BARS && series->count)
             cover(&range, log_y, 0);
@@ -290,7 +290,7 @@ static void put_frame(const td_chart_frame *frame, FILE *file)
     fputs("\"/>\n", file);
 }
 
-static bool is_empty(const td_chart_panel_part *panel)
+static bool is_empty(const td_chart_panel_data *panel)
 {
     for (size_t i = 0; i < panel->count; i++)
         if (panel->series[i].count) return false;
@@ -298,7 +298,7 @@ static bool is_empty(const td_chart_panel_part *panel)
 }
 
 // Bands alone have no height to read.
-static bool has_heights(const td_chart_panel_part *panel)
+static bool has_heights(const td_chart_panel_data *panel)
 {
     for (size_t i = 0; i < panel->count; i++)
         if (panel->series[i].count &&
@@ -307,7 +307,7 @@ static bool has_heights(const td_chart_panel_part *panel)
     return false;
 }
 
-static void put_panel(const td_chart_panel_part *panel,
+static void put_panel(const td_chart_panel_data *panel,
                       const td_chart_frame *frame, bool x_labels, FILE *file)
 {
     static const char nothing[] = "nothing to show";
@@ -338,7 +338,7 @@ static void put_panels(const td_chart *chart, FILE *file)
     td_chart_frame frame = {.left = LEFT, .width = FRAME_WIDTH};
     const char *x_label = NULL;
     for (size_t i = 0; i < chart->count; i++) {
-        const td_chart_panel_part *panel = &chart->panels[i];
+        const td_chart_panel_data *panel = &chart->panels[i];
         if (i == 0 || panel->about.x_label) {
             frame.x = x_axis(chart, i);
             x_label = panel->about.x_label;

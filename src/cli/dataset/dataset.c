@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/cli.h"
-#include "cli/dataset/parts.h"
+#include "cli/dataset/commands.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
 #include "dataset/read/export.h"
 #include "base/json/json.h"
 #include "cli/cli.h"
-#include "cli/dataset/parts.h"
+#include "cli/dataset/commands.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #include "dataset/meta/info.h"
 #include "base/json/json.h"
 #include "cli/cli.h"
-#include "cli/dataset/parts.h"
+#include "cli/dataset/commands.h"
 #include "dataset/disk/staging.h"
 #include "dataset/meta/tasks.h"
 

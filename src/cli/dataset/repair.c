@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/json/json.h"
 #include "cli/cli.h"
-#include "cli/dataset/parts.h"
+#include "cli/dataset/commands.h"
 #include "dataset/write/save.h"
 
 #include <inttypes.h>

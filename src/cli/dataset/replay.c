@@ -3,8 +3,8 @@
 #include "base/clock.h"
 #include "base/json/json.h"
 #include "cli/cli.h"
-#include "cli/dataset/drive.h"
-#include "cli/dataset/parts.h"
+#include "cli/dataset/commands.h"
+#include "cli/dataset/evaluate.h"
 #include "cli/policy.h"
 #include "engine/probe.h"
 #include "server/load/settings.h"
@@ -78,7 +78,7 @@ typedef struct line {
 typedef struct run {
     const arguments *args;
     const td_engine_spec *spec;
-    td_cli_drive_sums sums;
+    td_cli_evaluate_sums sums;
     uint64_t shown, to_show; // frames
     line *lines;             // of each
     float *actions; // recorded and predicted of each, [line x 2 x channels]
@@ -86,7 +86,7 @@ typedef struct run {
 
 static void run_done(run *self)
 {
-    td_cli_drive_sums_done(&self->sums);
+    td_cli_evaluate_sums_done(&self->sums);
     free(self->lines);
     free(self->actions);
 }
@@ -135,7 +135,7 @@ static bool read_number(const char *option, const char *text, long long least,
     return false;
 }
 
-static uint64_t frames_to_show(const td_cli_drive_config *config)
+static uint64_t frames_to_show(const td_cli_evaluate_config *config)
 {
     const td_dataset_episodes *all = td_dataset_reader_episodes(config->reader);
     uint64_t frames = 0;
@@ -309,7 +309,7 @@ static td_err plot(const run *self, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err prepare(run *self, const td_cli_drive_config *config)
+static td_err prepare(run *self, const td_cli_evaluate_config *config)
 {
     self->spec = config->engine->ops->spec(config->engine);
     self->to_show = frames_to_show(config);
@@ -318,10 +318,10 @@ static td_err prepare(run *self, const td_cli_drive_config *config)
     self->actions =
         calloc(2 * width * (self->to_show + 1), sizeof *self->actions);
     if (!self->lines || !self->actions) return TD_ERR_NOMEM;
-    return td_cli_drive_sums_init(&self->sums, self->spec);
+    return td_cli_evaluate_sums_init(&self->sums, self->spec);
 }
 
-static td_err replay(const arguments *args, td_cli_drive_config config,
+static td_err replay(const arguments *args, td_cli_evaluate_config config,
                      td_errinfo *info)
 {
     run self = {.args = args};
@@ -329,7 +329,7 @@ static td_err replay(const arguments *args, td_cli_drive_config config,
     config.user = &self;
     config.stop = td_cli_is_stopping;
     td_err err = prepare(&self, &config);
-    if (err == TD_OK) err = td_cli_drive(&config, &self.sums, info);
+    if (err == TD_OK) err = td_cli_evaluate(&config, &self.sums, info);
     clear_progress(&self);
     if (err == TD_OK && args->json) print_json(&self);
     if (err == TD_OK && !args->json) print_table(&self);
@@ -347,8 +347,8 @@ static td_err open_engine(const td_config_model *model, td_engine **ret_engine,
     return td_server_engines_open(&timeless, NULL, ret_engine, info);
 }
 
-static td_err open_and_replay(const arguments *args, td_cli_drive_config config,
-                              td_errinfo *info)
+static td_err open_and_replay(const arguments *args,
+                              td_cli_evaluate_config config, td_errinfo *info)
 {
     const td_config_model *model = NULL;
     TD_AUTO(td_dataset_reader) *reader = NULL;
@@ -405,7 +405,7 @@ int td_cli_dataset_replay(int argc, char **argv)
     if (!td_cli_start_log("dataset replay", "warn")) return 2;
     td_cli_keep_stop();
     td_errinfo info = {.text = ""};
-    const td_cli_drive_config config = {
+    const td_cli_evaluate_config config = {
         .episode = episode,
         .every = (uint32_t)every,
         .plays = args.latency != NULL,

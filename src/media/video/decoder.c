@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "media/size.h"
 #include "media/video/file.h"
-#include "media/video/parts.h"
+#include "media/video/library.h"
 
 #include <libavcodec/avcodec.h>
 #include <libavutil/frame.h>
@@ -210,7 +210,7 @@ static td_err picture(td_media_video_decoder *decoder, double at_s,
     return to_rgb(decoder, ret_rgb, info);
 }
 
-const td_media_video_decoder_ops td_media_video_parts_decoder = {
+const td_media_video_decoder_ops td_media_video_library_decoder = {
     .open = open_decoder,
     .close = close_decoder,
     .facts = facts_of,

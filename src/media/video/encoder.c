@@ -2,8 +2,8 @@
 #include "media/size.h"
 #include "media/video/av.h"
 #include "media/video/codec.h"
-#include "media/video/head.h"
-#include "media/video/parts.h"
+#include "media/video/header.h"
+#include "media/video/library.h"
 #include "media/video/planes.h"
 
 #include <libavutil/frame.h>
@@ -61,11 +61,11 @@ static td_err take_params(td_media_video_encoder *encoder, td_errinfo *info)
 {
     const td_media_video_encoder_config *config = &encoder->config;
     size_t size = 0;
-    TD_TRY(
-        td_media_video_head(config->codec,
-                            (td_slice){encoder->codec->extradata,
-                                       (size_t)encoder->codec->extradata_size},
-                            encoder->head, sizeof encoder->head, &size, info));
+    TD_TRY(td_media_video_header(
+        config->codec,
+        (td_slice){encoder->codec->extradata,
+                   (size_t)encoder->codec->extradata_size},
+        encoder->head, sizeof encoder->head, &size, info));
     encoder->params = (td_media_video_params){
         .codec = config->codec,
         .height = config->height,
@@ -234,7 +234,7 @@ static td_err open_encoder(const td_media_video_encoder_config *config,
     return err;
 }
 
-const td_media_video_encoder_ops td_media_video_parts_encoder = {
+const td_media_video_encoder_ops td_media_video_library_encoder = {
     .open = open_encoder,
     .close = close_encoder,
     .params = params_of,

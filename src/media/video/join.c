@@ -3,7 +3,7 @@
 #include "media/video/av.h"
 #include "media/video/codec.h"
 #include "media/video/file.h"
-#include "media/video/parts.h"
+#include "media/video/library.h"
 
 #include <inttypes.h>
 #include <libavutil/mathematics.h>
@@ -178,10 +178,11 @@ static td_err join(mp4_output *output, const char *old,
     return TD_OK;
 }
 
-td_err td_media_video_parts_join(const char *old,
-                                 const td_media_video_params *params,
-                                 td_media_video_source source, void *user,
-                                 int fd, uint64_t *ret_frames, td_errinfo *info)
+td_err td_media_video_library_join(const char *old,
+                                   const td_media_video_params *params,
+                                   td_media_video_source source, void *user,
+                                   int fd, uint64_t *ret_frames,
+                                   td_errinfo *info)
 {
     if (params->fps < 1 || params->fps > TD_MEDIA_VIDEO_MAX_FPS ||
         params->head.size < 1 || params->head.size > TD_MEDIA_VIDEO_MAX_HEAD)

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "media/video/library.h"
 #include "media/video/av.h"
 #include "media/video/codec.h"
-#include "media/video/parts.h"
 
 static const td_media_video_ops ops = {
-    .encoder = &td_media_video_parts_encoder,
-    .decoder = &td_media_video_parts_decoder,
-    .join = td_media_video_parts_join,
+    .encoder = &td_media_video_library_encoder,
+    .decoder = &td_media_video_library_decoder,
+    .join = td_media_video_library_join,
     .check = td_media_video_codec_check,
 };
 

@@ -223,8 +223,8 @@ static void receive(td_sim_factory_stream *stream,
         stream->waiting = false;
     }
     if (falls_back(robot))
-        (void)td_sim_factory_trouble_answer(stream, on_time, now_ns);
-    td_sim_factory_trouble_verdict(stream, now_ns);
+        (void)td_sim_factory_violation_answer(stream, on_time, now_ns);
+    td_sim_factory_violation_verdict(stream, now_ns);
     go_on(stream, on_time, now_ns);
 }
 
@@ -247,7 +247,7 @@ void td_sim_factory_robot_lost(td_sim_factory_request *request, int64_t now_ns)
         robot->missed |= bit_of(stream);
         stream->tally->lost += counts(robot, request->sent_ns);
         if (falls_back(robot))
-            (void)td_sim_factory_trouble_answer(stream, false, now_ns);
+            (void)td_sim_factory_violation_answer(stream, false, now_ns);
     }
     td_sim_factory_world_free(robot->world, request);
 }
@@ -280,7 +280,7 @@ void td_sim_factory_robot_late(td_sim_factory_stream *stream, int64_t now_ns,
     stream->tally->late += counts(robot, now_ns - stream->deadline_ns - 1);
     td_sim_trace_line(robot->world->trace, now_ns, "robot %u %s missed",
                       robot->number, stream->component->name);
-    if (!td_sim_factory_trouble_answer(stream, false, now_ns))
+    if (!td_sim_factory_violation_answer(stream, false, now_ns))
         fall_back(stream, now_ns);
 }
 
@@ -355,7 +355,7 @@ td_err td_sim_factory_robot_begin(td_sim_factory_robot *robot)
         paces[i] = pace_of(&robot->streams[i]);
     double hz = robot->streams[0].plan->rate_hz;
     int64_t saved_ns = hz > 0 ? (int64_t)((double)TD_NS_PER_S / hz) : 0;
-    td_sim_factory_trouble_begin(robot);
+    td_sim_factory_violation_begin(robot);
     TD_TRY(td_edge_components_init(&robot->parts, paces, plan->stream_count, 0,
                                    0));
     TD_TRY(td_edge_rate_init(&robot->rate, hz, paces[0].phase, saved_ns, 0));

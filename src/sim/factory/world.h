@@ -188,15 +188,15 @@ void td_sim_factory_robot_stop(td_sim_factory_robot *robot, int64_t now_ns);
 // A new plan comes before the next action.
 void td_sim_factory_robot_replan(td_sim_factory_robot *robot);
 
-// trouble.c: what late answers, warnings and failures lead to.
-void td_sim_factory_trouble_begin(td_sim_factory_robot *robot);
+// violation.c: what late answers, warnings and failures lead to.
+void td_sim_factory_violation_begin(td_sim_factory_robot *robot);
 // An answer of the stream, or none by its deadline. True: the robot does
 // something else than go on.
-bool td_sim_factory_trouble_answer(td_sim_factory_stream *stream, bool on_time,
-                                   int64_t now_ns);
+bool td_sim_factory_violation_answer(td_sim_factory_stream *stream,
+                                     bool on_time, int64_t now_ns);
 // What the model said, where it is one that judges.
-void td_sim_factory_trouble_verdict(td_sim_factory_stream *stream,
-                                    int64_t now_ns);
+void td_sim_factory_violation_verdict(td_sim_factory_stream *stream,
+                                      int64_t now_ns);
 
 // server.c
 TD_NODISCARD td_err td_sim_factory_server_open(td_sim_factory_server *server,

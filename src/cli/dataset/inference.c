@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/dataset/question.h"
+#include "cli/dataset/inference.h"
 
 #include "base/sync/event.h"
 #include "media/resize.h"
@@ -19,7 +19,7 @@ typedef struct camera {
     td_media_resizer *resizer; // NULL: shown is recorded
 } camera;
 
-struct td_cli_question {
+struct td_cli_inference {
     td_engine *engine;
     td_dataset_reader *reader;
     const td_engine_spec *spec;
@@ -33,21 +33,21 @@ struct td_cli_question {
     td_event answered;
 };
 
-void td_cli_question_free(td_cli_question *question)
+void td_cli_inference_free(td_cli_inference *inference)
 {
-    free(question->actions);
-    for (size_t i = 0; i < TD_COUNT_OF(question->cameras); i++) {
-        camera *each = &question->cameras[i];
+    free(inference->actions);
+    for (size_t i = 0; i < TD_COUNT_OF(inference->cameras); i++) {
+        camera *each = &inference->cameras[i];
         if (each->resizer) {
             td_media_resizer_free(each->resizer);
             free(each->shown);
         }
         free(each->recorded);
     }
-    free(question);
+    free(inference);
 }
 
-static td_err check_size(const td_cli_question *self, const char *key,
+static td_err check_size(const td_cli_inference *self, const char *key,
                          uint32_t wanted, td_errinfo *info)
 {
     const td_dataset_feature *feature =
@@ -59,7 +59,7 @@ static td_err check_size(const td_cli_question *self, const char *key,
                    key, count);
 }
 
-static td_err find_picture(const td_cli_question *self, const char *key,
+static td_err find_picture(const td_cli_inference *self, const char *key,
                            td_media_size *ret_size, td_errinfo *info)
 {
     const td_dataset_feature *feature =
@@ -104,7 +104,7 @@ static td_wire_tensor floats_of(const float *values, uint32_t count)
                             .size = count * sizeof *values};
 }
 
-static td_err add_camera(td_cli_question *self, uint32_t index,
+static td_err add_camera(td_cli_inference *self, uint32_t index,
                          td_errinfo *info)
 {
     const td_wire_camera *wanted = &self->spec->cameras[index];
@@ -124,7 +124,7 @@ static td_err add_camera(td_cli_question *self, uint32_t index,
     return TD_OK;
 }
 
-static void fill_question(td_cli_question *self)
+static void fill_question(td_cli_inference *self)
 {
     const td_engine_spec *spec = self->spec;
     self->obs.client = td_wire_text_of("replay");
@@ -139,10 +139,10 @@ static void fill_question(td_cli_question *self)
     self->batch.count = 1;
 }
 
-td_err td_cli_question_new(td_engine *engine, td_dataset_reader *reader,
-                           td_cli_question **ret_question, td_errinfo *info)
+td_err td_cli_inference_new(td_engine *engine, td_dataset_reader *reader,
+                            td_cli_inference **ret_inference, td_errinfo *info)
 {
-    TD_AUTO(td_cli_question) *self = calloc(1, sizeof *self);
+    TD_AUTO(td_cli_inference) *self = calloc(1, sizeof *self);
     if (!self) return TD_ERR_NOMEM;
     const td_engine_spec *spec = engine->ops->spec(engine);
     self->engine = engine;
@@ -159,11 +159,11 @@ td_err td_cli_question_new(td_engine *engine, td_dataset_reader *reader,
     for (uint32_t i = 0; i < spec->camera_count; i++)
         TD_TRY(add_camera(self, i, info));
     fill_question(self);
-    *ret_question = TD_TAKE(self);
+    *ret_inference = TD_TAKE(self);
     return TD_OK;
 }
 
-static td_err look(td_cli_question *self, uint64_t row, td_errinfo *info)
+static td_err look(td_cli_inference *self, uint64_t row, td_errinfo *info)
 {
     td_dataset_reader *reader = self->reader;
     const td_engine_spec *spec = self->spec;
@@ -191,17 +191,17 @@ static td_err look(td_cli_question *self, uint64_t row, td_errinfo *info)
 static void on_done(void *user, td_engine_batch *batch)
 {
     (void)batch;
-    td_cli_question *self = user;
+    td_cli_inference *self = user;
     td_event_signal(&self->answered);
 }
 
-static td_err ask(td_cli_question *self, td_errinfo *info)
+static td_err ask(td_cli_inference *self, td_errinfo *info)
 {
     td_engine *engine = self->engine;
     self->item.status = TD_ERR_INTERNAL;
     td_err err = engine->ops->submit(engine, &self->batch, on_done, self);
     if (err != TD_OK)
-        return td_fail(info, err, "the policy takes no question: %s",
+        return td_fail(info, err, "the policy takes no request: %s",
                        td_err_text(err));
     (void)td_event_wait_until(&self->answered, INT64_MAX);
     err = self->item.status;
@@ -210,20 +210,20 @@ static td_err ask(td_cli_question *self, td_errinfo *info)
                    self->why.text[0] ? self->why.text : td_err_text(err));
 }
 
-td_err td_cli_question_look(td_cli_question *question, uint64_t row,
-                            const td_wire_ident *ident,
-                            const td_wire_obs **ret_obs, td_errinfo *info)
+td_err td_cli_inference_observe(td_cli_inference *inference, uint64_t row,
+                                const td_wire_ident *ident,
+                                const td_wire_obs **ret_obs, td_errinfo *info)
 {
-    question->obs.ident = *ident;
-    TD_TRY(look(question, row, info));
-    *ret_obs = &question->obs;
+    inference->obs.ident = *ident;
+    TD_TRY(look(inference, row, info));
+    *ret_obs = &inference->obs;
     return TD_OK;
 }
 
-td_err td_cli_question_ask(td_cli_question *question,
-                           const td_engine_item **ret_answer, td_errinfo *info)
+td_err td_cli_inference_ask(td_cli_inference *inference,
+                            const td_engine_item **ret_answer, td_errinfo *info)
 {
-    TD_TRY(ask(question, info));
-    *ret_answer = &question->item;
+    TD_TRY(ask(inference, info));
+    *ret_answer = &inference->item;
     return TD_OK;
 }

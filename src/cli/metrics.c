@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/board.h"
+#include "cli/metrics.h"
 
 #include "edge/record/recording.h"
 
@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct td_cli_board {
+struct td_cli_metrics {
     td_net_decl *decl;
     td_wire_decoder *decoder; // the transport's thread's own, like `metrics`
     td_wire_metrics metrics;
     pthread_mutex_t lock; // guards everything below
-    td_cli_row rows[TD_CLI_BOARD_MAX];
+    td_cli_metrics_row rows[TD_CLI_METRICS_MAX];
     size_t count;
 };
 
@@ -57,10 +57,10 @@ static const char *mark(const td_wire_metrics *metrics)
     return state == TD_EDGE_RECORD_STOPPED ? " rec!" : "";
 }
 
-static td_cli_row read_row(const td_wire_metrics *metrics,
-                           const td_cli_row *before)
+static td_cli_metrics_row read_row(const td_wire_metrics *metrics,
+                                   const td_cli_metrics_row *before)
 {
-    td_cli_row row = {
+    td_cli_metrics_row row = {
         .uptime_s = (double)metrics->uptime_us / 1e6,
         .ticks = counter(metrics, "ticks"),
         .fresh = counter(metrics, "fresh"),
@@ -85,80 +85,80 @@ static td_cli_row read_row(const td_wire_metrics *metrics,
 }
 
 // The row of a source, or where its row belongs.
-static size_t find_row(const td_cli_board *board, const td_wire_text *source)
+static size_t find_row(const td_cli_metrics *table, const td_wire_text *source)
 {
     char name[TD_WIRE_MAX_NAME + 1];
     copy_text(name, sizeof name, *source);
     size_t i = 0;
-    while (i < board->count && strcmp(board->rows[i].source, name) < 0)
+    while (i < table->count && strcmp(table->rows[i].source, name) < 0)
         i++;
     return i;
 }
 
-static void put_row(td_cli_board *board)
+static void put_row(td_cli_metrics *table)
 {
-    const td_wire_metrics *metrics = &board->metrics;
-    size_t at = find_row(board, &metrics->source);
-    bool known = at < board->count &&
-                 td_wire_text_is(metrics->source, board->rows[at].source);
-    if (!known && board->count == TD_CLI_BOARD_MAX) return;
+    const td_wire_metrics *metrics = &table->metrics;
+    size_t at = find_row(table, &metrics->source);
+    bool known = at < table->count &&
+                 td_wire_text_is(metrics->source, table->rows[at].source);
+    if (!known && table->count == TD_CLI_METRICS_MAX) return;
     if (!known) {
-        memmove(&board->rows[at + 1], &board->rows[at],
-                (board->count - at) * sizeof board->rows[0]);
-        board->rows[at] = (td_cli_row){0};
-        board->count++;
+        memmove(&table->rows[at + 1], &table->rows[at],
+                (table->count - at) * sizeof table->rows[0]);
+        table->rows[at] = (td_cli_metrics_row){0};
+        table->count++;
     }
-    board->rows[at] = read_row(metrics, &board->rows[at]);
+    table->rows[at] = read_row(metrics, &table->rows[at]);
 }
 
 // Transport's thread. A metrics message is small and arrives in one piece; one
 // that does not is not worth a table's row.
 static void on_metrics(void *user, const td_net_sample *sample)
 {
-    td_cli_board *board = user;
+    td_cli_metrics *table = user;
     if (!sample->whole) return;
-    if (td_wire_metrics_decode(board->decoder, sample->head.data,
-                               sample->head.size, &board->metrics,
+    if (td_wire_metrics_decode(table->decoder, sample->head.data,
+                               sample->head.size, &table->metrics,
                                NULL) != TD_OK)
         return;
-    pthread_mutex_lock(&board->lock);
-    put_row(board);
-    pthread_mutex_unlock(&board->lock);
+    pthread_mutex_lock(&table->lock);
+    put_row(table);
+    pthread_mutex_unlock(&table->lock);
 }
 
-td_err td_cli_board_open(td_net *net, const td_wire_route *route,
-                         td_cli_board **ret_board, td_errinfo *info)
+td_err td_cli_metrics_open(td_net *net, const td_wire_route *route,
+                           td_cli_metrics **ret_table, td_errinfo *info)
 {
-    td_cli_board *board = calloc(1, sizeof *board);
-    if (!board) return TD_ERR_NOMEM;
-    pthread_mutex_init(&board->lock, NULL);
+    td_cli_metrics *table = calloc(1, sizeof *table);
+    if (!table) return TD_ERR_NOMEM;
+    pthread_mutex_init(&table->lock, NULL);
     char key[TD_WIRE_MAX_KEY];
-    td_err err = td_wire_decoder_new(&board->decoder);
+    td_err err = td_wire_decoder_new(&table->decoder);
     if (err == TD_OK) err = td_wire_key(route, "*", "metrics", key, info);
     if (err == TD_OK)
-        err = td_net_subscribe(net, key, on_metrics, board, &board->decl, info);
+        err = td_net_subscribe(net, key, on_metrics, table, &table->decl, info);
     if (err != TD_OK) {
-        td_cli_board_close(board);
+        td_cli_metrics_close(table);
         return err;
     }
-    *ret_board = board;
+    *ret_table = table;
     return TD_OK;
 }
 
-void td_cli_board_close(td_cli_board *board)
+void td_cli_metrics_close(td_cli_metrics *table)
 {
-    if (board->decl) (void)td_net_undeclare(board->decl);
-    if (board->decoder) td_wire_decoder_free(board->decoder);
-    pthread_mutex_destroy(&board->lock);
-    free(board);
+    if (table->decl) (void)td_net_undeclare(table->decl);
+    if (table->decoder) td_wire_decoder_free(table->decoder);
+    pthread_mutex_destroy(&table->lock);
+    free(table);
 }
 
-size_t td_cli_board_rows(td_cli_board *board,
-                         td_cli_row ret_rows[TD_CLI_BOARD_MAX])
+size_t td_cli_metrics_rows(td_cli_metrics *table,
+                           td_cli_metrics_row ret_rows[TD_CLI_METRICS_MAX])
 {
-    pthread_mutex_lock(&board->lock);
-    size_t count = board->count;
-    memcpy(ret_rows, board->rows, count * sizeof ret_rows[0]);
-    pthread_mutex_unlock(&board->lock);
+    pthread_mutex_lock(&table->lock);
+    size_t count = table->count;
+    memcpy(ret_rows, table->rows, count * sizeof ret_rows[0]);
+    pthread_mutex_unlock(&table->lock);
     return count;
 }

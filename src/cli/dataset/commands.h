@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_CLI_DATASET_PARTS_H
-#define TD_CLI_DATASET_PARTS_H
+#ifndef TD_CLI_DATASET_COMMANDS_H
+#define TD_CLI_DATASET_COMMANDS_H
 
 // What `tendon dataset` can do: a file each, a row each in dataset.c. argv[0]
 // is what people type, "dataset info"; each returns the exit code.

@@ -32,8 +32,8 @@ static void tell_round_trip(const td_hist *hist, td_model_number_fn each,
 void td_model_report(td_model *model, td_model_number_fn each, void *user)
 {
     pthread_mutex_lock(&model->lock);
-    td_client_counts counts = model->ledger.counts;
-    uint32_t open = model->ledger.open_count;
+    td_client_counts counts = model->requests.counts;
+    uint32_t open = model->requests.open_count;
     uint64_t attached = model->attached;
     pthread_mutex_unlock(&model->lock);
     each(user, "observed", (double)counts.observed);

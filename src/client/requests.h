@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_CLIENT_LEDGER_H
-#define TD_CLIENT_LEDGER_H
+#ifndef TD_CLIENT_REQUESTS_H
+#define TD_CLIENT_REQUESTS_H
 
 // What was asked of a model and how each of it ended: every observation exactly
 // once, under one name of td_model_outcome. Those that were superseded wait to
@@ -10,8 +10,8 @@
 
 #include "tendon/connect.h"
 
-#define TD_CLIENT_LEDGER_OPEN 256  // not ended, and superseded ones not named
-#define TD_CLIENT_LEDGER_UNREAD 64 // ended and not taken
+#define TD_CLIENT_REQUESTS_OPEN 256  // not ended, and superseded ones not named
+#define TD_CLIENT_REQUESTS_UNREAD 64 // ended and not taken
 
 typedef enum td_client_why {
     TD_CLIENT_WHY_NONE,
@@ -50,55 +50,57 @@ typedef struct td_client_counts {
     uint64_t late;    // answers to what had ended
 } td_client_counts;
 
-typedef struct td_client_ledger {
+typedef struct td_client_requests {
     void (*drop)(void *answer);
     uint64_t next_seq;
-    td_client_asked open[TD_CLIENT_LEDGER_OPEN]; // by seq
+    td_client_asked open[TD_CLIENT_REQUESTS_OPEN]; // by seq
     uint32_t open_count;
-    td_client_ended ended[TD_CLIENT_LEDGER_UNREAD]; // a ring
+    td_client_ended ended[TD_CLIENT_REQUESTS_UNREAD]; // a ring
     uint32_t first, ended_count;
-    uint64_t superseded[TD_CLIENT_LEDGER_OPEN];
+    uint64_t superseded[TD_CLIENT_REQUESTS_OPEN];
     uint32_t superseded_count;
     td_client_counts counts;
-} td_client_ledger;
+} td_client_requests;
 
 // `drop` frees answers that nobody takes.
-void td_client_ledger_init(td_client_ledger *ledger,
-                           void (*drop)(void *answer));
-void td_client_ledger_done(td_client_ledger *ledger);
+void td_client_requests_init(td_client_requests *requests,
+                             void (*drop)(void *answer));
+void td_client_requests_done(td_client_requests *requests);
 
-// Enters ledger->next_seq. An older one that was not sent is superseded; with
+// Enters requests->next_seq. An older one that was not sent is superseded; with
 // too many open the oldest expires.
-void td_client_ledger_ask(td_client_ledger *ledger, int64_t now_ns,
-                          int64_t limit_ns, bool sent);
+void td_client_requests_ask(td_client_requests *requests, int64_t now_ns,
+                            int64_t limit_ns, bool sent);
 
 // It has been sent after all. False: it has ended meanwhile.
-bool td_client_ledger_sent(td_client_ledger *ledger, uint64_t seq);
+bool td_client_requests_sent(td_client_requests *requests, uint64_t seq);
 
 // It could not be sent, and who asked is told: as if it had never been asked.
-void td_client_ledger_unask(td_client_ledger *ledger, uint64_t seq);
+void td_client_requests_unask(td_client_requests *requests, uint64_t seq);
 
 // The server will not run it.
-void td_client_ledger_supersede(td_client_ledger *ledger, uint64_t seq);
+void td_client_requests_supersede(td_client_requests *requests, uint64_t seq);
 
 // An answer came; consumed. A good one ends older ones too, since a server
 // answers in order. False: it had ended; the answer was dropped and counted.
-bool td_client_ledger_answer(td_client_ledger *ledger, int64_t now_ns,
-                             uint64_t seq, bool error, void *answer);
+bool td_client_requests_answer(td_client_requests *requests, int64_t now_ns,
+                               uint64_t seq, bool error, void *answer);
 
 // GONE: all that were sent are lost. STOPPED: all.
-void td_client_ledger_lose(td_client_ledger *ledger, int64_t now_ns,
-                           td_client_why why);
+void td_client_requests_lose(td_client_requests *requests, int64_t now_ns,
+                             td_client_why why);
 
 // Ends what is due. Returns how many of it had been sent.
-uint32_t td_client_ledger_expire(td_client_ledger *ledger, int64_t now_ns);
+uint32_t td_client_requests_expire(td_client_requests *requests,
+                                   int64_t now_ns);
 
 // When the next one expires; INT64_MAX.
-int64_t td_client_ledger_due_ns(const td_client_ledger *ledger);
+int64_t td_client_requests_due_ns(const td_client_requests *requests);
 
-// The next to be taken, NULL: none, with ledger->superseded to be named; and
+// The next to be taken, NULL: none, with requests->superseded to be named; and
 // taking it.
-const td_client_ended *td_client_ledger_first(const td_client_ledger *ledger);
-void td_client_ledger_take(td_client_ledger *ledger);
+const td_client_ended *
+td_client_requests_first(const td_client_requests *requests);
+void td_client_requests_take(td_client_requests *requests);
 
 #endif

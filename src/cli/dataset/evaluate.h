@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_CLI_DATASET_DRIVE_H
-#define TD_CLI_DATASET_DRIVE_H
+#ifndef TD_CLI_DATASET_EVALUATE_H
+#define TD_CLI_DATASET_EVALUATE_H
 
 // Asks a policy what it would have done in a recorded session: at its frames,
 // one after the other, or as a robot does that plays the answers
@@ -12,7 +12,7 @@
 #include "dataset/read/reader.h"
 #include "tendon/engine.h"
 
-typedef struct td_cli_drive_config {
+typedef struct td_cli_evaluate_config {
     td_engine *engine; // READY; borrowed, as is all of this
     td_dataset_reader *reader;
     int64_t episode;              // -1: all
@@ -26,9 +26,9 @@ typedef struct td_cli_drive_config {
     void (*on_frame)(void *user, uint64_t row, uint32_t episode,
                      const float *recorded, const float *predicted);
     void *user;
-} td_cli_drive_config;
+} td_cli_evaluate_config;
 
-typedef struct td_cli_drive_sums {
+typedef struct td_cli_evaluate_sums {
     // Every row of every chunk that its episode still has a recorded action
     // for: of the engine's channels and chunk rows.
     td_dataset_compare chunks;
@@ -36,16 +36,17 @@ typedef struct td_cli_drive_sums {
     uint64_t asked;
     uint64_t fresh, held; // frames: played of the policy; held by the fail-safe
     uint64_t clamped;     // frames that the gate changed
-} td_cli_drive_sums;
+} td_cli_evaluate_sums;
 
-// NOMEM. Free with td_cli_drive_sums_done().
-TD_NODISCARD td_err td_cli_drive_sums_init(td_cli_drive_sums *sums,
-                                           const td_engine_spec *spec);
-void td_cli_drive_sums_done(td_cli_drive_sums *sums);
+// NOMEM. Free with td_cli_evaluate_sums_done().
+TD_NODISCARD td_err td_cli_evaluate_sums_init(td_cli_evaluate_sums *sums,
+                                              const td_engine_spec *spec);
+void td_cli_evaluate_sums_done(td_cli_evaluate_sums *sums);
 
 // Adds to the sums. Blocks. CANCELLED, MISMATCH (dataset, policy and robot do
 // not fit; names what), or the engine's and the player's own.
-TD_NODISCARD td_err td_cli_drive(const td_cli_drive_config *config,
-                                 td_cli_drive_sums *sums, td_errinfo *info);
+TD_NODISCARD td_err td_cli_evaluate(const td_cli_evaluate_config *config,
+                                    td_cli_evaluate_sums *sums,
+                                    td_errinfo *info);
 
 #endif

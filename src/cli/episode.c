@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "cli/order.h"
+#include "cli/episode.h"
 
 #include "base/clock.h"
 #include "base/sync/event.h"
@@ -62,8 +62,8 @@ static td_err ask(td_net *net, const td_config_robot *config, const char *word,
                    (int)(PATIENCE_NS / TD_NS_PER_S));
 }
 
-td_err td_cli_order(const td_config_robot *config, const char *word,
-                    td_errinfo *info)
+td_err td_cli_episode_request(const td_config_robot *config, const char *word,
+                              td_errinfo *info)
 {
     const td_net_zenoh_config net_config = {
         .mode = TD_NET_ZENOH_CLIENT,

@@ -47,7 +47,7 @@ static void note_lost(td_model *model, const char *why)
 {
     pthread_mutex_lock(&model->lock);
     (void)enter_locked(model, TD_CLIENT_MODEL_RECONNECTING);
-    td_client_ledger_lose(&model->ledger, now(), TD_CLIENT_WHY_GONE);
+    td_client_requests_lose(&model->requests, now(), TD_CLIENT_WHY_GONE);
     model->server[0] = 0;
     model->why = td_fail(&model->why_text, TD_ERR_NOTFOUND, "server %s %s",
                          model->found.id, why);
@@ -94,7 +94,7 @@ static void rest_until(td_model *model, int64_t until_ns)
     int64_t now_ns = now();
     int64_t limit_ns = model->settings.limit_ms * TD_NS_PER_MS;
     td_client_model_expire_locked(model, now_ns);
-    int64_t due_ns = td_client_ledger_due_ns(&model->ledger);
+    int64_t due_ns = td_client_requests_due_ns(&model->requests);
     if (due_ns > now_ns + limit_ns) due_ns = now_ns + limit_ns;
     if (due_ns > until_ns) due_ns = until_ns;
     model->planned_ns = due_ns;
@@ -161,7 +161,7 @@ static void watch(td_model *model)
         rest_until(model, INT64_MAX);
 }
 
-void td_client_seeker_run(void *user)
+void td_client_attach_run(void *user)
 {
     td_model *model = user;
     while (!is_in(model, TD_CLIENT_MODEL_STOPPED))
@@ -173,7 +173,7 @@ void td_client_seeker_run(void *user)
         td_edge_finder_leave(model->finder, &model->found);
 }
 
-td_err td_client_seeker_open(td_model *model, td_errinfo *info)
+td_err td_client_attach_open(td_model *model, td_errinfo *info)
 {
     const td_edge_finder_config config = {
         .net = model->connection->net,
@@ -187,11 +187,11 @@ td_err td_client_seeker_open(td_model *model, td_errinfo *info)
     TD_TRY(td_edge_finder_new(&config, &model->finder));
     TD_TRY(
         td_edge_presence_open(&config, &model->wake, &model->presence, info));
-    return td_thread_start(&thread, td_client_seeker_run, model, &model->thread,
+    return td_thread_start(&thread, td_client_attach_run, model, &model->thread,
                            info);
 }
 
-void td_client_seeker_close(td_model *model)
+void td_client_attach_close(td_model *model)
 {
     if (model->thread) td_thread_join(model->thread);
     if (model->presence) td_edge_presence_close(model->presence);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "media/video/head.h"
+#include "media/video/header.h"
 
 #include <string.h>
 
@@ -64,9 +64,9 @@ static td_err h264_head(td_slice own, uint8_t *ret_head, size_t room,
     return TD_OK;
 }
 
-td_err td_media_video_head(td_media_codec codec, td_slice own,
-                           uint8_t *ret_head, size_t room, size_t *ret_size,
-                           td_errinfo *info)
+td_err td_media_video_header(td_media_codec codec, td_slice own,
+                             uint8_t *ret_head, size_t room, size_t *ret_size,
+                             td_errinfo *info)
 {
     if (!own.data || own.size < 1 || own.size > room) return strange(info);
     bool done = ((const uint8_t *)own.data)[0] == 1; // by a newer libav

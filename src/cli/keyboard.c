@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Shutdown: the thread looks for the end between two keys, ten times a second.
-#include "cli/keys.h"
+#include "cli/keyboard.h"
 
 #include "base/sync/thread.h"
 
@@ -13,7 +13,7 @@
 
 #define LOOK_MS 100
 
-struct td_cli_keys {
+struct td_cli_keyboard {
     void (*press)(void *user, char key);
     void *user;
     _Atomic bool stopping;
@@ -29,13 +29,13 @@ static void restore(void)
 
 static void run(void *user)
 {
-    td_cli_keys *keys = user;
-    while (!atomic_load(&keys->stopping)) {
+    td_cli_keyboard *keyboard = user;
+    while (!atomic_load(&keyboard->stopping)) {
         struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
         char key;
         if (poll(&in, 1, LOOK_MS) <= 0) continue;
         if (read(STDIN_FILENO, &key, 1) != 1) return;
-        keys->press(keys->user, key);
+        keyboard->press(keyboard->user, key);
     }
 }
 
@@ -54,29 +54,29 @@ static td_err take_terminal(void)
     return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0 ? TD_OK : TD_ERR_IO;
 }
 
-td_err td_cli_keys_open(void (*press)(void *user, char key), void *user,
-                        td_cli_keys **ret_keys, td_errinfo *info)
+td_err td_cli_keyboard_open(void (*press)(void *user, char key), void *user,
+                            td_cli_keyboard **ret_keyboard, td_errinfo *info)
 {
     const td_thread_config config = {.name = "td-keys", .cpu = -1};
-    td_cli_keys *keys = calloc(1, sizeof *keys);
-    if (!keys) return TD_ERR_NOMEM;
-    keys->press = press;
-    keys->user = user;
+    td_cli_keyboard *keyboard = calloc(1, sizeof *keyboard);
+    if (!keyboard) return TD_ERR_NOMEM;
+    keyboard->press = press;
+    keyboard->user = user;
     td_err err = take_terminal();
     if (err == TD_OK)
-        err = td_thread_start(&config, run, keys, &keys->thread, info);
+        err = td_thread_start(&config, run, keyboard, &keyboard->thread, info);
     if (err != TD_OK) {
-        free(keys);
+        free(keyboard);
         return err;
     }
-    *ret_keys = keys;
+    *ret_keyboard = keyboard;
     return TD_OK;
 }
 
-void td_cli_keys_close(td_cli_keys *keys)
+void td_cli_keyboard_close(td_cli_keyboard *keyboard)
 {
-    atomic_store(&keys->stopping, true);
-    td_thread_join(keys->thread);
+    atomic_store(&keyboard->stopping, true);
+    td_thread_join(keyboard->thread);
     restore();
-    free(keys);
+    free(keyboard);
 }

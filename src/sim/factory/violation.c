@@ -4,7 +4,7 @@
 // too much of it in a row to what comes after that.
 #include "sim/factory/world.h"
 
-void td_sim_factory_trouble_begin(td_sim_factory_robot *robot)
+void td_sim_factory_violation_begin(td_sim_factory_robot *robot)
 {
     const td_config_factory_violation *violation =
         &robot->task->safety_and_slo_violation;
@@ -35,8 +35,8 @@ static bool react(td_sim_factory_robot *robot, td_config_fallback what,
     }
 }
 
-bool td_sim_factory_trouble_answer(td_sim_factory_stream *stream, bool on_time,
-                                   int64_t now_ns)
+bool td_sim_factory_violation_answer(td_sim_factory_stream *stream,
+                                     bool on_time, int64_t now_ns)
 {
     td_sim_factory_robot *robot = stream->robot;
     bool much =
@@ -76,8 +76,8 @@ static void hear_monitor(td_sim_factory_robot *robot, bool failed,
                 now_ns);
 }
 
-void td_sim_factory_trouble_verdict(td_sim_factory_stream *stream,
-                                    int64_t now_ns)
+void td_sim_factory_violation_verdict(td_sim_factory_stream *stream,
+                                      int64_t now_ns)
 {
     td_sim_factory_robot *robot = stream->robot;
     const td_sim_factory_options *options = robot->world->options;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_BASE_CHART_PARTS_H
-#define TD_BASE_CHART_PARTS_H
+#ifndef TD_BASE_CHART_INTERNAL_H
+#define TD_BASE_CHART_INTERNAL_H
 
 // What a chart is made of. Private to base/chart.
 
@@ -12,22 +12,22 @@ typedef struct td_chart_span {
     double x, x_end, y;
 } td_chart_span;
 
-typedef struct td_chart_series_part {
+typedef struct td_chart_series_data {
     td_chart_series about; // its label is owned
     td_chart_span *spans;
     size_t count;
-} td_chart_series_part;
+} td_chart_series_data;
 
-typedef struct td_chart_panel_part {
+typedef struct td_chart_panel_data {
     td_chart_panel about; // its texts are owned
-    td_chart_series_part *series;
+    td_chart_series_data *series;
     size_t count;
-} td_chart_panel_part;
+} td_chart_panel_data;
 
 struct td_chart {
     char *title;
     char *subtitle; // NULL: none
-    td_chart_panel_part *panels;
+    td_chart_panel_data *panels;
     size_t count;
     td_err err; // the first failure to add
 };
@@ -39,7 +39,7 @@ typedef struct td_chart_frame {
 } td_chart_frame;
 
 // path.c: one <path> for the whole series, none if there is nothing to draw.
-void td_chart_path_write(const td_chart_series_part *series,
+void td_chart_path_write(const td_chart_series_data *series,
                          const td_chart_frame *frame, FILE *file);
 
 // A sample of the series for the legend, some 18 pixels wide, its middle left
