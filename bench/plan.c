@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // How long planning takes: whole plans, trying one out in simulation, and one
-// admission. Limits are of time on the wall; processor time stands beside it.
+// result. Limits are of time on the wall; processor time stands beside it.
 #include "bench/bench.h"
 #include "bench/planning.h"
 #include "bench/workload.h"
@@ -174,17 +174,17 @@ static td_err bench_admission(const td_bench_options *options,
                               td_errinfo *info)
 {
     TD_AUTO(td_plan) *plan = NULL;
-    TD_AUTO(td_plan_desk) *desk = NULL;
+    TD_AUTO(td_plan_admission) *admission = NULL;
     td_plan_options how = td_plan_options_of(TD_PLAN_TENDON);
     times took = {.count = 0};
     TD_TRY(td_plan_make(factory, profiles, &how, &plan, info));
-    TD_TRY(td_plan_desk_new(factory, profiles, plan, &desk, info));
+    TD_TRY(td_plan_admission_new(factory, profiles, plan, &admission, info));
     for (size_t i = 0; i < MOST_RUNS; i++) {
-        td_plan_admission admission;
+        td_plan_admit_result result;
         char name[32];
         (void)snprintf(name, sizeof name, "new-%zu", i);
         begin(&took);
-        TD_TRY(td_plan_admit(desk, name, name, 3, 0, &admission));
+        TD_TRY(td_plan_admit(admission, name, name, 3, 0, &result));
         end(&took);
     }
     print(options, "admission/512-robots", &took, ADMISSION_MS);

@@ -4,7 +4,7 @@
 #include "cli/planning.h"
 #include "config/yaml/page.h"
 #include "config/yaml/schema.h"
-#include "plan/admit/change.h"
+#include "plan/admit/what_if.h"
 #include "plan/file/show.h"
 
 #include <errno.h>
@@ -140,10 +140,11 @@ static td_err say_admission(const td_cli_planning *in,
                             const td_plan *before, const td_plan *after,
                             td_errinfo *info)
 {
-    TD_AUTO(td_plan_desk) *desk = NULL;
+    TD_AUTO(td_plan_admission) *admission = NULL;
     td_cli_newcomers newcomers;
-    TD_TRY(td_cli_planning_admit(in, changed, before, &desk, &newcomers, info));
-    const td_plan *kept = td_plan_desk_plan(desk);
+    TD_TRY(td_cli_planning_admit(in, changed, before, &admission, &newcomers,
+                                 info));
+    const td_plan *kept = td_plan_admission_plan(admission);
     (void)printf("without moving anything: %zu admitted, %.1f weighted actions "
                  "a second (%.0f %% of the new plan)",
                  newcomers.admitted, kept->value_hz,
@@ -191,8 +192,8 @@ static td_err what_if_planned(const td_cli_planning *in, const change *other,
     td_cli_planning again = *in;
     double qualified_hz = 0;
     TD_TRY(td_arena_new(&arena));
-    TD_TRY(td_plan_change(in->factory, (uint32_t)other->robots,
-                          (uint32_t)other->gpus, arena, &changed, info));
+    TD_TRY(td_plan_what_if(in->factory, (uint32_t)other->robots,
+                           (uint32_t)other->gpus, arena, &changed, info));
     again.options.previous = before;
     TD_TRY(td_cli_planning_make(&again, changed, &after, &qualified_hz, info));
     (void)printf("\nwith %s:\n\n", text);

@@ -2,7 +2,7 @@
 #include "cli/planning.h"
 
 #include "base/clock.h"
-#include "plan/file/own.h"
+#include "plan/memory.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,21 +69,23 @@ static bool is_in(const td_plan *plan, const char *name)
 
 td_err td_cli_planning_admit(const td_cli_planning *in,
                              const td_config_factory *factory,
-                             const td_plan *before, td_plan_desk **ret_desk,
+                             const td_plan *before,
+                             td_plan_admission **ret_admission,
                              td_cli_newcomers *ret_newcomers, td_errinfo *info)
 {
-    TD_AUTO(td_plan_desk) *desk = NULL;
+    TD_AUTO(td_plan_admission) *admission = NULL;
     td_cli_newcomers all = {.count = 0};
-    TD_TRY(td_plan_desk_new(factory, in->profiles, before, &desk, info));
+    TD_TRY(
+        td_plan_admission_new(factory, in->profiles, before, &admission, info));
     for (size_t i = 0; i < factory->robot_count; i++) {
         const td_config_factory_robot *robot = &factory->robots[i];
         if (is_in(before, robot->name)) continue;
         if (all.count++ > all.admitted) continue;
-        TD_TRY(td_plan_admit(desk, robot->name, robot->key,
+        TD_TRY(td_plan_admit(admission, robot->name, robot->key,
                              (uint32_t)robot->task, 0, &all.last));
         all.admitted += all.last.verdict != TD_PLAN_REPLAN;
     }
-    *ret_desk = TD_TAKE(desk);
+    *ret_admission = TD_TAKE(admission);
     *ret_newcomers = all;
     return TD_OK;
 }
@@ -118,7 +120,7 @@ static td_err try_admission(const td_cli_planning *in, const td_plan *before,
                             double *ret_qualified_hz, char *reason, size_t room,
                             td_errinfo *info)
 {
-    TD_AUTO(td_plan_desk) *desk = NULL;
+    TD_AUTO(td_plan_admission) *admission = NULL;
     td_cli_newcomers newcomers;
     td_arena *arena;
     td_errinfo why = {.text = ""};
@@ -129,14 +131,14 @@ static td_err try_admission(const td_cli_planning *in, const td_plan *before,
                        left->name);
         return TD_OK;
     }
-    td_err err =
-        td_cli_planning_admit(in, in->factory, before, &desk, &newcomers, &why);
+    td_err err = td_cli_planning_admit(in, in->factory, before, &admission,
+                                       &newcomers, &why);
     if (err == TD_ERR_MISMATCH) {
         (void)snprintf(reason, room, "%s", why.text);
         return TD_OK;
     }
     if (err != TD_OK) return td_fail(info, err, "%s", why.text);
-    const td_plan *kept = td_plan_desk_plan(desk);
+    const td_plan *kept = td_plan_admission_plan(admission);
     double part = kept->value_hz / fresh->value_hz;
     if (newcomers.admitted < newcomers.count)
         (void)snprintf(reason, room, "%zu of %zu newcomers find room; %s",

@@ -37,15 +37,15 @@ TD_NODISCARD td_err td_cli_planning_make(const td_cli_planning *in,
 // What came of those who are in a factory and not in a plan.
 typedef struct td_cli_newcomers {
     size_t count, admitted;
-    td_plan_admission last; // of them; zero without any
+    td_plan_admit_result last; // of them; zero without any
 } td_cli_newcomers;
 
 // Admits them one by one, with every model and robot staying where it is, until
-// one is not. The desk is owned by the caller. As td_plan_desk_new().
+// one is not. The admission is owned by the caller. As td_plan_admission_new().
 TD_NODISCARD td_err td_cli_planning_admit(const td_cli_planning *in,
                                           const td_config_factory *factory,
                                           const td_plan *before,
-                                          td_plan_desk **ret_desk,
+                                          td_plan_admission **ret_admission,
                                           td_cli_newcomers *ret_newcomers,
                                           td_errinfo *info);
 

@@ -2,9 +2,9 @@
 #include "plan/plan.h"
 
 #include "plan/place/assemble.h"
-#include "plan/place/stay.h"
+#include "plan/place/keep.h"
 #include "plan/search/baseline.h"
-#include "plan/search/prefer.h"
+#include "plan/search/fewest_loads.h"
 
 #include <string.h>
 
@@ -85,16 +85,16 @@ td_plan_options td_plan_options_of(td_plan_planner planner)
     return options;
 }
 
-static td_err find(td_plan_problem *problem, td_plan_found *ret_found,
+static td_err find(td_plan_problem *problem, td_plan_solution *ret_found,
                    td_errinfo *info)
 {
     const td_plan_options *options = &problem->options;
     if (options->split == TD_PLAN_SPLIT_EQUAL ||
         options->split == TD_PLAN_SPLIT_BY_SIZE)
         TD_TRY(td_plan_baseline_split(problem, info));
-    if (!options->capped) return td_plan_baseline_share(problem, ret_found);
+    if (!options->capped) return td_plan_baseline_allocate(problem, ret_found);
     TD_TRY(td_plan_search(problem, ret_found, info));
-    return options->previous ? td_plan_prefer(problem, ret_found) : TD_OK;
+    return options->previous ? td_plan_fewest_loads(problem, ret_found) : TD_OK;
 }
 
 td_err td_plan_make(const td_config_factory *factory,
@@ -104,11 +104,11 @@ td_err td_plan_make(const td_config_factory *factory,
 {
     TD_AUTO(td_plan_problem) *problem = NULL;
     TD_AUTO(td_plan) *plan = NULL;
-    td_plan_found found;
+    td_plan_solution found;
     TD_TRY(td_plan_problem_new(factory, profiles, options, &problem, info));
     TD_TRY(find(problem, &found, info));
     TD_TRY(td_plan_assemble(problem, &found, &plan));
-    if (options->previous) td_plan_stay_count(plan, options->previous);
+    if (options->previous) td_plan_keep_count_changes(plan, options->previous);
     *ret_plan = TD_TAKE(plan);
     return TD_OK;
 }

@@ -46,7 +46,7 @@ typedef enum td_plan_split {
     TD_PLAN_SPLIT_ROBOT,         // all models of a robot on one GPU
 } td_plan_split;
 
-// Which latency a robot's loop is reckoned with: t_act + l_S1 + l_S2 / H.
+// Which latency a robot's loop is computed with: t_act + l_S1 + l_S2 / H.
 typedef enum td_plan_loop {
     TD_PLAN_LOOP_MEAN,
     TD_PLAN_LOOP_TAIL, // the component's percentile
@@ -112,7 +112,7 @@ typedef struct td_plan_stream {
     uint32_t every;     // calls of component 0 for one of this; 0: by rate_hz
     double phase;       // 0 to 1, of 1 / rate_hz or of `every`
     double deadline_ms;
-    double mean_ms, tail_ms; // as reckoned, with the factory's overhead
+    double mean_ms, tail_ms; // as computed, with the factory's overhead
 } td_plan_stream;
 
 typedef struct td_plan_robot {

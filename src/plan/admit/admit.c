@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/admit/admit.h"
 
-#include "plan/admit/desk.h"
+#include "plan/admit/admission.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -31,15 +31,15 @@ const char *td_plan_verdict_text(td_plan_verdict verdict)
 }
 
 // The server of a pool with the most room.
-static uint32_t roomiest(const td_plan_desk *desk, const td_plan_pool *pool,
-                         double *ret_room_hz)
+static uint32_t roomiest(const td_plan_admission *admission,
+                         const td_plan_pool *pool, double *ret_room_hz)
 {
     uint32_t best = TD_PLAN_NONE;
     *ret_room_hz = -INFINITY;
-    for (uint32_t i = 0; i < desk->plan->server_count; i++) {
-        const td_plan_server *server = &desk->plan->servers[i];
+    for (uint32_t i = 0; i < admission->plan->server_count; i++) {
+        const td_plan_server *server = &admission->plan->servers[i];
         double room_hz = server->capacity_hz - server->rate_hz;
-        if (desk->pools[i] != pool || room_hz <= *ret_room_hz) continue;
+        if (admission->pools[i] != pool || room_hz <= *ret_room_hz) continue;
         *ret_room_hz = room_hz;
         best = i;
     }
@@ -52,64 +52,67 @@ static double asks_hz(const td_config_factory_component *part, double rate_hz)
 }
 
 // What the robots of a class have at least, each.
-static double floor_hz(const td_plan_desk *desk, uint32_t task)
+static double floor_hz(const td_plan_admission *admission, uint32_t task)
 {
-    const td_plan_class *class = &desk->plan->classes[task];
-    const td_config_factory_task *at = &desk->problem->factory->tasks[task];
+    const td_plan_class *class = &admission->plan->classes[task];
+    const td_config_factory_task *at =
+        &admission->problem->factory->tasks[task];
     double spare_hz = class->rate_hz * class->robots - at->min_throughput;
     return spare_hz > 0 ? 0 : class->rate_hz;
 }
 
 // How much slower its System 1 server's robots become so that it fits in too.
-static bool squeeze(const td_plan_desk *desk, newcomer *robot, uint32_t server,
-                    td_plan_admission *admission)
+static bool squeeze(const td_plan_admission *admission, newcomer *robot,
+                    uint32_t server, td_plan_admit_result *result)
 {
-    const td_plan_server *at = &desk->plan->servers[server];
+    const td_plan_server *at = &admission->plan->servers[server];
     double keep = at->capacity_hz / (at->rate_hz + robot->rate_hz);
-    for (uint32_t i = 0; i < desk->plan->class_count; i++)
-        if (floor_hz(desk, i) > 0) {
-            (void)snprintf(admission->reason, sizeof admission->reason,
+    for (uint32_t i = 0; i < admission->plan->class_count; i++)
+        if (floor_hz(admission, i) > 0) {
+            (void)snprintf(result->reason, sizeof result->reason,
                            "no server of %s has room, and %s has no more than "
                            "its minimum",
-                           at->model, desk->plan->classes[i].task);
+                           at->model, admission->plan->classes[i].task);
             return false;
         }
     robot->squeeze = keep;
     robot->rate_hz *= keep;
-    admission->verdict = TD_PLAN_SLOWER;
+    result->verdict = TD_PLAN_SLOWER;
     (void)snprintf(
-        admission->reason, sizeof admission->reason,
+        result->reason, sizeof result->reason,
         "%s has no room at %.3g Hz: its robots keep %.0f %% of their "
         "rates",
         at->id, robot->rate_hz / keep, 100 * keep);
     return true;
 }
 
-static bool find_servers(const td_plan_desk *desk, newcomer *robot,
-                         td_plan_admission *admission)
+static bool find_servers(const td_plan_admission *admission, newcomer *robot,
+                         td_plan_admit_result *result)
 {
     for (uint32_t i = 0; i < robot->at->component_count; i++) {
         const td_config_factory_component *part = &robot->at->components[i];
         const td_plan_pool *pool =
-            td_plan_desk_pool(desk->problem, robot->task, i);
+            td_plan_admission_pool(admission->problem, robot->task, i);
         double room_hz;
-        uint32_t server = pool ? roomiest(desk, pool, &room_hz) : TD_PLAN_NONE;
+        uint32_t server =
+            pool ? roomiest(admission, pool, &room_hz) : TD_PLAN_NONE;
         if (server == TD_PLAN_NONE) {
-            (void)snprintf(admission->reason, sizeof admission->reason,
+            (void)snprintf(result->reason, sizeof result->reason,
                            "no server has %s for %s", part->model, part->name);
             return false;
         }
         robot->servers[i] = server;
         if (asks_hz(part, robot->rate_hz) <= room_hz) continue;
         if (i == 0) {
-            if (!squeeze(desk, robot, server, admission)) return false;
+            if (!squeeze(admission, robot, server, result)) return false;
             continue;
         }
-        (void)snprintf(admission->reason, sizeof admission->reason,
+        (void)snprintf(result->reason, sizeof result->reason,
                        "%s: the server of %s with the most room, %s, has %.3g "
                        "Hz of it, and %.3g are needed",
-                       part->name, part->model, desk->plan->servers[server].id,
-                       fmax(room_hz, 0), asks_hz(part, robot->rate_hz));
+                       part->name, part->model,
+                       admission->plan->servers[server].id, fmax(room_hz, 0),
+                       asks_hz(part, robot->rate_hz));
         return false;
     }
     return true;
@@ -136,40 +139,41 @@ static double free_phase(const td_plan *plan, uint32_t server)
 }
 
 // Room for one robot more, and its streams.
-static td_err grow(td_plan_desk *desk, size_t streams)
+static td_err grow(td_plan_admission *admission, size_t streams)
 {
-    td_plan *plan = desk->plan;
-    if (plan->robot_count == desk->robot_room) {
-        size_t room = 2 * desk->robot_room + 8;
+    td_plan *plan = admission->plan;
+    if (plan->robot_count == admission->robot_room) {
+        size_t room = 2 * admission->robot_room + 8;
         td_plan_robot *robots =
-            td_arena_alloc(desk->arena, room, sizeof *robots);
+            td_arena_alloc(admission->arena, room, sizeof *robots);
         if (!robots) return TD_ERR_NOMEM;
         memcpy(robots, plan->robots, plan->robot_count * sizeof *robots);
         plan->robots = robots;
-        desk->robot_room = room;
+        admission->robot_room = room;
     }
-    if (plan->stream_count + streams > desk->stream_room) {
-        size_t room = 2 * desk->stream_room + 8 * streams;
+    if (plan->stream_count + streams > admission->stream_room) {
+        size_t room = 2 * admission->stream_room + 8 * streams;
         td_plan_stream *grown =
-            td_arena_alloc(desk->arena, room, sizeof *grown);
+            td_arena_alloc(admission->arena, room, sizeof *grown);
         if (!grown) return TD_ERR_NOMEM;
         memcpy(grown, plan->streams, plan->stream_count * sizeof *grown);
         plan->streams = grown;
-        desk->stream_room = room;
+        admission->stream_room = room;
     }
     return TD_OK;
 }
 
-static void slow_down(td_plan_desk *desk, uint32_t server, double keep)
+static void slow_down(td_plan_admission *admission, uint32_t server,
+                      double keep)
 {
-    td_plan *plan = desk->plan;
+    td_plan *plan = admission->plan;
     for (size_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *robot = &plan->robots[i];
         if (robot->stream_count == 0 ||
             plan->streams[robot->first_stream].server != server)
             continue;
         const td_config_factory_task *task =
-            &desk->problem->factory->tasks[robot->task];
+            &admission->problem->factory->tasks[robot->task];
         for (uint32_t j = 0; j < robot->stream_count; j++) {
             td_plan_stream *stream = &plan->streams[robot->first_stream + j];
             if (task->components[j].per_action == 0) continue;
@@ -187,15 +191,16 @@ static uint32_t standby_for(const td_plan *plan, uint32_t server)
     return TD_PLAN_NONE;
 }
 
-static void add_stream(td_plan_desk *desk, const newcomer *robot, uint32_t i)
+static void add_stream(td_plan_admission *admission, const newcomer *robot,
+                       uint32_t i)
 {
-    td_plan *plan = desk->plan;
+    td_plan *plan = admission->plan;
     const td_config_factory_component *part = &robot->at->components[i];
     td_plan_server *server = &plan->servers[robot->servers[i]];
     double phase = free_phase(plan, robot->servers[i]);
     uint32_t standby = standby_for(plan, robot->servers[i]);
     server->rate_hz += asks_hz(part, robot->rate_hz);
-    desk->streams_of[robot->servers[i]]++;
+    admission->streams_of[robot->servers[i]]++;
     plan->streams[plan->stream_count++] = (td_plan_stream){
         .robot = (uint32_t)plan->robot_count,
         .component = i,
@@ -211,22 +216,23 @@ static void add_stream(td_plan_desk *desk, const newcomer *robot, uint32_t i)
     };
 }
 
-static td_err enter(td_plan_desk *desk, const newcomer *robot, const char *name,
-                    const char *key)
+static td_err enter(td_plan_admission *admission, const newcomer *robot,
+                    const char *name, const char *key)
 {
-    td_plan *plan = desk->plan;
+    td_plan *plan = admission->plan;
     td_plan_robot fresh = {
-        .name = td_arena_copy(desk->arena, name, strlen(name)),
-        .key = td_arena_copy(desk->arena, key, strlen(key)),
+        .name = td_arena_copy(admission->arena, name, strlen(name)),
+        .key = td_arena_copy(admission->arena, key, strlen(key)),
         .task = robot->task,
         .first_stream = (uint32_t)plan->stream_count,
         .stream_count = (uint32_t)robot->at->component_count,
     };
     if (!fresh.name || !fresh.key) return TD_ERR_NOMEM;
-    TD_TRY(grow(desk, robot->at->component_count));
-    if (robot->squeeze < 1) slow_down(desk, robot->servers[0], robot->squeeze);
+    TD_TRY(grow(admission, robot->at->component_count));
+    if (robot->squeeze < 1)
+        slow_down(admission, robot->servers[0], robot->squeeze);
     for (uint32_t i = 0; i < robot->at->component_count; i++)
-        add_stream(desk, robot, i);
+        add_stream(admission, robot, i);
     plan->robots[plan->robot_count++] = fresh;
     plan->classes[robot->task].robots++;
     return TD_OK;
@@ -241,70 +247,72 @@ static bool is_there(const td_plan *plan, const char *name)
 
 // What a server's requests take when so many more streams ask it so much more.
 // False when it cannot.
-static bool reckon(const td_plan_desk *desk, uint32_t server, uint32_t more,
-                   double more_hz, td_plan_point *ret_point)
+static bool estimate(const td_plan_admission *admission, uint32_t server,
+                     uint32_t more, double more_hz, td_plan_point *ret_point)
 {
-    uint32_t streams = desk->streams_of[server] + more;
-    double rate_hz = desk->plan->servers[server].rate_hz + more_hz;
-    return td_plan_problem_reckon(desk->problem, desk->pools[server],
-                                  desk->types[server], streams, rate_hz,
-                                  rate_hz / streams, ret_point);
+    uint32_t streams = admission->streams_of[server] + more;
+    double rate_hz = admission->plan->servers[server].rate_hz + more_hz;
+    return td_plan_problem_estimate(
+        admission->problem, admission->pools[server], admission->types[server],
+        streams, rate_hz, rate_hz / streams, ret_point);
 }
 
-static td_plan_point point_at(const td_plan_desk *desk, uint32_t server,
-                              uint32_t more, double more_hz)
+static td_plan_point point_at(const td_plan_admission *admission,
+                              uint32_t server, uint32_t more, double more_hz)
 {
     td_plan_point point =
-        desk->pools[server]->curves[desk->types[server]]->points[0];
-    (void)reckon(desk, server, more, more_hz, &point);
+        admission->pools[server]->curves[admission->types[server]]->points[0];
+    (void)estimate(admission, server, more, more_hz, &point);
     return point;
 }
 
 // What the newcomer's loop allows; it asks no more often than that.
-static void keep_to_loop(const td_plan_desk *desk, newcomer *robot)
+static void keep_to_loop(const td_plan_admission *admission, newcomer *robot)
 {
     double latency_ms = 0;
     for (uint32_t i = 0; i < robot->at->component_count; i++) {
         const td_config_factory_component *part = &robot->at->components[i];
-        const td_plan_point point =
-            point_at(desk, robot->servers[i], 1, asks_hz(part, robot->rate_hz));
-        latency_ms +=
-            part->per_action * td_plan_problem_loop_ms(desk->problem, &point);
+        const td_plan_point point = point_at(admission, robot->servers[i], 1,
+                                             asks_hz(part, robot->rate_hz));
+        latency_ms += part->per_action *
+                      td_plan_problem_loop_ms(admission->problem, &point);
     }
     robot->rate_hz =
-        fmin(robot->rate_hz,
-             td_plan_problem_loop_hz(desk->problem, robot->task, latency_ms));
+        fmin(robot->rate_hz, td_plan_problem_loop_hz(admission->problem,
+                                                     robot->task, latency_ms));
 }
 
 // Actions a second of a robot that asks as often as its clock and its loop let
 // it, when its System 1 answers in so much time.
-static double acts_hz(const td_plan_desk *desk, const td_plan_robot *robot,
-                      double clock_hz, const td_plan_point *system1)
+static double acts_hz(const td_plan_admission *admission,
+                      const td_plan_robot *robot, double clock_hz,
+                      const td_plan_point *system1)
 {
     const td_config_factory_task *task =
-        &desk->problem->factory->tasks[robot->task];
+        &admission->problem->factory->tasks[robot->task];
     double latency_ms = 0;
     for (uint32_t i = 0; i < robot->stream_count; i++) {
         const td_plan_stream *stream =
-            &desk->plan->streams[robot->first_stream + i];
+            &admission->plan->streams[robot->first_stream + i];
         const td_plan_point point =
             i == 0 ? *system1
                    : (td_plan_point){.mean_ms = stream->mean_ms,
                                      .tail_ms = stream->tail_ms};
         latency_ms += task->components[i].per_action *
-                      td_plan_problem_loop_ms(desk->problem, &point);
+                      td_plan_problem_loop_ms(admission->problem, &point);
     }
-    return fmin(clock_hz, td_plan_problem_loop_hz(desk->problem, robot->task,
-                                                  latency_ms));
+    return fmin(clock_hz, td_plan_problem_loop_hz(admission->problem,
+                                                  robot->task, latency_ms));
 }
 
 // What the robots that share its System 1 server lose, weighted.
-static double cost_hz(const td_plan_desk *desk, const newcomer *robot)
+static double cost_hz(const td_plan_admission *admission, const newcomer *robot)
 {
-    const td_plan *plan = desk->plan;
-    const td_plan_point before = point_at(desk, robot->servers[0], 0, 0);
-    const td_plan_point after = point_at(
-        desk, robot->servers[0], 1, robot->squeeze < 1 ? 0 : robot->rate_hz);
+    const td_plan *plan = admission->plan;
+    const td_plan_point before = point_at(admission, robot->servers[0], 0, 0);
+    const td_plan_point after =
+        point_at(admission, robot->servers[0], 1,
+                 robot->squeeze < 1 ? 0 : robot->rate_hz);
     double sum = 0;
     for (size_t i = 0; i < plan->robot_count; i++) {
         const td_plan_robot *other = &plan->robots[i];
@@ -313,30 +321,30 @@ static double cost_hz(const td_plan_desk *desk, const newcomer *robot)
             continue;
         double clock_hz = plan->streams[other->first_stream].rate_hz;
         sum += plan->classes[other->task].value *
-               (acts_hz(desk, other, clock_hz, &before) -
-                acts_hz(desk, other, clock_hz * robot->squeeze, &after));
+               (acts_hz(admission, other, clock_hz, &before) -
+                acts_hz(admission, other, clock_hz * robot->squeeze, &after));
     }
     return sum;
 }
 
 // How servers run their batches, for as many as ask them now.
-static void rebatch(td_plan_desk *desk)
+static void rebatch(td_plan_admission *admission)
 {
     td_plan_point point;
-    if (!desk->problem->options.staggered) return;
-    for (uint32_t i = 0; i < desk->plan->server_count; i++)
-        if (desk->pools[i] && reckon(desk, i, 0, 0, &point))
-            td_plan_point_use(&point, &desk->plan->servers[i]);
+    if (!admission->problem->options.staggered) return;
+    for (uint32_t i = 0; i < admission->plan->server_count; i++)
+        if (admission->pools[i] && estimate(admission, i, 0, 0, &point))
+            td_plan_point_use(&point, &admission->plan->servers[i]);
 }
 
 // Latencies of all servers as they are now, and what all robots make of them.
-static void recount(td_plan_desk *desk)
+static void recount(td_plan_admission *admission)
 {
-    td_plan *plan = desk->plan;
-    rebatch(desk);
+    td_plan *plan = admission->plan;
+    rebatch(admission);
     for (size_t i = 0; i < plan->stream_count; i++) {
         td_plan_stream *stream = &plan->streams[i];
-        const td_plan_point point = point_at(desk, stream->server, 0, 0);
+        const td_plan_point point = point_at(admission, stream->server, 0, 0);
         stream->mean_ms = point.mean_ms;
         stream->tail_ms = point.tail_ms;
     }
@@ -350,51 +358,52 @@ static void recount(td_plan_desk *desk)
         td_plan_class *class = &plan->classes[robot->task];
         const td_plan_point system1 = {.mean_ms = first->mean_ms,
                                        .tail_ms = first->tail_ms};
-        double rate_hz = acts_hz(desk, robot, first->rate_hz, &system1);
+        double rate_hz = acts_hz(admission, robot, first->rate_hz, &system1);
         class->rate_hz += rate_hz / class->robots;
         plan->actions_hz += rate_hz;
         plan->value_hz += class->value * rate_hz;
     }
 }
 
-td_err td_plan_admit(td_plan_desk *desk, const char *name, const char *key,
-                     uint32_t task, double global_hz,
-                     td_plan_admission *ret_admission)
+td_err td_plan_admit(td_plan_admission *admission, const char *name,
+                     const char *key, uint32_t task, double global_hz,
+                     td_plan_admit_result *ret_result)
 {
     uint32_t servers[TD_PLAN_MOST_COMPONENTS] = {0};
-    td_plan_admission admission = {.verdict = TD_PLAN_ADMITTED,
-                                   .before_hz = desk->plan->value_hz,
-                                   .after_hz = desk->plan->value_hz};
-    if (task >= desk->problem->factory->task_count) return TD_ERR_INVALID;
-    if (is_there(desk->plan, name)) return TD_ERR_EXISTS;
+    td_plan_admit_result result = {.verdict = TD_PLAN_ADMITTED,
+                                   .before_hz = admission->plan->value_hz,
+                                   .after_hz = admission->plan->value_hz};
+    if (task >= admission->problem->factory->task_count) return TD_ERR_INVALID;
+    if (is_there(admission->plan, name)) return TD_ERR_EXISTS;
     newcomer robot = {
         .task = task,
-        .at = &desk->problem->factory->tasks[task],
-        .rate_hz = desk->plan->classes[task].rate_hz,
+        .at = &admission->problem->factory->tasks[task],
+        .rate_hz = admission->plan->classes[task].rate_hz,
         .servers = servers,
         .squeeze = 1,
     };
     if (robot.at->component_count > TD_PLAN_MOST_COMPONENTS)
         return TD_ERR_INVALID;
-    if (!find_servers(desk, &robot, &admission)) {
-        admission.verdict = TD_PLAN_REPLAN;
-        *ret_admission = admission;
+    if (!find_servers(admission, &robot, &result)) {
+        result.verdict = TD_PLAN_REPLAN;
+        *ret_result = result;
         return TD_OK;
     }
-    keep_to_loop(desk, &robot);
-    double after_hz = desk->plan->value_hz + robot.at->value * robot.rate_hz -
-                      cost_hz(desk, &robot);
+    keep_to_loop(admission, &robot);
+    double after_hz = admission->plan->value_hz +
+                      robot.at->value * robot.rate_hz -
+                      cost_hz(admission, &robot);
     if (after_hz < WORTH_IT * global_hz) {
-        admission.verdict = TD_PLAN_REPLAN;
-        (void)snprintf(admission.reason, sizeof admission.reason,
+        result.verdict = TD_PLAN_REPLAN;
+        (void)snprintf(result.reason, sizeof result.reason,
                        "it would be %.0f %% of what a new plan gives",
                        100 * after_hz / global_hz);
-        *ret_admission = admission;
+        *ret_result = result;
         return TD_OK;
     }
-    TD_TRY(enter(desk, &robot, name, key));
-    recount(desk);
-    admission.after_hz = desk->plan->value_hz;
-    *ret_admission = admission;
+    TD_TRY(enter(admission, &robot, name, key));
+    recount(admission);
+    result.after_hz = admission->plan->value_hz;
+    *ret_result = result;
     return TD_OK;
 }

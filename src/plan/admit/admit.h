@@ -7,7 +7,7 @@
 // class's rate, the robots of one server share what it can do.
 //
 // Pure. One thread; a few microseconds, since what servers can take was
-// reckoned when the desk was made.
+// computed when the admission was made.
 
 #include "plan/plan.h"
 
@@ -25,34 +25,35 @@ typedef enum td_plan_verdict {
 
 const char *td_plan_verdict_text(td_plan_verdict verdict);
 
-typedef struct td_plan_admission {
+typedef struct td_plan_admit_result {
     td_plan_verdict verdict;
     double before_hz, after_hz; // weighted actions of all robots
     char reason[256];           // for a person
-} td_plan_admission;
+} td_plan_admit_result;
 
-typedef struct td_plan_desk td_plan_desk;
+typedef struct td_plan_admission td_plan_admission;
 
 // Copies the plan; borrows the factory and the profiles that it was made from.
 // Owned by the caller. MISMATCH for a plan of another factory; as
 // td_plan_make().
-TD_NODISCARD td_err td_plan_desk_new(const td_config_factory *factory,
-                                     const td_config_profiles *profiles,
-                                     const td_plan *plan,
-                                     td_plan_desk **ret_desk, td_errinfo *info);
-void td_plan_desk_free(td_plan_desk *desk);
-TD_AUTO_FREE(td_plan_desk, td_plan_desk_free)
+TD_NODISCARD td_err td_plan_admission_new(const td_config_factory *factory,
+                                          const td_config_profiles *profiles,
+                                          const td_plan *plan,
+                                          td_plan_admission **ret_admission,
+                                          td_errinfo *info);
+void td_plan_admission_free(td_plan_admission *admission);
+TD_AUTO_FREE(td_plan_admission, td_plan_admission_free)
 
-// The plan as it is now; borrowed until the desk is used again.
-const td_plan *td_plan_desk_plan(const td_plan_desk *desk);
+// The plan as it is now; borrowed until it is used again.
+const td_plan *td_plan_admission_plan(const td_plan_admission *admission);
 
 // Admits a robot of a task, or says why not; then nothing has changed.
 // `global_hz` is what a new plan with it would give (weighted; 0: not known):
 // admission that gives less than 90 % of that is not worth it. EXISTS for a
 // robot that is there, INVALID, NOMEM.
-TD_NODISCARD td_err td_plan_admit(td_plan_desk *desk, const char *name,
-                                  const char *key, uint32_t task,
-                                  double global_hz,
-                                  td_plan_admission *ret_admission);
+TD_NODISCARD td_err td_plan_admit(td_plan_admission *admission,
+                                  const char *name, const char *key,
+                                  uint32_t task, double global_hz,
+                                  td_plan_admit_result *ret_result);
 
 #endif

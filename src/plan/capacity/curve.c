@@ -125,8 +125,8 @@ static void rise(td_plan_point *point, const td_plan_point *before)
     point->tail_ms = fmax(point->tail_ms, before->tail_ms);
 }
 
-static bool reckon(const td_plan_curve *curve, const td_plan_service *service,
-                   double rate_hz, td_plan_point *ret_point)
+static bool estimate(const td_plan_curve *curve, const td_plan_service *service,
+                     double rate_hz, td_plan_point *ret_point)
 {
     double arrivals_ms[RANDOM_ARRIVALS];
     size_t count = curve->settings.random ? RANDOM_ARRIVALS : ARRIVALS;
@@ -163,7 +163,7 @@ void td_plan_curve_init(td_plan_curve *curve, const td_config_profile *profile,
     if (curve->alone_ms > settings->deadline_ms) return;
     for (size_t i = 1; i <= TD_PLAN_CURVE_STEPS; i++) {
         double rate_hz = (double)i * curve->step_hz;
-        if (!reckon(curve, &service, rate_hz, &curve->points[i])) break;
+        if (!estimate(curve, &service, rate_hz, &curve->points[i])) break;
         rise(&curve->points[i], &curve->points[i - 1]);
         curve->capacity_hz = rate_hz;
     }

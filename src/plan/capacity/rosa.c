@@ -45,9 +45,9 @@ static bool reckon_batch(const td_plan_curve *curve, uint32_t n, double rate_hz,
     return load <= KNEE && ret_point->tail_ms <= settings->deadline_ms;
 }
 
-bool td_plan_rosa_reckon(const td_plan_curve *curve, uint32_t streams,
-                         double rate_hz, double least_hz,
-                         td_plan_point *ret_point)
+bool td_plan_rosa_estimate(const td_plan_curve *curve, uint32_t streams,
+                           double rate_hz, double least_hz,
+                           td_plan_point *ret_point)
 {
     const td_config_profile *profile = curve->profile;
     td_plan_point point;

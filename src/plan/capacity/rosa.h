@@ -2,14 +2,14 @@
 #ifndef TD_PLAN_CAPACITY_ROSA_H
 #define TD_PLAN_CAPACITY_ROSA_H
 
-// What a server can take, as the Rosa paper's scheduler reckons it: no phases,
+// What a server can take, as the Rosa paper's scheduler computes it: no phases,
 // batches that wait until they are full, every robot's plan under way at once.
 
 #include "plan/capacity/curve.h"
 
-bool td_plan_rosa_reckon(const td_plan_curve *curve, uint32_t streams,
-                         double rate_hz, double least_hz,
-                         td_plan_point *ret_point);
+bool td_plan_rosa_estimate(const td_plan_curve *curve, uint32_t streams,
+                           double rate_hz, double least_hz,
+                           td_plan_point *ret_point);
 
 double td_plan_rosa_capacity_hz(const td_plan_curve *curve);
 

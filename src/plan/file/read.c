@@ -4,7 +4,7 @@
 // that the tables do not name are left alone.
 #include "base/json/read.h"
 #include "plan/file/file.h"
-#include "plan/file/own.h"
+#include "plan/memory.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/file/show.h"
 
-#include "plan/admit/change.h"
+#include "plan/admit/what_if.h"
 
 #include <math.h>
 #include <string.h>
@@ -160,7 +160,7 @@ static td_err explain_change(const td_config_factory *factory,
     td_config_factory *changed;
     td_errinfo info = {.text = ""};
     TD_TRY(td_arena_new(&arena));
-    td_err err = td_plan_change(factory, robots, gpus, arena, &changed, &info);
+    td_err err = td_plan_what_if(factory, robots, gpus, arena, &changed, &info);
     if (err == TD_OK)
         err = td_plan_make(changed, profiles, options, &other, &info);
     if (err == TD_ERR_NOMEM) return err;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/file/show.h"
 
-#include "plan/admit/change.h"
+#include "plan/admit/what_if.h"
 #include "plan/plan_fixture.h"
 
 #include <stdlib.h>
@@ -79,7 +79,7 @@ static void a_change_keeps_proportions_and_names(void **state)
                               P4("two"),
                TD_PLAN_TENDON);
     assert_int_equal(td_arena_new(&arena), TD_OK);
-    assert_int_equal(td_plan_change(it.factory, 48, 10, arena, &changed, NULL),
+    assert_int_equal(td_plan_what_if(it.factory, 48, 10, arena, &changed, NULL),
                      TD_OK);
     assert_int_equal(changed->robot_count, 48);
     assert_int_equal(changed->tasks[0].robot_count, 12);
@@ -87,7 +87,7 @@ static void a_change_keeps_proportions_and_names(void **state)
     assert_string_equal(changed->robots[0].name, it.factory->robots[0].name);
     assert_int_equal(changed->server_cluster.num_servers, 10);
     assert_int_equal(it.factory->server_cluster.num_servers, 8);
-    assert_int_equal(td_plan_change(it.factory, 1, 0, arena, &changed, NULL),
+    assert_int_equal(td_plan_what_if(it.factory, 1, 0, arena, &changed, NULL),
                      TD_ERR_INVALID);
     td_arena_free(arena);
     plant_close(&it);

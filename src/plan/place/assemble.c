@@ -2,8 +2,8 @@
 #include "plan/place/assemble.h"
 
 #include "plan/capacity/rosa.h"
-#include "plan/file/own.h"
-#include "plan/place/stay.h"
+#include "plan/memory.h"
+#include "plan/place/keep.h"
 
 #include <math.h>
 #include <string.h>
@@ -181,20 +181,20 @@ static void close_ranks(td_plan *plan)
 
 static td_err assemble(td_plan_draft *draft)
 {
-    TD_TRY(td_plan_stay_find(draft));
+    TD_TRY(td_plan_keep_find(draft));
     TD_TRY(td_plan_place(draft));
     TD_TRY(td_plan_route(draft));
-    td_plan_polish(draft);
+    td_plan_robot_rates(draft);
     set_servers(draft);
-    td_plan_phases(draft);
+    td_plan_robot_phases(draft);
     set_latencies(draft);
     TD_TRY(set_classes(draft));
     close_ranks(draft->plan);
-    return td_plan_own_names(draft->plan, draft->arena);
+    return td_plan_memory_copy_names(draft->plan, draft->arena);
 }
 
 td_err td_plan_assemble(const td_plan_problem *problem,
-                        const td_plan_found *found, td_plan **ret_plan)
+                        const td_plan_solution *found, td_plan **ret_plan)
 {
     TD_AUTO(td_plan) *plan = NULL;
     td_plan_draft draft = {.problem = problem, .found = found};

@@ -7,7 +7,7 @@
 #include "plan/place/assemble.h"
 
 #include "plan/pack/assign.h"
-#include "plan/place/stay.h"
+#include "plan/place/keep.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -45,26 +45,26 @@ static const char *node_name(const td_plan_draft *draft, const slot *gpu)
     return draft->problem->factory->server_cluster.nodes[gpu->node].name;
 }
 
-static bool is_free(const slot *gpu, const td_plan_share *share)
+static bool is_free(const slot *gpu, const td_plan_allocation *allocation)
 {
-    return !gpu->taken && !gpu->standby && gpu->type == share->type;
+    return !gpu->taken && !gpu->standby && gpu->type == allocation->type;
 }
 
-// What it is worth that a share gets a GPU: keeping its model more than all
-// streams together.
-static double worth_of(const td_plan_draft *draft, const td_plan_share *share,
-                       const slot *gpu)
+// What it is worth that an allocation gets a GPU: keeping its model more than
+// all streams together.
+static double worth_of(const td_plan_draft *draft,
+                       const td_plan_allocation *allocation, const slot *gpu)
 {
-    const char *model = draft->problem->pools[share->pool].model;
+    const char *model = draft->problem->pools[allocation->pool].model;
     const char *node = node_name(draft, gpu);
     const td_plan_problem *problem = draft->problem;
     double most = 1;
-    if (!is_free(gpu, share) ||
-        !td_plan_stay_was_here(draft, node, gpu->index, model))
+    if (!is_free(gpu, allocation) ||
+        !td_plan_keep_had_model(draft, node, gpu->index, model))
         return 0;
     for (size_t i = 0; i < problem->pool_count; i++)
         most += problem->pools[i].streams;
-    return most + td_plan_stay_streams(draft, share, node, gpu->index);
+    return most + td_plan_keep_streams(draft, allocation, node, gpu->index);
 }
 
 // What there is to know of a node before it gets a server of a model.
@@ -101,13 +101,13 @@ static bool is_better(const prospect *a, const prospect *b)
 }
 
 static slot *find_fresh(const td_plan_draft *draft, slot *gpus, size_t count,
-                        const td_plan_share *share)
+                        const td_plan_allocation *allocation)
 {
-    const char *model = draft->problem->pools[share->pool].model;
+    const char *model = draft->problem->pools[allocation->pool].model;
     slot *best = NULL;
     prospect most = {0};
     for (size_t i = 0; i < count; i++) {
-        if (!is_free(&gpus[i], share)) continue;
+        if (!is_free(&gpus[i], allocation)) continue;
         if (best && gpus[i].node == best->node) continue;
         prospect seen = look_at(draft, gpus, count, gpus[i].node, model);
         if (best && !is_better(&seen, &most)) continue;
@@ -148,41 +148,43 @@ static td_err add_server(td_plan_draft *draft, const slot *gpu,
     return TD_OK;
 }
 
-// Whether several servers share the GPU of this share.
+// Whether several servers share the GPU of this allocation.
 static bool is_alone(const td_plan_draft *draft, size_t index)
 {
-    const td_plan_found *found = draft->found;
-    const td_plan_share *share = &found->shares[index];
+    const td_plan_solution *found = draft->found;
+    const td_plan_allocation *allocation = &found->allocations[index];
     const td_plan_problem *problem = draft->problem;
-    size_t host = share->joined == TD_PLAN_NONE ? index : share->joined;
-    for (size_t i = 0; i < found->share_count; i++)
-        if ((i == host || found->shares[i].joined == host) &&
-            strcmp(problem->pools[found->shares[i].pool].model,
-                   problem->pools[share->pool].model) != 0)
+    size_t host =
+        allocation->joined == TD_PLAN_NONE ? index : allocation->joined;
+    for (size_t i = 0; i < found->allocation_count; i++)
+        if ((i == host || found->allocations[i].joined == host) &&
+            strcmp(problem->pools[found->allocations[i].pool].model,
+                   problem->pools[allocation->pool].model) != 0)
             return false;
     return true;
 }
 
-static void take(const td_plan_draft *draft, slot *gpu, size_t share,
+static void take(const td_plan_draft *draft, slot *gpu, size_t allocation,
                  const slot **gpu_of)
 {
     gpu->taken = true;
-    gpu->model = draft->problem->pools[draft->found->shares[share].pool].model;
-    gpu_of[share] = gpu;
+    gpu->model =
+        draft->problem->pools[draft->found->allocations[allocation].pool].model;
+    gpu_of[allocation] = gpu;
 }
 
-// What each host (a share that was not merged into another) is worth on each
-// GPU. Returns how many there are.
+// What each host (an allocation that was not merged into another) is worth on
+// each GPU. Returns how many there are.
 static size_t weigh_hosts(const td_plan_draft *draft, const slot *gpus,
                           size_t count, double *worth, size_t *hosts)
 {
-    const td_plan_found *found = draft->found;
+    const td_plan_solution *found = draft->found;
     size_t rows = 0;
-    for (size_t i = 0; i < found->share_count; i++) {
-        if (found->shares[i].joined != TD_PLAN_NONE) continue;
+    for (size_t i = 0; i < found->allocation_count; i++) {
+        if (found->allocations[i].joined != TD_PLAN_NONE) continue;
         for (size_t j = 0; j < count; j++)
             worth[rows * count + j] =
-                worth_of(draft, &found->shares[i], &gpus[j]);
+                worth_of(draft, &found->allocations[i], &gpus[j]);
         hosts[rows++] = i;
     }
     return rows;
@@ -192,7 +194,7 @@ static size_t weigh_hosts(const td_plan_draft *draft, const slot *gpus,
 static td_err place_kept(const td_plan_draft *draft, slot *gpus, size_t count,
                          const slot **gpu_of)
 {
-    size_t most = draft->found->share_count + 1;
+    size_t most = draft->found->allocation_count + 1;
     size_t *hosts = calloc(2 * most, sizeof *hosts);
     double *worth = calloc(most * (count + 1), sizeof *worth);
     size_t *columns = hosts ? hosts + most : NULL;
@@ -215,57 +217,59 @@ static td_err place_kept(const td_plan_draft *draft, slot *gpus, size_t count,
 static td_err place_fresh(td_plan_draft *draft, slot *gpus, size_t count,
                           const slot **gpu_of)
 {
-    const td_plan_found *found = draft->found;
-    for (size_t i = 0; i < found->share_count; i++) {
-        const td_plan_share *share = &found->shares[i];
-        if (gpu_of[i] || share->joined != TD_PLAN_NONE) continue;
-        slot *gpu = find_fresh(draft, gpus, count, share);
+    const td_plan_solution *found = draft->found;
+    for (size_t i = 0; i < found->allocation_count; i++) {
+        const td_plan_allocation *allocation = &found->allocations[i];
+        if (gpu_of[i] || allocation->joined != TD_PLAN_NONE) continue;
+        slot *gpu = find_fresh(draft, gpus, count, allocation);
         if (!gpu) return TD_ERR_INTERNAL; // the packing was within the budget
         take(draft, gpu, i, gpu_of);
     }
     return TD_OK;
 }
 
-// The server of a share that was merged into another's GPU: the same one when
-// the model is, else one beside it.
+// The server of an allocation that was merged into another's GPU: the same one
+// when the model is, else one beside it.
 static td_err place_joined(td_plan_draft *draft, const slot *const *gpu_of,
                            size_t index)
 {
-    const td_plan_share *share = &draft->found->shares[index];
-    const td_plan_pool *pool = &draft->problem->pools[share->pool];
-    for (size_t i = 0; i < draft->found->share_count; i++) {
-        const td_plan_share *other = &draft->found->shares[i];
-        bool there =
-            i == share->joined || (i < index && other->joined == share->joined);
+    const td_plan_allocation *allocation = &draft->found->allocations[index];
+    const td_plan_pool *pool = &draft->problem->pools[allocation->pool];
+    for (size_t i = 0; i < draft->found->allocation_count; i++) {
+        const td_plan_allocation *other = &draft->found->allocations[i];
+        bool there = i == allocation->joined ||
+                     (i < index && other->joined == allocation->joined);
         if (!there ||
             strcmp(draft->problem->pools[other->pool].model, pool->model) != 0)
             continue;
-        draft->share_server[index] = draft->share_server[i];
+        draft->allocation_server[index] = draft->allocation_server[i];
         return TD_OK;
     }
-    draft->share_server[index] = (uint32_t)draft->plan->server_count;
-    return add_server(draft, gpu_of[share->joined], pool, share->type, false);
+    draft->allocation_server[index] = (uint32_t)draft->plan->server_count;
+    return add_server(draft, gpu_of[allocation->joined], pool, allocation->type,
+                      false);
 }
 
 static td_err place_shares(td_plan_draft *draft, slot *gpus, size_t count)
 {
-    const td_plan_found *found = draft->found;
-    const slot **gpu_of =
-        td_arena_alloc(draft->arena, found->share_count + 1, sizeof *gpu_of);
+    const td_plan_solution *found = draft->found;
+    const slot **gpu_of = td_arena_alloc(
+        draft->arena, found->allocation_count + 1, sizeof *gpu_of);
     if (!gpu_of) return TD_ERR_NOMEM;
     if (draft->problem->options.previous)
         TD_TRY(place_kept(draft, gpus, count, gpu_of));
     TD_TRY(place_fresh(draft, gpus, count, gpu_of));
-    for (size_t i = 0; i < found->share_count; i++) {
-        const td_plan_share *share = &found->shares[i];
-        if (share->joined != TD_PLAN_NONE) continue;
-        draft->share_server[i] = (uint32_t)draft->plan->server_count;
-        TD_TRY(add_server(draft, gpu_of[i], &draft->problem->pools[share->pool],
-                          share->type, is_alone(draft, i)));
+    for (size_t i = 0; i < found->allocation_count; i++) {
+        const td_plan_allocation *allocation = &found->allocations[i];
+        if (allocation->joined != TD_PLAN_NONE) continue;
+        draft->allocation_server[i] = (uint32_t)draft->plan->server_count;
+        TD_TRY(add_server(draft, gpu_of[i],
+                          &draft->problem->pools[allocation->pool],
+                          allocation->type, is_alone(draft, i)));
         draft->plan->gpus_used++;
     }
-    for (size_t i = 0; i < found->share_count; i++)
-        if (found->shares[i].joined != TD_PLAN_NONE)
+    for (size_t i = 0; i < found->allocation_count; i++)
+        if (found->allocations[i].joined != TD_PLAN_NONE)
             TD_TRY(place_joined(draft, gpu_of, i));
     return TD_OK;
 }
@@ -302,19 +306,19 @@ td_err td_plan_place(td_plan_draft *draft)
 {
     const td_plan_problem *problem = draft->problem;
     size_t count;
-    size_t most = draft->found->share_count +
+    size_t most = draft->found->allocation_count +
                   (size_t)problem->standbys * problem->pool_count + 1;
     slot *gpus = list_gpus(draft, &count);
     draft->plan->servers =
         td_arena_alloc(draft->arena, most, sizeof(td_plan_server));
-    draft->share_server = td_arena_alloc(
-        draft->arena, draft->found->share_count + 1, sizeof(uint32_t));
+    draft->allocation_server = td_arena_alloc(
+        draft->arena, draft->found->allocation_count + 1, sizeof(uint32_t));
     draft->pools = td_arena_alloc(draft->arena, most, sizeof *draft->pools);
     draft->types = td_arena_alloc(draft->arena, most, sizeof(size_t));
     draft->streams_of = td_arena_alloc(draft->arena, most, sizeof(uint32_t));
     draft->loads_hz = td_arena_alloc(draft->arena, most, sizeof(double));
     draft->unlike = td_arena_alloc(draft->arena, most, sizeof(bool));
-    if (!gpus || !draft->plan->servers || !draft->share_server ||
+    if (!gpus || !draft->plan->servers || !draft->allocation_server ||
         !draft->pools || !draft->types || !draft->streams_of ||
         !draft->loads_hz || !draft->unlike)
         return TD_ERR_NOMEM;

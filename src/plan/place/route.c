@@ -4,25 +4,25 @@
 // places that are left, in their order.
 #include "plan/place/assemble.h"
 
-#include "plan/place/stay.h"
+#include "plan/place/keep.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 // A place in a line.
 typedef struct place {
-    uint32_t server; // NONE: no share has it
+    uint32_t server; // NONE: no allocation has it
     uint32_t robot;  // NONE: free
 } place;
 
-// The server of a place in a pool's line; NONE when no share has it.
+// The server of a place in a pool's line; NONE when no allocation has it.
 static uint32_t server_at(const td_plan_draft *draft, size_t pool, uint32_t at)
 {
-    for (size_t i = 0; i < draft->found->share_count; i++) {
-        const td_plan_share *share = &draft->found->shares[i];
-        if (share->pool == pool && at >= share->from &&
-            at < share->from + share->streams)
-            return draft->share_server[i];
+    for (size_t i = 0; i < draft->found->allocation_count; i++) {
+        const td_plan_allocation *allocation = &draft->found->allocations[i];
+        if (allocation->pool == pool && at >= allocation->from &&
+            at < allocation->from + allocation->streams)
+            return draft->allocation_server[i];
     }
     return TD_PLAN_NONE;
 }
@@ -48,7 +48,7 @@ static void line_up(const td_plan_draft *draft, const td_plan_need *need,
     for (uint32_t i = 0; i < factory->robot_count; i++) {
         seated[i] = factory->robots[i].task != need->task;
         if (seated[i] || !draft->was) continue;
-        uint32_t server = td_plan_stay_server(draft, i, need->component);
+        uint32_t server = td_plan_keep_server(draft, i, need->component);
         if (server != TD_PLAN_NONE)
             seated[i] = take_place(places, need->streams, server, i);
     }

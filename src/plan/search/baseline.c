@@ -55,27 +55,28 @@ td_err td_plan_baseline_split(td_plan_problem *problem, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err new_found(const td_plan_problem *problem, size_t shares,
-                        td_plan_found *found)
+static td_err new_found(const td_plan_problem *problem, size_t allocations,
+                        td_plan_solution *found)
 {
     size_t tasks = problem->factory->task_count;
-    *found = (td_plan_found){
+    *found = (td_plan_solution){
         .rates_hz = td_arena_alloc(problem->arena, tasks, sizeof(double)),
         .loops_hz = td_arena_alloc(problem->arena, tasks, sizeof(double)),
         .bounds_hz = td_arena_alloc(problem->arena, tasks, sizeof(double)),
         .by_loop = td_arena_alloc(problem->arena, tasks, sizeof(bool)),
-        .shares = td_arena_alloc(problem->arena, shares, sizeof(td_plan_share)),
+        .allocations = td_arena_alloc(problem->arena, allocations,
+                                      sizeof(td_plan_allocation)),
     };
     return found->rates_hz && found->loops_hz && found->bounds_hz &&
-                   found->by_loop && found->shares
+                   found->by_loop && found->allocations
                ? TD_OK
                : TD_ERR_NOMEM;
 }
 
-static void add_share(td_plan_found *found, uint32_t pool, uint32_t type,
+static void add_share(td_plan_solution *found, uint32_t pool, uint32_t type,
                       uint32_t from, uint32_t streams, uint32_t joined)
 {
-    found->shares[found->share_count++] = (td_plan_share){
+    found->allocations[found->allocation_count++] = (td_plan_allocation){
         .pool = pool,
         .type = type,
         .from = from,
@@ -97,7 +98,7 @@ static uint32_t take_gpu(const td_plan_problem *problem,
 }
 
 static void spread(const td_plan_problem *problem, uint32_t index,
-                   uint32_t *left, td_plan_found *found)
+                   uint32_t *left, td_plan_solution *found)
 {
     const td_plan_pool *pool = &problem->pools[index];
     uint32_t count =
@@ -133,22 +134,22 @@ static uint32_t place_of(const td_plan_problem *problem, uint32_t task,
 
 // GPUs of its own for one robot. False when there are not enough.
 static bool give_robot(const td_plan_problem *problem, uint32_t task,
-                       uint32_t nth, uint32_t *left, td_plan_found *found)
+                       uint32_t nth, uint32_t *left, td_plan_solution *found)
 {
     const td_config_factory_task *at = &problem->factory->tasks[task];
     bool one = problem->options.split == TD_PLAN_SPLIT_ROBOT;
-    size_t first = found->share_count;
+    size_t first = found->allocation_count;
     uint32_t before[TD_PLAN_MAX_TYPES];
     memcpy(before, left, sizeof before);
     for (uint32_t i = 0; i < at->component_count; i++) {
         uint32_t pool;
         uint32_t from = place_of(problem, task, i, nth, &pool);
         bool joins = one && i > 0;
-        uint32_t type = joins ? found->shares[first].type
+        uint32_t type = joins ? found->allocations[first].type
                               : take_gpu(problem, &problem->pools[pool], left);
         if (type == TD_PLAN_NONE || !problem->pools[pool].curves[type]) {
             memcpy(left, before, sizeof before);
-            found->share_count = first;
+            found->allocation_count = first;
             return false;
         }
         add_share(found, pool, type, from, 1,
@@ -159,7 +160,7 @@ static bool give_robot(const td_plan_problem *problem, uint32_t task,
 
 // One robot of each task in turn, so that none has them all.
 static void give_robots(const td_plan_problem *problem, uint32_t *left,
-                        td_plan_found *found)
+                        td_plan_solution *found)
 {
     bool more = true;
     for (uint32_t nth = 0; more; nth++) {
@@ -171,8 +172,8 @@ static void give_robots(const td_plan_problem *problem, uint32_t *left,
     }
 }
 
-td_err td_plan_baseline_share(const td_plan_problem *problem,
-                              td_plan_found *ret_found)
+td_err td_plan_baseline_allocate(const td_plan_problem *problem,
+                                 td_plan_solution *ret_found)
 {
     uint32_t left[TD_PLAN_MAX_TYPES] = {0};
     for (size_t i = 0; i < problem->type_count; i++)

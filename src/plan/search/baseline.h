@@ -13,7 +13,7 @@ TD_NODISCARD td_err td_plan_baseline_split(td_plan_problem *problem,
 
 // Shares without rates: streams spread evenly over the servers of each pool,
 // or each robot with GPUs of its own for as long as there are any. NOMEM.
-TD_NODISCARD td_err td_plan_baseline_share(const td_plan_problem *problem,
-                                           td_plan_found *ret_found);
+TD_NODISCARD td_err td_plan_baseline_allocate(const td_plan_problem *problem,
+                                              td_plan_solution *ret_found);
 
 #endif

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/search/evaluate.h"
 
-#include "plan/search/merge.h"
-#include "plan/search/shares.h"
+#include "plan/search/allocation.h"
+#include "plan/search/compact.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ td_err td_plan_evaluator_init(td_plan_evaluator *evaluator,
 {
     size_t line = (size_t)longest_line(problem) + 1;
     *evaluator = (td_plan_evaluator){.problem = problem};
-    evaluator->most_shares =
+    evaluator->most_allocations =
         problem->gpus + problem->pool_count * problem->type_count + 1;
     evaluator->rows = many(problem->pool_count, sizeof *evaluator->rows);
     evaluator->units = many(problem->pool_count, sizeof *evaluator->units);
@@ -52,14 +52,16 @@ td_err td_plan_evaluator_init(td_plan_evaluator *evaluator,
     evaluator->worths = many(line, sizeof(double));
     evaluator->need_at = many(line, sizeof(uint32_t));
     evaluator->allowed_ms = many(problem->most_needs, sizeof(double));
-    evaluator->shares = many(evaluator->most_shares, sizeof *evaluator->shares);
+    evaluator->allocations =
+        many(evaluator->most_allocations, sizeof *evaluator->allocations);
     evaluator->loops_hz = many(problem->factory->task_count, sizeof(double));
     evaluator->best_hz = many(problem->factory->task_count, sizeof(double));
     td_err err = add_packers(evaluator);
     if (err == TD_OK &&
         (!evaluator->rows || !evaluator->units || !evaluator->loads ||
          !evaluator->worths || !evaluator->need_at || !evaluator->allowed_ms ||
-         !evaluator->shares || !evaluator->loops_hz || !evaluator->best_hz))
+         !evaluator->allocations || !evaluator->loops_hz ||
+         !evaluator->best_hz))
         err = TD_ERR_NOMEM;
     return err;
 }
@@ -75,7 +77,7 @@ void td_plan_evaluator_done(td_plan_evaluator *evaluator)
     free(evaluator->worths);
     free(evaluator->need_at);
     free(evaluator->allowed_ms);
-    free(evaluator->shares);
+    free(evaluator->allocations);
     free(evaluator->loops_hz);
     free(evaluator->best_hz);
 }
@@ -209,22 +211,23 @@ static bool is_allowed(const td_plan_evaluator *evaluator, uint32_t from,
 }
 
 // What a server gives a stretch of the line.
-static bool reckon(const td_plan_evaluator *evaluator, const td_plan_pool *pool,
-                   size_t type, uint32_t from, uint32_t to,
-                   const double *rates_hz, double slowest_hz,
-                   td_plan_point *ret_point)
+static bool estimate(const td_plan_evaluator *evaluator,
+                     const td_plan_pool *pool, size_t type, uint32_t from,
+                     uint32_t to, const double *rates_hz, double slowest_hz,
+                     td_plan_point *ret_point)
 {
-    const td_plan_share stretch = {
+    const td_plan_allocation stretch = {
         .pool = (uint32_t)(pool - evaluator->problem->pools),
         .type = (uint32_t)type,
         .from = from,
         .streams = to - from};
     if (pool->unlike[type] &&
         evaluator->need_at[from] != evaluator->need_at[to - 1])
-        return td_plan_shares_unlike(evaluator, &stretch, rates_hz, ret_point);
-    return td_plan_problem_reckon(evaluator->problem, pool, type, to - from,
-                                  evaluator->loads[to] - evaluator->loads[from],
-                                  slowest_hz, ret_point);
+        return td_plan_allocation_unlike(evaluator, &stretch, rates_hz,
+                                         ret_point);
+    return td_plan_problem_estimate(
+        evaluator->problem, pool, type, to - from,
+        evaluator->loads[to] - evaluator->loads[from], slowest_hz, ret_point);
 }
 
 // Of a server that takes the units from a place on.
@@ -236,8 +239,8 @@ static double cost(const td_plan_evaluator *evaluator, const td_plan_pool *pool,
     uint32_t from = place * unit;
     uint32_t to = (place + units) * unit;
     if (to > pool->streams) to = pool->streams;
-    if (!reckon(evaluator, pool, type, from, to, rates_hz, slowest_hz,
-                &point) ||
+    if (!estimate(evaluator, pool, type, from, to, rates_hz, slowest_hz,
+                  &point) ||
         !is_allowed(evaluator, from, to,
                     td_plan_problem_loop_ms(evaluator->problem, &point)))
         return INFINITY;
@@ -321,16 +324,16 @@ static td_err build_rows(td_plan_evaluator *evaluator, const double *rates_hz)
     return TD_OK;
 }
 
-static void take_shares(td_plan_evaluator *evaluator,
-                        const td_plan_pack_server *servers, size_t count)
+static void take_allocations(td_plan_evaluator *evaluator,
+                             const td_plan_pack_server *servers, size_t count)
 {
-    evaluator->share_count = count;
+    evaluator->allocation_count = count;
     for (size_t i = 0; i < count; i++) {
         uint32_t unit = evaluator->units[servers[i].row];
         uint32_t streams = evaluator->problem->pools[servers[i].row].streams;
         uint32_t from = servers[i].from * unit;
         uint32_t to = from + servers[i].units * unit;
-        evaluator->shares[i] = (td_plan_share){
+        evaluator->allocations[i] = (td_plan_allocation){
             .pool = servers[i].row,
             .type = servers[i].type,
             .from = from,
@@ -351,7 +354,7 @@ static td_err pack(td_plan_evaluator *evaluator, bool wide, bool *ret_packed)
     *ret_packed = err == TD_OK;
     if (err == TD_ERR_EMPTY) return TD_OK;
     TD_TRY(err);
-    take_shares(evaluator, servers, count);
+    take_allocations(evaluator, servers, count);
     return TD_OK;
 }
 
@@ -364,7 +367,7 @@ static td_err compact(td_plan_evaluator *evaluator, const double *rates_hz,
     TD_TRY(err);
     TD_TRY(pack(evaluator, true, ret_packed));
     if (!*ret_packed) return TD_OK;
-    *ret_packed = td_plan_merge(evaluator, rates_hz);
+    *ret_packed = td_plan_compact(evaluator, rates_hz);
     return TD_OK;
 }
 
@@ -402,10 +405,11 @@ td_err td_plan_evaluate(td_plan_evaluator *evaluator, const double *rates_hz,
     if (!packed && problem->options.compact)
         TD_TRY(compact(evaluator, rates_hz, &packed));
     if (!packed) return TD_OK;
-    if (td_plan_shares_loads(problem, evaluator->shares,
-                             evaluator->share_count) > problem->most_loads)
+    if (td_plan_allocation_loads(problem, evaluator->allocations,
+                                 evaluator->allocation_count) >
+        problem->most_loads)
         return TD_OK;
-    td_plan_shares_loops(evaluator, rates_hz);
+    td_plan_allocation_loops(evaluator, rates_hz);
     *ret_answer = TD_PLAN_HOLDS;
     for (uint32_t i = 0; i < problem->factory->task_count; i++)
         if (rates_hz[i] > evaluator->loops_hz[i] * (1 + 1e-9)) {

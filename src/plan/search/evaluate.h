@@ -7,11 +7,11 @@
 #include "plan/search/problem.h"
 
 // A server that takes the next streams of a pool's line.
-typedef struct td_plan_share {
+typedef struct td_plan_allocation {
     uint32_t pool, type;
     uint32_t from, streams;
     uint32_t joined; // index of the server whose GPU it was merged into; NONE
-} td_plan_share;
+} td_plan_allocation;
 
 // What came of a rate vector.
 typedef enum td_plan_answer {
@@ -29,11 +29,11 @@ typedef struct td_plan_evaluator {
     double *costs;
     size_t cost_room;
     bool fewest; // servers, whatever the latency: to merge them afterwards
-    double *loads, *worths; // of the streams of a line before each
-    uint32_t *need_at;      // of each stream of a line
-    double *allowed_ms;     // for each need of a pool
-    td_plan_share *shares;  // of the last one that held
-    size_t share_count, most_shares;
+    double *loads, *worths;          // of the streams of a line before each
+    uint32_t *need_at;               // of each stream of a line
+    double *allowed_ms;              // for each need of a pool
+    td_plan_allocation *allocations; // of the last one that held
+    size_t allocation_count, most_allocations;
     double *loops_hz;    // what they leave to each task
     double *best_hz;     // what a task's loop allows at the very best
     uint32_t short_task; // whose loop was too slow

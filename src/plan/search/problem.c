@@ -392,16 +392,16 @@ static bool reckon_staggered(const td_plan_pool *pool, size_t type,
     return found;
 }
 
-bool td_plan_problem_reckon(const td_plan_problem *problem,
-                            const td_plan_pool *pool, size_t type,
-                            uint32_t streams, double rate_hz, double least_hz,
-                            td_plan_point *ret_point)
+bool td_plan_problem_estimate(const td_plan_problem *problem,
+                              const td_plan_pool *pool, size_t type,
+                              uint32_t streams, double rate_hz, double least_hz,
+                              td_plan_point *ret_point)
 {
     const td_plan_curve *curve = pool->curves[type];
     if (!curve) return false;
     if (problem->options.staggered)
         return reckon_staggered(pool, type, streams, rate_hz, ret_point);
-    return td_plan_rosa_reckon(curve, streams, rate_hz, least_hz, ret_point);
+    return td_plan_rosa_estimate(curve, streams, rate_hz, least_hz, ret_point);
 }
 
 double td_plan_problem_capacity_hz(const td_plan_problem *problem,

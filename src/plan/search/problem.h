@@ -86,10 +86,10 @@ double td_plan_problem_loop_hz(const td_plan_problem *problem, size_t task,
 // What a server of a type gives `streams` of a pool that ask at `rate_hz` in
 // all, the slowest of them at `least_hz`: each in a phase of its own, or in
 // step where that takes less time. False when it cannot.
-bool td_plan_problem_reckon(const td_plan_problem *problem,
-                            const td_plan_pool *pool, size_t type,
-                            uint32_t streams, double rate_hz, double least_hz,
-                            td_plan_point *ret_point);
+bool td_plan_problem_estimate(const td_plan_problem *problem,
+                              const td_plan_pool *pool, size_t type,
+                              uint32_t streams, double rate_hz, double least_hz,
+                              td_plan_point *ret_point);
 
 // What it could take at most.
 double td_plan_problem_capacity_hz(const td_plan_problem *problem,
@@ -98,7 +98,7 @@ double td_plan_problem_capacity_hz(const td_plan_problem *problem,
 // Runs a server's batches as the point says.
 void td_plan_point_use(const td_plan_point *point, td_plan_server *server);
 
-// The latency that loops are reckoned with.
+// The latency that loops are computed with.
 double td_plan_problem_loop_ms(const td_plan_problem *problem,
                                const td_plan_point *point);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "plan/search/search.h"
 
-#include "plan/search/refuse.h"
+#include "plan/search/infeasible.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ typedef struct climber {
     double *trial_hz;
     double *start_hz;
     size_t frozen; // a class that stays as it is; SIZE_MAX: none
-    td_plan_found best;
+    td_plan_solution best;
 } climber;
 
 // By what a class is chosen to be faster next.
@@ -57,20 +57,21 @@ static td_err init(climber *search)
     search->start_hz = numbers(problem, tasks);
     search->frozen = SIZE_MAX;
     search->by_loop = td_arena_alloc(problem->arena, tasks, sizeof(bool));
-    search->best = (td_plan_found){
+    search->best = (td_plan_solution){
         .rates_hz = numbers(problem, tasks),
         .loops_hz = numbers(problem, tasks),
         .bounds_hz = numbers(problem, tasks),
         .by_loop = td_arena_alloc(problem->arena, tasks, sizeof(bool)),
-        .shares = td_arena_alloc(problem->arena, search->evaluator.most_shares,
-                                 sizeof(td_plan_share)),
+        .allocations =
+            td_arena_alloc(problem->arena, search->evaluator.most_allocations,
+                           sizeof(td_plan_allocation)),
         .value_hz = -1,
     };
-    const td_plan_found *best = &search->best;
+    const td_plan_solution *best = &search->best;
     return search->rates_hz && search->bounds_hz && search->least_hz &&
                    search->finest_hz && search->trial_hz && search->start_hz &&
                    search->by_loop && best->rates_hz && best->loops_hz &&
-                   best->bounds_hz && best->by_loop && best->shares
+                   best->bounds_hz && best->by_loop && best->allocations
                ? TD_OK
                : TD_ERR_NOMEM;
 }
@@ -78,16 +79,16 @@ static td_err init(climber *search)
 static void keep(climber *search, const double *rates_hz)
 {
     const td_plan_evaluator *evaluator = &search->evaluator;
-    td_plan_found *best = &search->best;
+    td_plan_solution *best = &search->best;
     size_t bytes = search->tasks * sizeof(double);
     double value_hz = value_of(search, rates_hz);
     if (value_hz <= best->value_hz) return;
     best->value_hz = value_hz;
-    best->share_count = evaluator->share_count;
+    best->allocation_count = evaluator->allocation_count;
     memcpy(best->rates_hz, rates_hz, bytes);
     memcpy(best->loops_hz, evaluator->loops_hz, bytes);
-    memcpy(best->shares, evaluator->shares,
-           evaluator->share_count * sizeof *best->shares);
+    memcpy(best->allocations, evaluator->allocations,
+           evaluator->allocation_count * sizeof *best->allocations);
 }
 
 static td_err attempt(climber *search, const double *rates_hz,
@@ -205,7 +206,7 @@ static td_err climb(climber *search, choice rule)
 
 static void note_bounds(climber *search)
 {
-    td_plan_found *best = &search->best;
+    td_plan_solution *best = &search->best;
     size_t bytes = search->tasks * sizeof(double);
     if (memcmp(search->rates_hz, best->rates_hz, bytes) != 0) return;
     memcpy(best->bounds_hz, search->bounds_hz, bytes);
@@ -301,8 +302,8 @@ static td_err run(climber *search, td_errinfo *info)
     TD_TRY(set_start(search, info));
     TD_TRY(attempt(search, search->least_hz, &answer));
     if (answer != TD_PLAN_HOLDS)
-        return td_plan_refuse(&search->evaluator, answer, search->least_hz,
-                              search->trial_hz, info);
+        return td_plan_infeasible(&search->evaluator, answer, search->least_hz,
+                                  search->trial_hz, info);
     TD_TRY(climb_from(search, search->least_hz, BY_GAIN));
     if (search->tasks == 1 || search->problem->options.compact) return TD_OK;
     TD_TRY(climb_from(search, search->least_hz, BY_RETURN));
@@ -310,8 +311,8 @@ static td_err run(climber *search, td_errinfo *info)
     return exchange_all(search);
 }
 
-td_err td_plan_search(const td_plan_problem *problem, td_plan_found *ret_found,
-                      td_errinfo *info)
+td_err td_plan_search(const td_plan_problem *problem,
+                      td_plan_solution *ret_found, td_errinfo *info)
 {
     climber search = {.problem = problem};
     td_err err = init(&search);

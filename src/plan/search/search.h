@@ -11,20 +11,21 @@
 
 #include "plan/search/evaluate.h"
 
-typedef struct td_plan_found {
+typedef struct td_plan_solution {
     double *rates_hz; // by task
-    td_plan_share *shares;
-    size_t share_count;
+    td_plan_allocation *allocations;
+    size_t allocation_count;
     double *loops_hz;
     double *bounds_hz; // by task: no more is possible beside the others' rates
     bool *by_loop;     // and it is the robot's own loop that says so
     double value_hz;
     uint32_t points;
-} td_plan_found;
+} td_plan_solution;
 
 // Memory is the problem's. LIMIT with the class that cannot have its minimum;
 // NOMEM.
 TD_NODISCARD td_err td_plan_search(const td_plan_problem *problem,
-                                   td_plan_found *ret_found, td_errinfo *info);
+                                   td_plan_solution *ret_found,
+                                   td_errinfo *info);
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/file/own.h"
+#include "plan/memory.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static bool own(td_arena *arena, const char **text)
     return *text;
 }
 
-td_err td_plan_own_names(td_plan *plan, td_arena *arena)
+td_err td_plan_memory_copy_names(td_plan *plan, td_arena *arena)
 {
     bool fine = true;
     for (size_t i = 0; i < plan->server_count; i++) {
@@ -81,7 +81,7 @@ td_err td_plan_copy(const td_plan *plan, td_plan **ret_copy,
                               sizeof *plan->classes);
     if (!copy->servers || !copy->robots || !copy->streams || !copy->classes)
         return TD_ERR_NOMEM;
-    TD_TRY(td_plan_own_names(copy, arena));
+    TD_TRY(td_plan_memory_copy_names(copy, arena));
     *ret_arena = arena;
     *ret_copy = TD_TAKE(copy);
     return TD_OK;

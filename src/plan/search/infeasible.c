@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/search/refuse.h"
+#include "plan/search/infeasible.h"
 
 #include <string.h>
 
@@ -90,9 +90,9 @@ static td_err name_pool(const td_plan_problem *problem, const double *least_hz,
         problem->gpus, worst->model, most, worst->streams);
 }
 
-td_err td_plan_refuse(td_plan_evaluator *evaluator, td_plan_answer answer,
-                      const double *least_hz, double *scratch_hz,
-                      td_errinfo *info)
+td_err td_plan_infeasible(td_plan_evaluator *evaluator, td_plan_answer answer,
+                          const double *least_hz, double *scratch_hz,
+                          td_errinfo *info)
 {
     if (answer == TD_PLAN_NO_LOOP) return name_loop(evaluator, info);
     TD_TRY(name_minimum(evaluator, least_hz, scratch_hz, info));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/admit/change.h"
+#include "plan/admit/what_if.h"
 
 #include <string.h>
 
@@ -88,9 +88,9 @@ static td_err change_gpus(const td_config_factory *factory, int64_t gpus,
     return TD_OK;
 }
 
-td_err td_plan_change(const td_config_factory *factory, uint32_t robots,
-                      uint32_t gpus, td_arena *arena,
-                      td_config_factory **ret_factory, td_errinfo *info)
+td_err td_plan_what_if(const td_config_factory *factory, uint32_t robots,
+                       uint32_t gpus, td_arena *arena,
+                       td_config_factory **ret_factory, td_errinfo *info)
 {
     td_config_factory *changed = copy(arena, factory, 1, sizeof *factory);
     if (!changed) return TD_ERR_NOMEM;

@@ -3,9 +3,9 @@
 // loads none, so what counts is how many more servers of each kind there are on
 // each type of GPU. The packing has the fewest for any rates, and what holds
 // with some loads holds with more, so bisection finds the fewest of all.
-#include "plan/search/prefer.h"
+#include "plan/search/fewest_loads.h"
 
-#include "plan/search/shares.h"
+#include "plan/search/allocation.h"
 
 #include <string.h>
 
@@ -65,15 +65,15 @@ static void count_loaded(td_plan_problem *problem)
     }
 }
 
-td_err td_plan_prefer(td_plan_problem *problem, td_plan_found *found)
+td_err td_plan_fewest_loads(td_plan_problem *problem, td_plan_solution *found)
 {
     count_loaded(problem);
     double least_hz = AS_GOOD * found->value_hz;
     uint32_t low = 0;
-    uint32_t high =
-        td_plan_shares_loads(problem, found->shares, found->share_count);
+    uint32_t high = td_plan_allocation_loads(problem, found->allocations,
+                                             found->allocation_count);
     while (low < high) {
-        td_plan_found fewer = {.value_hz = 0};
+        td_plan_solution fewer = {.value_hz = 0};
         problem->most_loads = low + (high - low) / 2;
         td_err err = td_plan_search(problem, &fewer, NULL);
         if (err != TD_OK && err != TD_ERR_LIMIT) return err;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_PLAN_ADMIT_DESK_H
-#define TD_PLAN_ADMIT_DESK_H
+#ifndef TD_PLAN_ADMIT_ADMISSION_H
+#define TD_PLAN_ADMIT_ADMISSION_H
 
-// What an admission desk knows: a plan of its own, and what its servers can
+// What admission knows: a plan of its own, and what its servers can
 // take.
 
 #include "plan/admit/admit.h"
 #include "plan/search/problem.h"
 
-struct td_plan_desk {
+struct td_plan_admission {
     td_plan_problem *problem;
     td_plan *plan;
     td_arena *arena;            // the plan's
@@ -19,7 +19,7 @@ struct td_plan_desk {
 };
 
 // The pool of a component of a task; NULL: none.
-const td_plan_pool *td_plan_desk_pool(const td_plan_problem *problem,
-                                      uint32_t task, uint32_t component);
+const td_plan_pool *td_plan_admission_pool(const td_plan_problem *problem,
+                                           uint32_t task, uint32_t component);
 
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/search/merge.h"
+#include "plan/search/compact.h"
 
-#include "plan/search/shares.h"
+#include "plan/search/allocation.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,11 +12,11 @@ static double joined_hz(const td_plan_evaluator *evaluator, size_t index,
 {
     double sum = 0;
     *ret_streams = 0;
-    for (size_t i = 0; i < evaluator->share_count; i++) {
-        const td_plan_share *share = &evaluator->shares[i];
-        if (i != index && share->joined != index) continue;
-        sum += td_plan_shares_hz(evaluator, share, rates_hz);
-        *ret_streams += share->streams;
+    for (size_t i = 0; i < evaluator->allocation_count; i++) {
+        const td_plan_allocation *allocation = &evaluator->allocations[i];
+        if (i != index && allocation->joined != index) continue;
+        sum += td_plan_allocation_hz(evaluator, allocation, rates_hz);
+        *ret_streams += allocation->streams;
     }
     return sum;
 }
@@ -31,11 +31,12 @@ static bool may_join(const td_plan_evaluator *evaluator, size_t from, size_t to,
                      const double *rates_hz)
 {
     const td_plan_problem *problem = evaluator->problem;
-    const td_plan_pool *own = &problem->pools[evaluator->shares[to].pool];
-    const td_plan_pool *other = &problem->pools[evaluator->shares[from].pool];
+    const td_plan_pool *own = &problem->pools[evaluator->allocations[to].pool];
+    const td_plan_pool *other =
+        &problem->pools[evaluator->allocations[from].pool];
     uint32_t here, there;
     td_plan_point point;
-    if (from == to || evaluator->shares[to].joined != TD_PLAN_NONE ||
+    if (from == to || evaluator->allocations[to].joined != TD_PLAN_NONE ||
         !is_alike(own, other))
         return false;
     double sum_hz = joined_hz(evaluator, from, rates_hz, &here) +
@@ -44,15 +45,16 @@ static bool may_join(const td_plan_evaluator *evaluator, size_t from, size_t to,
                              td_plan_evaluate_slowest_hz(other, rates_hz));
     const td_plan_pool *strict =
         own->deadline_ms <= other->deadline_ms ? own : other;
-    return td_plan_problem_reckon(problem, strict, evaluator->shares[to].type,
-                                  here + there, sum_hz, slowest_hz, &point);
+    return td_plan_problem_estimate(problem, strict,
+                                    evaluator->allocations[to].type,
+                                    here + there, sum_hz, slowest_hz, &point);
 }
 
 static void join(td_plan_evaluator *evaluator, size_t from, size_t to)
 {
-    for (size_t i = 0; i < evaluator->share_count; i++)
-        if (i == from || evaluator->shares[i].joined == from)
-            evaluator->shares[i].joined = (uint32_t)to;
+    for (size_t i = 0; i < evaluator->allocation_count; i++)
+        if (i == from || evaluator->allocations[i].joined == from)
+            evaluator->allocations[i].joined = (uint32_t)to;
 }
 
 // Merges the server with the least load into the one with the most that still
@@ -64,10 +66,10 @@ static bool merge_one(td_plan_evaluator *evaluator, const double *rates_hz)
     double least = INFINITY;
     double most = -1;
     uint32_t streams;
-    for (size_t from = 0; from < evaluator->share_count; from++) {
-        if (evaluator->shares[from].joined != TD_PLAN_NONE) continue;
+    for (size_t from = 0; from < evaluator->allocation_count; from++) {
+        if (evaluator->allocations[from].joined != TD_PLAN_NONE) continue;
         double load = joined_hz(evaluator, from, rates_hz, &streams);
-        for (size_t to = 0; to < evaluator->share_count; to++) {
+        for (size_t to = 0; to < evaluator->allocation_count; to++) {
             double other = joined_hz(evaluator, to, rates_hz, &streams);
             if (load > least || (load == least && other <= most) ||
                 !may_join(evaluator, from, to, rates_hz))
@@ -83,9 +85,9 @@ static bool merge_one(td_plan_evaluator *evaluator, const double *rates_hz)
     return true;
 }
 
-bool td_plan_merge(td_plan_evaluator *evaluator, const double *rates_hz)
+bool td_plan_compact(td_plan_evaluator *evaluator, const double *rates_hz)
 {
-    size_t gpus = evaluator->share_count;
+    size_t gpus = evaluator->allocation_count;
     while (gpus > evaluator->problem->gpus && merge_one(evaluator, rates_hz))
         gpus--;
     return gpus <= evaluator->problem->gpus;

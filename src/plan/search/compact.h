@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_PLAN_SEARCH_MERGE_H
-#define TD_PLAN_SEARCH_MERGE_H
+#ifndef TD_PLAN_SEARCH_COMPACT_H
+#define TD_PLAN_SEARCH_COMPACT_H
 
 // Compaction, as in the Rosa paper: servers of the same component of different
 // classes are merged, the emptiest into the fullest that still holds every
@@ -9,6 +9,6 @@
 #include "plan/search/evaluate.h"
 
 // False when they still do not fit.
-bool td_plan_merge(td_plan_evaluator *evaluator, const double *rates_hz);
+bool td_plan_compact(td_plan_evaluator *evaluator, const double *rates_hz);
 
 #endif

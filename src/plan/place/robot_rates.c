@@ -39,9 +39,9 @@ bool td_plan_draft_point(const td_plan_draft *draft, uint32_t server,
         return td_plan_curve_at(
             draft->pools[server]->unlike[draft->types[server]], rate_hz,
             ret_point);
-    return td_plan_problem_reckon(draft->problem, draft->pools[server],
-                                  draft->types[server], streams, rate_hz,
-                                  streams ? rate_hz / streams : 1, ret_point);
+    return td_plan_problem_estimate(draft->problem, draft->pools[server],
+                                    draft->types[server], streams, rate_hz,
+                                    streams ? rate_hz / streams : 1, ret_point);
 }
 
 // What the inference of an action takes a robot; false when a server fails.
@@ -231,7 +231,7 @@ static void grant(td_plan_draft *draft, uint32_t server)
     }
 }
 
-void td_plan_polish(td_plan_draft *draft)
+void td_plan_robot_rates(td_plan_draft *draft)
 {
     const td_plan *plan = draft->plan;
     count_loads(draft);
@@ -260,7 +260,7 @@ static void spread(td_plan_draft *draft, uint32_t server)
     }
 }
 
-void td_plan_phases(td_plan_draft *draft)
+void td_plan_robot_phases(td_plan_draft *draft)
 {
     if (!draft->problem->options.staggered) return;
     for (uint32_t i = 0; i < draft->plan->server_count; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/place/stay.h"
+#include "plan/place/keep.h"
 
 #include <string.h>
 
@@ -10,7 +10,7 @@ static uint32_t robot_of(const td_plan *plan, const char *name)
     return TD_PLAN_NONE;
 }
 
-td_err td_plan_stay_find(td_plan_draft *draft)
+td_err td_plan_keep_find(td_plan_draft *draft)
 {
     const td_plan *previous = draft->problem->options.previous;
     const td_config_factory *factory = draft->problem->factory;
@@ -30,8 +30,8 @@ static bool is_at(const td_plan_server *server, const char *node, uint32_t gpu,
            strcmp(server->node, node) == 0 && strcmp(server->model, model) == 0;
 }
 
-bool td_plan_stay_was_here(const td_plan_draft *draft, const char *node,
-                           uint32_t gpu, const char *model)
+bool td_plan_keep_had_model(const td_plan_draft *draft, const char *node,
+                            uint32_t gpu, const char *model)
 {
     const td_plan *previous = draft->problem->options.previous;
     for (size_t i = 0; previous && i < previous->server_count; i++)
@@ -51,12 +51,12 @@ static const td_plan_server *server_before(const td_plan_draft *draft,
                                   .server];
 }
 
-// How many streams of a need a share has room for.
-static uint32_t room_of(const td_plan_share *share, uint32_t start,
+// How many streams of a need an allocation has room for.
+static uint32_t room_of(const td_plan_allocation *allocation, uint32_t start,
                         uint32_t end)
 {
-    uint32_t from = share->from > start ? share->from : start;
-    uint32_t to = share->from + share->streams;
+    uint32_t from = allocation->from > start ? allocation->from : start;
+    uint32_t to = allocation->from + allocation->streams;
     if (to > end) to = end;
     return to > from ? to - from : 0;
 }
@@ -75,16 +75,16 @@ static uint32_t count_before(const td_plan_draft *draft,
     return count;
 }
 
-uint32_t td_plan_stay_streams(const td_plan_draft *draft,
-                              const td_plan_share *share, const char *node,
-                              uint32_t gpu)
+uint32_t td_plan_keep_streams(const td_plan_draft *draft,
+                              const td_plan_allocation *allocation,
+                              const char *node, uint32_t gpu)
 {
-    const td_plan_pool *pool = &draft->problem->pools[share->pool];
+    const td_plan_pool *pool = &draft->problem->pools[allocation->pool];
     uint32_t sum = 0;
     uint32_t start = 0;
     for (size_t i = 0; i < pool->need_count; i++) {
         const td_plan_need *need = &pool->needs[i];
-        uint32_t room = room_of(share, start, start + need->streams);
+        uint32_t room = room_of(allocation, start, start + need->streams);
         start += need->streams;
         if (room == 0) continue;
         uint32_t were = count_before(draft, need, node, gpu, pool->model);
@@ -93,7 +93,7 @@ uint32_t td_plan_stay_streams(const td_plan_draft *draft,
     return sum;
 }
 
-uint32_t td_plan_stay_server(const td_plan_draft *draft, uint32_t robot,
+uint32_t td_plan_keep_server(const td_plan_draft *draft, uint32_t robot,
                              uint32_t component)
 {
     const td_plan_server *was = server_before(draft, robot, component);
@@ -114,7 +114,7 @@ static bool is_new(const td_plan_server *now, const td_plan *previous)
     return true;
 }
 
-void td_plan_stay_count(td_plan *plan, const td_plan *previous)
+void td_plan_keep_count_changes(td_plan *plan, const td_plan *previous)
 {
     for (size_t i = 0; i < plan->server_count; i++)
         plan->reloaded +=
