@@ -1,4 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Admits one robot more to a plan that is at work, without moving a model or
+// another robot.
+//
+// For each component of the robot's task the server of the right pool with the
+// most room is chosen. A robot asks at its class's rate. If its System 1 server
+// has no room for that, all robots of that server are slowed down by the same
+// factor so that it fits, unless a class would fall below its minimum; any
+// other component without room means that only a new plan helps. The newcomer's
+// own rate is capped by what its loop can do with the latencies that result.
+//
+// Before anything is changed the gain is set against the loss: what the
+// newcomer adds, less what those who share its System 1 server lose, must be at
+// least WORTH_IT of what a new plan would give, where the caller knows that.
+// Only then the robot and its streams enter the plan, each stream with the
+// phase in the middle of the largest gap of its server, and the latencies and
+// rates of the whole plan are computed anew.
+//
+// The state (admit/admission.h) is a copy of the plan with what each server can
+// take, so that one admission takes microseconds. Pure; one thread at a time.
 #include "plan/admit/admit.h"
 
 #include "plan/admit/admission.h"

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Draws a plan as one SVG: nodes from the top down, the GPUs of each side by
+// side, and in each GPU its servers with who asks them and how much of what
+// they can take is asked.
+//
+// Heights follow from the content: the functions that draw return where the
+// next thing begins, and with no stream to write to they only measure, so that
+// the picture's size is known before its first line is written.
+//
+// Models have colours in the order in which they first stand in the plan, from
+// a palette that the colour-blind can tell apart. Texts that are too long for
+// their box end in an ellipsis, and all of them are escaped. The output depends
+// on the plan alone, byte for byte.
 #include "plan/file/show.h"
 
 #include <string.h>

@@ -1,7 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// What td_plan_write() wrote, and what else claims to be that: every member is
-// checked, so that whoever has a plan may use its indices as they are. Members
-// that the tables do not name are left alone.
+// Reads a plan file: what td_plan_write() wrote, and what else claims to be
+// that.
+//
+// Objects are read by the tables of file/file.c, one row a member with its kind
+// and its place in the struct, the same tables that the writer uses. Every
+// member is checked for its type and range, every id that a stream names is
+// looked up among the servers, and every index is held to the list that it
+// points into, so that whoever has a plan may use its indices as they are.
+// Members that the tables do not name are left alone: a newer version may have
+// added them. A member marked ADDED is 0 in files that are older than it.
+//
+// An error names the file and the place in it ("robots[3].streams[1]: ...").
+//
+// Texts and lists are in the plan's own arena; when reading fails half way,
+// freeing the plan frees all of it.
 #include "base/json/read.h"
 #include "plan/file/file.h"
 #include "plan/memory.h"

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// Integer programs, solved by CBC.
+//
+// The library is loaded by the first program that comes (pthread_once) and
+// never unloaded; whoever plans no such factory needs none of it. If it is
+// missing, or lacks a function, td_plan_integer_can() is false and nothing else
+// happens.
+//
+// CBC keeps state of its own and answers wrongly when two threads solve at
+// once. `one_at_a_time` is held from making a model to deleting it, so other
+// threads wait for as long as a solve takes. Nothing else is guarded: each call
+// has a model of its own, and the table of functions does not change once it is
+// loaded.
 #include "plan/pack/integer.h"
 
 #include <dlfcn.h>

@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Packs rows of units onto GPUs at the least cost, by dynamic programming.
+//
 // A state is a number of GPUs of each type, written as one number in mixed
-// radix, so that taking a GPU of a type subtracts that type's weight. Tables
-// hold the least cost with at most so many; what was chosen is found again
-// afterwards by which sum is equal, which halves the memory.
+// radix, so that taking a GPU of a type subtracts that type's weight. Two
+// tables are filled: fill_line() has, for one row, the least cost of serving
+// its first units with the GPUs of each state; add_row() has the least cost of
+// all rows so far with the GPUs of each state. Rows share nothing but GPUs, so
+// the second needs of the first only its last line.
+//
+// Nothing remembers what was chosen. It is found again afterwards by which sum
+// is equal (trace), which halves the memory; the sums are therefore computed by
+// the same expressions in the same order both times.
+//
+// Where several types of many GPUs would make the tables too large, the packing
+// is an integer program instead (pack/columns.c), which
+// td_plan_pack_by_columns() decides from the numbers of GPUs alone.
+//
+// The packer owns its tables and uses them again; the servers that it returns
+// are borrowed until the next call. Pure; one thread at a time.
 #include "plan/pack/pack.h"
 
 #include "plan/pack/columns.h"

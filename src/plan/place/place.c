@@ -1,9 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which GPU each server gets: one that had its model before, where there is a
-// previous plan, and so that the most streams stay where they are; then one of
-// a node that has a standby elsewhere, and of these of the one with the fewest
-// servers of its model, so that no machine that fails takes a whole model
-// along.
+// Gives each allocation a GPU.
+//
+// First what was there: where there is a previous plan, an assignment problem
+// (pack/assign.c) gives as many allocations as possible a GPU that has their
+// model loaded, and among these choices the one that lets the most streams keep
+// their server. place/keep.c knows the previous plan.
+//
+// Then the others, one after the other: a GPU of a node that has a standby
+// elsewhere, and of these of the node with the fewest servers of the same
+// model, so that no machine that fails takes a whole model along.
+//
+// An allocation that was merged into another's GPU becomes part of the same
+// server if the model is the same, and else a server beside it.
+//
+// At last each standby GPU gets every model that is at work, as far as its
+// memory goes. Pure; everything is written into the draft.
 #include "plan/place/assemble.h"
 
 #include "plan/pack/assign.h"
@@ -250,7 +261,7 @@ static td_err place_joined(td_plan_draft *draft, const slot *const *gpu_of,
                       false);
 }
 
-static td_err place_shares(td_plan_draft *draft, slot *gpus, size_t count)
+static td_err place_allocations(td_plan_draft *draft, slot *gpus, size_t count)
 {
     const td_plan_solution *found = draft->found;
     const slot **gpu_of = td_arena_alloc(
@@ -322,7 +333,7 @@ td_err td_plan_place(td_plan_draft *draft)
         !draft->pools || !draft->types || !draft->streams_of ||
         !draft->loads_hz || !draft->unlike)
         return TD_ERR_NOMEM;
-    TD_TRY(place_shares(draft, gpus, count));
+    TD_TRY(place_allocations(draft, gpus, count));
     for (size_t i = 0; i < count; i++)
         if (gpus[i].standby) TD_TRY(fill_standby(draft, &gpus[i]));
     draft->plan->gpus = (uint32_t)count;

@@ -1,7 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Rates of single robots. The search gives all robots of a class the rate that
-// its slowest server allows; here those on emptier servers become faster, as
-// far as their own loops, their deadlines and their other servers go.
+// Rates and phases of single robots.
+//
+// The search gives all robots of a class one rate, the one that its slowest
+// server allows. Here those on emptier servers become faster, server by server,
+// as far as their own loops, their deadlines and the other servers that they
+// ask go.
+//
+// Robots of several classes on one server first get one rate where they can,
+// because phases stay apart only where periods are the same: that of the
+// fastest, or each its own without phases, or that of the slowest, whichever
+// holds first.
+//
+// What a robot is granted is a little more than what its loop can take, where
+// servers could answer that: a clock that gives exactly what a loop can take
+// loses whatever the loop's jitter leaves over.
+//
+// Phases are spread evenly over the streams of each server; streams that one
+// batch waits for have one phase. Pure; everything is written into the draft.
 #include "plan/place/assemble.h"
 
 #include <math.h>

@@ -1,4 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
+// Answers the one question that the search asks: can the robots of each task
+// act at these rates, and on which servers?
+//
+// The answer comes in stages, the cheap ones first. is_too_fast(): would a
+// robot's own loop be too slow even if it had every server for itself?
+// is_hopeless(): do the loads alone need more GPUs than there are? Only then
+// the streams are packed onto servers.
+//
+// Packing sees each pool of streams as a line, cut into units of a few streams
+// so that long lines stay short (MOST_UNITS). For every stretch of a line and
+// every type of GPU, cost() says what a server that takes the stretch costs:
+// the streams' latency, weighed by what a millisecond is worth to them, or
+// INFINITY where a deadline or a robot's loop would not hold. Where all streams
+// of a line are alike, a stretch costs the same wherever it begins, and one row
+// of costs is enough (stride 0). td_plan_pack() then finds the cheapest cover.
+//
+// Where that fails and the options allow it, servers are packed as tightly as
+// possible with more GPUs than there are, and merged until they fit
+// (search/compact.c).
+//
+// A packing that holds leaves its allocations and the rates that each loop
+// reaches in the evaluator, valid until the next call. Everything grows as
+// rates grow, so whatever holds at some rates holds below them; the search
+// relies on it.
+//
+// Pure. All memory is taken by td_plan_evaluator_init() but for the table of
+// costs, which grows with the largest problem seen.
 #include "plan/search/evaluate.h"
 
 #include "plan/search/allocation.h"

@@ -1,4 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// Turns a factory, its profiles and the planner's options into the planner's
+// own terms: types of GPUs, and pools of streams that may share servers.
+//
+// A stream is one component (a model) of one robot; the streams of one
+// component of one task are a need; needs with the same model, engine and
+// deadline form a pool where the options let tasks share, and else a pool each.
+// Within a pool the needs lie in order of their periods, because neighbours
+// share servers and like periods keep their phases apart.
+//
+// GPUs for standbys are set aside first, from the last nodes in turn. What is
+// left is counted by type. For each pool and type a curve says what a server
+// gives at any load (capacity/curve.c): one for streams in phases of their own,
+// one for streams of unlike rates, and one for each size of batch where robots
+// are answered in step. A pool that no type of GPU can serve within its
+// deadline is refused here, with the reason in words.
+//
+// td_plan_problem_estimate() is what everything after this asks: the latency
+// that a server gives so many streams at such a rate. With the options of the
+// Rosa paper it answers as the paper's own scheduler does (capacity/rosa.c).
+//
+// The problem borrows the factory and the profiles. All else is in its arena
+// and goes with it.
 #include "plan/search/problem.h"
 
 #include "plan/capacity/rosa.h"
@@ -374,9 +396,9 @@ double td_plan_problem_loop_hz(const td_plan_problem *problem, size_t task,
     return 1000 / (action_ms + latency_ms);
 }
 
-static bool reckon_staggered(const td_plan_pool *pool, size_t type,
-                             uint32_t streams, double rate_hz,
-                             td_plan_point *ret_point)
+static bool estimate_staggered(const td_plan_pool *pool, size_t type,
+                               uint32_t streams, double rate_hz,
+                               td_plan_point *ret_point)
 {
     bool found = td_plan_curve_at(pool->curves[type], rate_hz, ret_point);
     for (size_t i = 0; i < pool->in_step_count[type]; i++) {
@@ -400,7 +422,7 @@ bool td_plan_problem_estimate(const td_plan_problem *problem,
     const td_plan_curve *curve = pool->curves[type];
     if (!curve) return false;
     if (problem->options.staggered)
-        return reckon_staggered(pool, type, streams, rate_hz, ret_point);
+        return estimate_staggered(pool, type, streams, rate_hz, ret_point);
     return td_plan_rosa_estimate(curve, streams, rate_hz, least_hz, ret_point);
 }
 

@@ -1,4 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+// Finds the rates of the classes: as many weighted actions a second as the GPUs
+// allow.
+//
+// One climb starts at rates that hold and raises one class at a time. Each
+// class has a bound, the lowest rate that is known not to hold beside the
+// others' rates; the class with the most to gain is tried halfway to its bound,
+// and either its rate or its bound moves. Rates lie on a grid of rate_steps.
+// Because feasibility is monotone a bound stays true as other rates rise, so no
+// rate vector above one that failed is ever tried. The climb ends when what is
+// left to gain is below the tolerance, or when the points or the caller's time
+// are spent.
+//
+// For one class this is bisection. For several it is the adaptive frontier
+// search of the Rosa paper, which may end in a local optimum. Unless the
+// options say that the paper's search is wanted, two more climbs follow, one
+// that chooses by gain per GPU and one that starts with all classes raised
+// together; then exchanges, which take some of one class's rate, let the others
+// climb, and give it back what is left.
+//
+// The best rates ever seen are kept with their allocations. The least rates are
+// tried first: if these do not hold there is no plan, and search/infeasible.c
+// says why. Memory is the problem's; a search leaves nothing behind but its
+// solution.
 #include "plan/search/search.h"
 
 #include "plan/search/infeasible.h"
