@@ -34,7 +34,7 @@ static td_err add_frames(const td_bench_setup *setup, td_wire_obs *obs)
 static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
                               size_t *ret_action, td_errinfo *info)
 {
-    static const td_edge_outgoing outgoing = {.asking = {.seq = 1000}};
+    static const td_edge_outgoing outgoing = {.request = {.seq = 1000}};
     static const td_server_timing timing = {12345, 12345};
     const td_edge_settings settings = {
         .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1};

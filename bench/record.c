@@ -5,7 +5,7 @@
 #include "base/sync/thread.h"
 #include "bench/footage.h"
 #include "bench/rig.h"
-#include "edge/record/recording.h"
+#include "edge/record/episode_writer.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -88,7 +88,7 @@ static void close_edge(world *w)
     td_bench_edge_close(TD_TAKE(w->edge));
 }
 
-static td_edge_recorded recorded(const world *w)
+static td_edge_record_status recorded(const world *w)
 {
     td_edge_report report;
     td_edge_report_get(td_bench_edge_get(w->edge), &report);
@@ -96,7 +96,7 @@ static td_edge_recorded recorded(const world *w)
 }
 
 static void print_missing(const td_bench_options *options,
-                          const td_edge_recorded *seen, uint64_t frames)
+                          const td_edge_record_status *seen, uint64_t frames)
 {
     uint64_t missing = seen->lost;
     for (int i = 0; i < CAMERAS; i++)
@@ -147,9 +147,9 @@ static td_err keep_up(const td_bench_options *options, world *w,
     TD_TRY(watch_share(block_ns / 4, &without));
     close_edge(w);
     TD_TRY(open_edge(w, true, info));
-    td_edge_recorded before = recorded(w);
+    td_edge_record_status before = recorded(w);
     TD_TRY(watch_share(block_ns, &with));
-    td_edge_recorded seen = recorded(w);
+    td_edge_record_status seen = recorded(w);
     for (int i = 0; i < CAMERAS; i++)
         seen.missing[i] -= before.missing[i];
     seen.lost -= before.lost;
@@ -263,7 +263,7 @@ static const struct {
 typedef struct contest {
     td_bench_setup setup;
     td_bench_footage footage;
-    td_edge_record_sink sink;
+    td_edge_episode_sink sink;
     td_bench_peer peers[MODES];
     uint32_t rows; // of an episode
     td_bench_pairs pairs[MODES];

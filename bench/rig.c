@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 #include "base/sync/thread.h"
-#include "edge/record/record.h"
+#include "edge/record/dataset_sink.h"
 #include "edge/settings.h"
 #include "net/zenoh/zenoh.h"
 
@@ -217,11 +217,11 @@ td_err td_bench_synthetic_open(const td_bench_setup *setup,
 }
 
 td_err td_bench_record_open(const td_bench_setup *setup,
-                            td_edge_record_sink *ret_sink, td_errinfo *info)
+                            td_edge_episode_sink *ret_sink, td_errinfo *info)
 {
     TD_AUTO(td_config_robot) *config = NULL;
     TD_TRY(parse_robot(setup, &config, info));
-    return td_edge_record_open(config, ret_sink, info);
+    return td_edge_dataset_sink_open(config, ret_sink, info);
 }
 
 struct td_bench_edge {
@@ -251,7 +251,8 @@ static td_err edge_start(const td_bench_setup *setup, td_net *net,
     if (setup->own_cpu) edge->config.cpu = setup->own_cpu - 1;
     if (setup->jpeg_quality) edge->config.jpeg_quality = setup->jpeg_quality;
     if (setup->record)
-        TD_TRY(td_edge_record_open(edge->file, &edge->config.record, info));
+        TD_TRY(
+            td_edge_dataset_sink_open(edge->file, &edge->config.record, info));
     TD_TRY(td_edge_open(net, robot, &edge->config, &edge->edge, info));
     TD_TRY(td_thread_start(&thread, run_session, edge, &edge->session, info));
     return td_bench_edge_wait(edge, info);

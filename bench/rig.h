@@ -86,7 +86,7 @@ TD_NODISCARD td_err td_bench_synthetic_open(const td_bench_setup *setup,
 
 // What the robot of the setup records into. Owned by the caller, who closes it.
 TD_NODISCARD td_err td_bench_record_open(const td_bench_setup *setup,
-                                         td_edge_record_sink *ret_sink,
+                                         td_edge_episode_sink *ret_sink,
                                          td_errinfo *info);
 
 // An edge at work: opened with the defaults of a robot's file and a client id

@@ -76,6 +76,6 @@ td_err td_cli_episode_request(const td_config_robot *config, const char *word,
     if (!answer.came)
         return td_fail(info, TD_ERR_NOTFOUND, "no robot %s records at %s",
                        config->client_uuid, config->endpoint);
-    if (strcmp(answer.text, TD_EDGE_ORDER_OK) == 0) return TD_OK;
+    if (strcmp(answer.text, TD_EDGE_EPISODE_OK) == 0) return TD_OK;
     return td_fail(info, TD_ERR_INVALID, "%s", answer.text);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "cli/metrics.h"
 
-#include "edge/record/recording.h"
+#include "edge/record/episode_writer.h"
 
 #include <pthread.h>
 #include <stdio.h>

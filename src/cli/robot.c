@@ -2,8 +2,8 @@
 #include "cli/cli.h"
 #include "cli/episode.h"
 #include "cli/keyboard.h"
-#include "edge/assembly.h"
 #include "edge/report/plot.h"
+#include "edge/runtime.h"
 #include "server/process/link.h"
 
 #include <stdio.h>
@@ -84,7 +84,7 @@ static td_err draw(td_edge_trace *trace, const char *dir, td_errinfo *info)
 }
 
 // What stands in the way of an order is said and changes nothing.
-static void order(td_edge *edge, td_edge_order what)
+static void order(td_edge *edge, td_edge_episode_command what)
 {
     td_errinfo info = {.text = ""};
     if (td_edge_episode(edge, what, &info) != TD_OK)
@@ -103,12 +103,12 @@ static void press(void *user, char key)
 {
     td_edge *edge = user;
     if (key == ' ' || key == '\n')
-        order(edge, TD_EDGE_ORDER_NEXT);
+        order(edge, TD_EDGE_EPISODE_NEXT);
     else if (key == 'd')
-        order(edge, TD_EDGE_ORDER_AGAIN);
+        order(edge, TD_EDGE_EPISODE_AGAIN);
     else if (key == 'p')
         order(edge,
-              is_recording(edge) ? TD_EDGE_ORDER_END : TD_EDGE_ORDER_BEGIN);
+              is_recording(edge) ? TD_EDGE_EPISODE_END : TD_EDGE_EPISODE_BEGIN);
     else if (key == 'q')
         td_edge_stop(edge);
 }
@@ -128,10 +128,10 @@ static td_err run_edge(td_edge *edge, bool records, td_errinfo *info)
     return err;
 }
 
-static void close_robot(td_edge_assembly *assembly)
+static void close_robot(td_edge_runtime *assembly)
 {
-    if (td_edge_assembly_end(assembly, CLOSE_NS)) {
-        td_edge_assembly_close(assembly);
+    if (td_edge_runtime_end(assembly, CLOSE_NS)) {
+        td_edge_runtime_close(assembly);
         return;
     }
     td_log_text(TD_LOG_ERROR, "robot: ended without waiting for it");
@@ -142,10 +142,10 @@ static void close_robot(td_edge_assembly *assembly)
 static td_err run_robot(const td_config_robot *config, td_edge_trace *trace,
                         td_errinfo *info)
 {
-    const td_edge_extras extras = {.trace = trace};
-    td_edge_assembly assembly;
+    const td_edge_runtime_options extras = {.trace = trace};
+    td_edge_runtime assembly;
     td_server_link *links = NULL;
-    TD_TRY(td_edge_assembly_open(&assembly, config, &extras, info));
+    TD_TRY(td_edge_runtime_open(&assembly, config, &extras, info));
     td_err err =
         td_server_link_watch(assembly.net, &config->endpoint, 1, &links, info);
     if (err == TD_OK)

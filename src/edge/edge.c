@@ -52,7 +52,7 @@ static td_err make(td_edge *edge, td_errinfo *info)
 {
     TD_TRY(td_edge_core_new(&edge->config.core, &edge->core, info));
     TD_TRY(td_slot_new(sizeof(td_edge_command), &edge->commands));
-    TD_TRY(td_slot_new(sizeof(td_edge_asking), &edge->askings));
+    TD_TRY(td_slot_new(sizeof(td_edge_request), &edge->requests));
     TD_TRY(td_slot_new(sizeof(td_edge_reading), &edge->readings));
     TD_TRY(td_slot_new(sizeof(td_edge_outgoing), &edge->outbox));
     TD_TRY(td_queue_new(RECEIVED, sizeof(td_edge_received), &edge->received));
@@ -116,7 +116,7 @@ static void unmake(td_edge *edge)
     if (edge->received) td_queue_free(edge->received);
     free_slot(edge->outbox);
     free_slot(edge->readings);
-    free_slot(edge->askings);
+    free_slot(edge->requests);
     free_slot(edge->commands);
     if (edge->core) td_edge_core_free(edge->core);
     pthread_mutex_destroy(&edge->lock);

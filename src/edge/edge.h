@@ -45,8 +45,8 @@ typedef td_err (*td_edge_control_fn)(void *user, const float *command,
 // Driver's thread, or the host's that pulls, when an observation is asked for,
 // and in every tick where it is recorded; may block as the robot does. Every
 // value must be set. When it fails the observation waits for the next tick.
-typedef td_err (*td_edge_tell_fn)(void *user, float *ret_state,
-                                  uint32_t channels);
+typedef td_err (*td_edge_state_fn)(void *user, float *ret_state,
+                                   uint32_t channels);
 
 typedef struct td_edge_config {
     td_wire_route route; // texts are borrowed while the edge is open
@@ -69,11 +69,12 @@ typedef struct td_edge_config {
     td_edge_trace *trace;       // of every tick and merge; borrowed; NULL: none
     td_edge_control_fn control; // NULL: commands are written as they are
     void *control_user;
-    td_edge_tell_fn tell; // needed where the profile's states are others
-    void *tell_user;
+    td_edge_state_fn
+        observe_state; // needed where the profile's states are others
+    void *observe_state_user;
     bool pull; // no tick and no driver: td_edge_pull() is called
-    td_edge_record_sink record; // consumed; close NULL: nothing is recorded
-    bool record_begin;          // the first episode, at once
+    td_edge_episode_sink record; // consumed; close NULL: nothing is recorded
+    bool record_begin;           // the first episode, at once
 } td_edge_config;
 
 typedef struct td_edge td_edge;
@@ -116,8 +117,9 @@ TD_NODISCARD td_err td_edge_set_task(td_edge *edge, const char *task,
 // Has an episode begun or ended, of what is recorded; another program may have
 // the same by a query (docs/wire.md). Any thread but a callback's; blocks until
 // it is so on the disk. UNSUPPORTED where nothing is recorded, and as
-// td_edge_recorder_obey().
-TD_NODISCARD td_err td_edge_episode(td_edge *edge, td_edge_order order,
+// td_edge_recorder_execute().
+TD_NODISCARD td_err td_edge_episode(td_edge *edge,
+                                    td_edge_episode_command order,
                                     td_errinfo *info);
 
 // Stops the threads, saves the episode that is being recorded, leaves the robot
@@ -154,7 +156,7 @@ typedef struct td_edge_report {
     char server[TD_WIRE_MAX_NAME + 1]; // empty: none
     td_edge_camera_report cameras[TD_WIRE_MAX_IMAGES];
     uint32_t camera_count;
-    td_edge_recorded record;
+    td_edge_record_status record;
 } td_edge_report;
 
 td_edge_state td_edge_state_get(const td_edge *edge);

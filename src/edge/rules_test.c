@@ -17,7 +17,7 @@ static td_slice encoded(int64_t captured_ns)
 {
     const td_edge_settings settings = robot_settings();
     const td_edge_outgoing outgoing = {
-        .asking = {.seq = 3, .left = 20},
+        .request = {.seq = 3, .left = 20},
         .episode = 5,
         .cursor = 40,
         .captured_ns = captured_ns,

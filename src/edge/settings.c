@@ -132,7 +132,7 @@ static void fill_core(const td_config_robot *config, uint64_t boot,
                       td_edge_settings *core)
 {
     core->channels = (uint32_t)config->robot.joint_count;
-    core->told = (uint32_t)config->robot.state_count;
+    core->policy_states = (uint32_t)config->robot.state_count;
     core->period_ns = TD_NS_PER_S / config->fps;
     core->substeps = (uint32_t)(config->control_hz / config->fps);
     core->actions_per_chunk = (uint32_t)config->actions_per_chunk;

@@ -157,7 +157,7 @@ static void run_tick(run *r)
     bool down = td_rand_u64(&r->rand) % 100 == 0;
     assert_int_equal(td_robot_hardware_read(r->robot, r->now_ns, reading),
                      TD_OK);
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = r->now_ns,
         .connection = 1,
         .reading = reading,

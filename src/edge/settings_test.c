@@ -128,7 +128,7 @@ static void a_policy_is_told_what_the_file_says(void **state)
                                   "states: {force: {}, tip: {kind: angle}}}\n");
     const td_edge_profile *profile = &s.edge.profile;
     assert_int_equal(s.edge.core.channels, 1);
-    assert_int_equal(s.edge.core.told, 2);
+    assert_int_equal(s.edge.core.policy_states, 2);
     assert_int_equal(profile->action_count, 1);
     assert_int_equal(profile->state_count, 2);
     assert_true(td_wire_text_is(profile->states[0].name, "force"));

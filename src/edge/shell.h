@@ -24,8 +24,8 @@ typedef struct td_edge_command {
 // Driver to tick: where the robot is.
 typedef struct td_edge_reading {
     float values[TD_WIRE_MAX_CHANNELS];
-    float told[TD_WIRE_MAX_CHANNELS]; // where it is recorded, likewise:
-    bool is_told;
+    float policy_state[TD_WIRE_MAX_CHANNELS]; // where it is recorded, likewise:
+    bool has_policy_state;
     int64_t read_ns;
 } td_edge_reading;
 
@@ -48,7 +48,7 @@ struct td_edge {
     int64_t opened_ns;
 
     td_slot *commands; // tick to driver, td_edge_command
-    td_slot *askings;  // tick to driver, td_edge_asking
+    td_slot *requests; // tick to driver, td_edge_request
     td_slot *readings; // driver to tick, td_edge_reading
     td_slot *outbox;   // driver to publisher, td_edge_outgoing
     td_event driver_wake, publisher_wake, merge_wake, session_wake;
@@ -60,7 +60,7 @@ struct td_edge {
     _Atomic int64_t merged_ns;   // when the last chunk was merged
     _Atomic int64_t driven_ns;   // when the driver last did all it should
     int64_t pulled_ns;           // td_edge_pull()'s caller's; 0: not yet
-    td_edge_asking asking;       // waits for a reading; driver's own; seq 0: no
+    td_edge_request request;     // waits for a reading; driver's own; seq 0: no
     uint32_t skipped_ticks;      // since the last one; tick's own
     td_edge_recorder *recorder;  // NULL: nothing is recorded
     td_thread *tick, *driver, *publisher_thread, *merge;
@@ -112,7 +112,7 @@ void td_edge_driver_tell(td_edge *edge, td_edge_outgoing *reading);
 // An observation is asked for: it goes with the next good reading, handed to
 // the publisher. Driver's thread, or the one that calls td_edge_pull(); never
 // blocks.
-void td_edge_driver_ask(td_edge *edge, const td_edge_asking *asking);
+void td_edge_driver_ask(td_edge *edge, const td_edge_request *request);
 void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading);
 
 // reset.c

@@ -135,7 +135,7 @@ static td_err ask(td_sim_components *own, uint32_t index,
 {
     component *c = &own->list[index];
     td_wire_obs obs;
-    outgoing->asking.seq = ++c->seq;
+    outgoing->request.seq = ++c->seq;
     c->counts.asked++;
     td_edge_observe(own->settings, own->robot, "", outgoing,
                     outgoing->captured_ns, &obs);

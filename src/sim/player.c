@@ -209,7 +209,7 @@ td_err td_sim_player_tick(td_sim_player *player, td_sim_played *ret_played,
 {
     while (player->first && player->first->due_ns <= player->now_ns)
         TD_TRY(take_answer(player, info));
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = player->now_ns,
         .connection = 1,
         .reading = player->start,

@@ -105,7 +105,7 @@ static td_err look(td_sim_robot *robot, int64_t now_ns,
                    const td_edge_step *step, td_edge_outgoing *ret_outgoing)
 {
     *ret_outgoing = (td_edge_outgoing){
-        .asking = {step->seq, step->left, step->must_go, step->again},
+        .request = {step->seq, step->left, step->must_go, step->again},
         .captured_ns = now_ns,
         .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
@@ -117,20 +117,20 @@ static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
                       td_errinfo *info)
 {
     td_sim_world *world = robot->world;
-    const td_edge_asking *asking = &outgoing->asking;
+    const td_edge_request *request = &outgoing->request;
     int64_t now_ns = outgoing->captured_ns;
     td_wire_obs obs;
     td_edge_observe(&robot->settings, robot->id, "", outgoing, now_ns, &obs);
     TD_TRY(td_wire_obs_encode(world->encoder, &obs, info));
-    const td_edge_sent sent = {.seq = asking->seq,
+    const td_edge_sent sent = {.seq = request->seq,
                                .episode = outgoing->episode,
                                .cursor = outgoing->cursor,
                                .captured_ns = now_ns,
                                .put_ns = now_ns,
-                               .again = asking->again};
+                               .again = request->again};
     if (!td_edge_core_sent(robot->core, &sent)) return TD_OK;
     td_sim_trace_line(&world->trace, now_ns, "%s sends %llu left %u", robot->id,
-                      (unsigned long long)asking->seq, asking->left);
+                      (unsigned long long)request->seq, request->left);
     return td_sim_mailbox_put(robot->obs, world->encoder);
 }
 
@@ -151,7 +151,7 @@ static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
     td_sim_world *world = robot->world;
     float reading[TD_WIRE_MAX_CHANNELS];
     TD_TRY(td_robot_hardware_read(robot->robot, now_ns, reading));
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = now_ns,
         .connection = robot->session == STREAMING,
         .reading = reading,

@@ -138,7 +138,7 @@ static void put(lab_robot *robot, const td_edge_outgoing *outgoing)
 static void send(lab_robot *robot, int64_t now_ns,
                  const td_edge_outgoing *outgoing)
 {
-    const td_edge_sent sent = {.seq = outgoing->asking.seq,
+    const td_edge_sent sent = {.seq = outgoing->request.seq,
                                .episode = outgoing->episode,
                                .cursor = outgoing->cursor,
                                .captured_ns = outgoing->captured_ns,
@@ -174,9 +174,9 @@ static void capture(lab_robot *robot, int64_t now_ns, const td_edge_step *step)
     uint32_t at = (robot->waiting_first + robot->waiting_count++) % WAITING;
     td_edge_outgoing *outgoing = &robot->waiting[at];
     *outgoing = (td_edge_outgoing){
-        .asking = {.seq = step->seq,
-                   .left = step->left,
-                   .must_go = step->must_go},
+        .request = {.seq = step->seq,
+                    .left = step->left,
+                    .must_go = step->must_go},
         .captured_ns = now_ns,
         .episode = td_edge_core_episode(robot->core),
         .cursor = td_edge_core_cursor(robot->core),
@@ -206,7 +206,7 @@ static void log_place(lab_robot *robot)
 
 static void tick(lab_robot *robot, int64_t now_ns)
 {
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = now_ns,
         .connection = robot->connection,
         .reading = robot->at,

@@ -86,19 +86,19 @@ static td_err open_parts(td_robot *client, td_net *net, td_errinfo *info)
         .frame = driver->frame,
         .picture = driver->picture,
     };
-    const td_edge_extras extras = {
+    const td_edge_runtime_options extras = {
         .callbacks = &callbacks,
         .control = driver->control,
         .control_user = driver->user,
-        .tell = driver->observe_state,
-        .tell_user = driver->user,
+        .observe_state = driver->observe_state,
+        .observe_state_user = driver->user,
         .blend = driver->aggregate,
         .blend_all = client->blend ? td_edge_user_blend_all : NULL,
         .blend_user = client->blend ? (void *)client->blend : driver->user,
         .pull = !driver->read,
         .net = net,
     };
-    return td_edge_assembly_open(&client->parts, client->config, &extras, info);
+    return td_edge_runtime_open(&client->parts, client->config, &extras, info);
 }
 
 static td_err open_client(td_robot *client, td_net *net,
@@ -190,7 +190,7 @@ void td_robot_close(td_robot *client)
         td_robot_stop(client);
         td_thread_join(client->runner);
     }
-    td_edge_assembly_close(&client->parts);
+    td_edge_runtime_close(&client->parts);
     if (client->blend) td_edge_user_blend_close(client->blend);
     td_log_release();
     td_config_robot_free(client->config);
@@ -246,13 +246,13 @@ td_err td_robot_set_task(td_robot *client, const char *task, td_errinfo *info)
 
 td_err td_robot_episode_begin(td_robot *client, td_errinfo *info)
 {
-    return td_edge_episode(client->parts.edge, TD_EDGE_ORDER_BEGIN, info);
+    return td_edge_episode(client->parts.edge, TD_EDGE_EPISODE_BEGIN, info);
 }
 
 td_err td_robot_episode_end(td_robot *client, bool keep, td_errinfo *info)
 {
     return td_edge_episode(client->parts.edge,
-                           keep ? TD_EDGE_ORDER_END : TD_EDGE_ORDER_DISCARD,
+                           keep ? TD_EDGE_EPISODE_END : TD_EDGE_EPISODE_DISCARD,
                            info);
 }
 

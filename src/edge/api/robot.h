@@ -6,7 +6,7 @@
 
 #include "base/sync/thread.h"
 #include "edge/api/user_blend.h"
-#include "edge/assembly.h"
+#include "edge/runtime.h"
 #include "tendon/robot.h"
 
 #include <stdatomic.h>
@@ -15,7 +15,7 @@ struct td_robot {
     td_robot_driver driver; // zeros where the user's is of an older version
     td_config_robot *config;
     td_edge_user_blend *blend; // NULL: the driver has none
-    td_edge_assembly parts;
+    td_edge_runtime parts;
     _Atomic bool ran;  // td_robot_run() or td_robot_start() was called
     td_thread *runner; // td_robot_start()'s
     td_err result;     // of the runner, once it is joined

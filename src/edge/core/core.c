@@ -93,7 +93,7 @@ static td_err check(const td_edge_settings *settings, td_errinfo *info)
 static td_err init_tick(td_edge_core *core, td_errinfo *info)
 {
     const td_edge_settings *settings = &core->settings;
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     tick->substep = settings->substeps;
     TD_TRY(td_edge_gate_init(&tick->gate, settings->limits, settings->channels,
                              info));
@@ -173,8 +173,8 @@ static void read_all(const _Atomic uint64_t *from, uint64_t *ret, size_t count)
 
 void td_edge_core_counts(const td_edge_core *core, td_edge_counts *ret_counts)
 {
-    const td_edge_tick_side *tick = &core->tick;
-    const td_edge_merge_side *merge = &core->merge;
+    const td_edge_core_tick_state *tick = &core->tick;
+    const td_edge_core_merge_state *merge = &core->merge;
     *ret_counts = (td_edge_counts){
         .ticks = atomic_load_explicit(&tick->ticks, memory_order_relaxed),
         .fresh = atomic_load_explicit(&tick->fresh, memory_order_relaxed),

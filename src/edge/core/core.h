@@ -6,10 +6,10 @@
 // answer. Pure: the time comes in as an argument, and there is no thread, clock
 // or I/O, so that the same code runs on a robot and in the simulator.
 //
-// Two sides meet in it. The tick side plays: it owns the cursor, allocates
-// nothing and takes no lock. The merge side builds timelines and publishes each
-// with one atomic store; it frees an old one after the tick has moved past it.
-// Each function says whose it is; a side is one thread.
+// Two threads meet in it. The tick thread plays: it owns the cursor, allocates
+// nothing and takes no lock. The merge thread builds timelines and publishes
+// each with one atomic store; it frees an old one after the tick has moved past
+// it. Each function says whose it is.
 
 #include "edge/core/inflight.h"
 #include "edge/core/timeline.h"
@@ -25,7 +25,8 @@ typedef enum td_edge_trim {
 
 typedef struct td_edge_settings {
     uint32_t channels;
-    uint32_t told; // numbers that the policy is told; 0: where the joints are
+    uint32_t policy_states; // numbers that the policy is told; 0: where the
+                            // joints are
     td_wire_channel_kind kinds[TD_WIRE_MAX_CHANNELS];
     td_edge_gate_channel limits[TD_WIRE_MAX_CHANNELS]; // by control tick
     td_edge_failsafe_channel failsafe[TD_WIRE_MAX_CHANNELS];
@@ -89,7 +90,7 @@ typedef enum td_edge_skip {
 const char *td_edge_skip_name(td_edge_skip skip);
 
 // What a tick sees.
-typedef struct td_edge_seen {
+typedef struct td_edge_tick_input {
     int64_t now_ns;
     // Another number for each server that is found, so that a quick change is
     // seen; 0: there is none to ask.
@@ -97,7 +98,7 @@ typedef struct td_edge_seen {
     const float *reading; // the robot's newest state; NULL: none yet
     int64_t read_ns;      // when it was read
     bool driver_down;     // it blocks or fails
-} td_edge_seen;
+} td_edge_tick_input;
 
 // What a tick decided.
 typedef struct td_edge_step {
@@ -138,8 +139,9 @@ TD_NODISCARD td_err td_edge_core_new(const td_edge_settings *settings,
 void td_edge_core_free(td_edge_core *core);
 TD_AUTO_FREE(td_edge_core, td_edge_core_free)
 
-// One control tick. Tick side; never blocks or allocates.
-td_edge_step td_edge_core_tick(td_edge_core *core, const td_edge_seen *seen);
+// One control tick. Tick thread; never blocks or allocates.
+td_edge_step td_edge_core_tick(td_edge_core *core,
+                               const td_edge_tick_input *seen);
 
 // Policy steps executed, and the present episode. Any thread.
 uint64_t td_edge_core_cursor(const td_edge_core *core);
@@ -168,27 +170,27 @@ void td_edge_core_unsent(td_edge_core *core, uint64_t seq);
 TD_NODISCARD td_err td_edge_core_reset(td_edge_core *core);
 
 // An answer in the making; borrows the action.
-typedef struct td_edge_answering {
+typedef struct td_edge_merge_job {
     const td_wire_action *action;
     int64_t now_ns;
     td_edge_answer answer; // so far
     bool useful;           // it has rows to be joined
     td_edge_chunk chunk;   // those; their data are gone
     td_edge_timeline *next;
-} td_edge_answering;
+} td_edge_merge_job;
 
 // An answer came. `server` is the one that this robot is attached to. Begin and
 // end are short, and under the lock that td_edge_core_sent() is called under.
 // Between them rows are joined, which runs the user's function: without that
 // lock, so that one which takes long delays nobody. Blend fails with NOMEM
-// alone; then there is no end. Merge side.
+// alone; then there is no end. Merge thread.
 void td_edge_core_answer_begin(td_edge_core *core, int64_t now_ns,
                                const char *server, const td_wire_action *action,
-                               td_edge_answering *ret_answering);
+                               td_edge_merge_job *ret_job);
 TD_NODISCARD td_err td_edge_core_answer_blend(const td_edge_core *core,
-                                              td_edge_answering *answering);
+                                              td_edge_merge_job *job);
 td_edge_answer td_edge_core_answer_end(td_edge_core *core,
-                                       td_edge_answering *answering);
+                                       td_edge_merge_job *job);
 
 // The three in one, for whoever has one thread.
 TD_NODISCARD td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
@@ -196,7 +198,7 @@ TD_NODISCARD td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
                                         const td_wire_action *action,
                                         td_edge_answer *ret_answer);
 
-// Counts an answer that could not even be decoded. Merge side.
+// Counts an answer that could not even be decoded. Merge thread.
 void td_edge_core_malformed(td_edge_core *core);
 
 // Counts, for people and for metrics. The tick's are read with relaxed loads;

@@ -60,7 +60,7 @@ static inline td_edge_step robot_see(td_edge_core *core, int64_t now_ns,
                                      uint64_t connection)
 {
     static const float at_zero[CHANNELS];
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = now_ns,
         .connection = connection,
         .reading = at_zero,

@@ -10,7 +10,7 @@ static td_edge_step see(td_edge_core *core, int64_t now_ns, float at,
                         bool driver_down)
 {
     const float reading[CHANNELS] = {at, at};
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = now_ns,
         .connection = 1,
         .reading = reading,
@@ -35,7 +35,7 @@ static void nothing_is_commanded_before_the_robot_was_read(void **state)
     (void)state;
     const td_edge_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_seen blind = {.connection = 1};
+    td_edge_tick_input blind = {.connection = 1};
     td_edge_step step = td_edge_core_tick(core, &blind);
     robot_send(core, step.seq, 0);
     robot_answered(core, 0, 1, ROWS, 100);
@@ -133,7 +133,7 @@ static void an_old_reading_does_not_end_the_fail_safe(void **state)
     robot_answered(core, 0, 1, ROWS, 0);
     see(core, 5, 0, true);
     const float reading[CHANNELS] = {0};
-    td_edge_seen seen = {
+    td_edge_tick_input seen = {
         .now_ns = 6, .connection = 1, .reading = reading, .read_ns = 5};
     assert_int_equal(td_edge_core_tick(core, &seen).failsafe,
                      TD_EDGE_FAILSAFE_FOR_DRIVER);

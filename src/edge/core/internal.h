@@ -8,7 +8,7 @@
 #include "edge/core/core.h"
 
 // The tick's own; others only read the atomics.
-typedef struct td_edge_tick_side {
+typedef struct td_edge_core_tick_state {
     const td_edge_timeline *timeline; // seen last; NULL: none yet
     td_edge_gate gate;
     td_edge_failsafe failsafe;
@@ -36,9 +36,9 @@ typedef struct td_edge_tick_side {
     _Atomic uint64_t failsafes[TD_EDGE_FAILSAFE_REASON_COUNT];
     _Atomic uint64_t limited[TD_EDGE_GATE_LIMIT_COUNT];
     _Atomic uint32_t left;
-} td_edge_tick_side;
+} td_edge_core_tick_state;
 
-typedef struct td_edge_merge_side {
+typedef struct td_edge_core_merge_state {
     td_edge_timeline *current;
     td_edge_timeline *retired; // list, newest first; the tick may be on one
     const td_edge_timeline *blending; // kept for an answer in the making
@@ -52,13 +52,13 @@ typedef struct td_edge_merge_side {
     uint64_t blends_refused, aggregate_late, aggregate_failed;
     uint64_t skipped[TD_EDGE_SKIP_COUNT];
     uint64_t strays[TD_EDGE_STRAY_COUNT];
-} td_edge_merge_side;
+} td_edge_core_merge_state;
 
 struct td_edge_core {
     td_edge_settings settings;
     td_edge_blend blend;
-    TD_CACHELINE_ALIGNED td_edge_tick_side tick;
-    TD_CACHELINE_ALIGNED td_edge_merge_side merge;
+    TD_CACHELINE_ALIGNED td_edge_core_tick_state tick;
+    TD_CACHELINE_ALIGNED td_edge_core_merge_state merge;
     // From merge to tick.
     TD_CACHELINE_ALIGNED _Atomic(const td_edge_timeline *) published;
     _Atomic uint64_t ended_seq;   // the newest seq that has ended, however

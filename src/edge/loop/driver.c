@@ -38,7 +38,7 @@ static void begin_reading(const td_edge *edge, int64_t now_ns,
     reading->episode = td_edge_core_episode(edge->core);
     reading->cursor = td_edge_core_cursor(edge->core);
     reading->captured_ns = now_ns;
-    reading->is_told = false;
+    reading->has_policy_state = false;
 }
 
 static td_err check_reading(const td_edge *edge, const float *state)
@@ -63,43 +63,47 @@ static void note_replaced(td_edge *edge)
     atomic_fetch_add_explicit(&edge->outbox_replaced, 1, memory_order_relaxed);
 }
 
-void td_edge_driver_ask(td_edge *edge, const td_edge_asking *asking)
+void td_edge_driver_ask(td_edge *edge, const td_edge_request *request)
 {
-    if (edge->asking.seq > 0) note_replaced(edge);
-    edge->asking = *asking;
+    if (edge->request.seq > 0) note_replaced(edge);
+    edge->request = *request;
 }
 
-static td_err tell(const td_edge *edge, float *ret_told)
+static td_err tell(const td_edge *edge, float *ret_state)
 {
     const td_edge_config *config = &edge->config;
-    for (uint32_t i = 0; i < config->core.told; i++)
-        ret_told[i] = NAN;
-    if (config->core.told > 0)
-        TD_TRY(config->tell(config->tell_user, ret_told, config->core.told));
-    return is_finite(ret_told, config->core.told) ? TD_OK : TD_ERR_INVALID;
+    for (uint32_t i = 0; i < config->core.policy_states; i++)
+        ret_state[i] = NAN;
+    if (config->core.policy_states > 0)
+        TD_TRY(config->observe_state(config->observe_state_user, ret_state,
+                                     config->core.policy_states));
+    return is_finite(ret_state, config->core.policy_states) ? TD_OK
+                                                            : TD_ERR_INVALID;
 }
 
 void td_edge_driver_tell(td_edge *edge, td_edge_outgoing *reading)
 {
     if (edge->recorder)
-        reading->is_told = note(edge, "told", tell(edge, reading->told));
+        reading->has_policy_state =
+            note(edge, "observe_state", tell(edge, reading->policy_state));
 }
 
 // Who records has asked already.
-static bool is_told(td_edge *edge, td_edge_outgoing *reading)
+static bool has_policy_state(td_edge *edge, td_edge_outgoing *reading)
 {
-    return edge->recorder ? reading->is_told
-                          : note(edge, "told", tell(edge, reading->told));
+    return edge->recorder
+               ? reading->has_policy_state
+               : note(edge, "observe_state", tell(edge, reading->policy_state));
 }
 
 void td_edge_driver_observe(td_edge *edge, const td_edge_outgoing *reading)
 {
-    if (edge->asking.seq == 0) return;
+    if (edge->request.seq == 0) return;
     td_edge_outgoing *back = td_slot_back(edge->outbox);
     *back = *reading;
-    back->asking = edge->asking;
-    if (edge->asking.again == 0 && !is_told(edge, back)) return;
-    edge->asking.seq = 0;
+    back->request = edge->request;
+    if (edge->request.again == 0 && !has_policy_state(edge, back)) return;
+    edge->request.seq = 0;
     if (td_slot_publish(edge->outbox)) note_replaced(edge);
     td_event_signal(&edge->publisher_wake);
 }
@@ -118,8 +122,9 @@ static void show_tick(td_edge *edge, const td_edge_outgoing *reading)
     td_edge_reading *back = td_slot_back(edge->readings);
     memcpy(back->values, reading->state,
            edge->config.core.channels * sizeof(float));
-    memcpy(back->told, reading->told, edge->config.core.told * sizeof(float));
-    back->is_told = reading->is_told;
+    memcpy(back->policy_state, reading->policy_state,
+           edge->config.core.policy_states * sizeof(float));
+    back->has_policy_state = reading->has_policy_state;
     back->read_ns = reading->captured_ns;
     (void)td_slot_publish(edge->readings);
 }
@@ -154,10 +159,10 @@ static bool write_controlled(td_edge *edge, const float *state)
     return note(edge, "control", err) && write_values(edge, out);
 }
 
-static void take_asking(td_edge *edge)
+static void take_request(td_edge *edge)
 {
-    if (td_slot_refresh(edge->askings))
-        td_edge_driver_ask(edge, td_slot_front(edge->askings));
+    if (td_slot_refresh(edge->requests))
+        td_edge_driver_ask(edge, td_slot_front(edge->requests));
 }
 
 // A command goes out before the state is read, so that it is not late; a
@@ -169,7 +174,7 @@ static void drive(td_edge *edge, bool commanded)
     bool written = true;
     if (commanded && !controlled)
         written = write_values(edge, newest_command(edge));
-    take_asking(edge);
+    take_request(edge);
     bool read = read_state(edge, &reading);
     if (commanded && controlled)
         written = write_controlled(edge, read ? reading.state : NULL);

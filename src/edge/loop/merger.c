@@ -66,17 +66,17 @@ static void report(td_edge *edge, const td_edge_answer *answer,
 static void take(td_edge *edge, const td_edge_received *received,
                  const td_wire_action *action)
 {
-    td_edge_answering answering;
+    td_edge_merge_job job;
     pthread_mutex_lock(&edge->lock);
     td_edge_core_answer_begin(edge->core, received->received_ns, edge->server,
-                              action, &answering);
+                              action, &job);
     pthread_mutex_unlock(&edge->lock);
-    if (td_edge_core_answer_blend(edge->core, &answering) != TD_OK) {
+    if (td_edge_core_answer_blend(edge->core, &job) != TD_OK) {
         atomic_fetch_add(&edge->inbox_full, 1);
         return;
     }
     pthread_mutex_lock(&edge->lock);
-    td_edge_answer answer = td_edge_core_answer_end(edge->core, &answering);
+    td_edge_answer answer = td_edge_core_answer_end(edge->core, &job);
     pthread_mutex_unlock(&edge->lock);
     if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
         note_merged(edge, received, &answer);

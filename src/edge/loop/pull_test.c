@@ -251,7 +251,7 @@ static void see_episode(world *w, const td_wire_obs *obs)
 
 static td_net_msg *letter;
 
-static bool is_told(world *w)
+static bool has_policy_state(world *w)
 {
     (void)w;
     return letter || td_queue_pop(letters, &letter) == TD_OK;
@@ -261,7 +261,7 @@ static void assert_letter(world *w, uint64_t episode, const char *reason)
 {
     td_slice bytes;
     td_wire_reset reset;
-    world_until(w, is_told);
+    world_until(w, has_policy_state);
     assert_int_equal(td_net_msg_bytes(letter, &bytes), TD_OK);
     assert_int_equal(
         td_wire_reset_decode(w->decoder, bytes.data, bytes.size, &reset, NULL),
@@ -402,10 +402,10 @@ static int told_setup(void **state)
     memset(&told, 0, sizeof told);
     int rc = world_setup(state);
     td_edge_config *config = &((world *)*state)->config;
-    config->core.told = config->profile.state_count = CHANNELS + 1;
+    config->core.policy_states = config->profile.state_count = CHANNELS + 1;
     config->profile.states[CHANNELS] =
         (td_wire_channel){td_wire_text_of("force"), TD_WIRE_LINEAR};
-    config->tell = tell;
+    config->observe_state = tell;
     return rc;
 }
 

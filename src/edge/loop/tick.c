@@ -9,9 +9,9 @@
 
 #define STACK_BYTES ((size_t)64 << 10)
 
-static td_edge_asking asking_of(const td_edge_step *step)
+static td_edge_request request_of(const td_edge_step *step)
 {
-    return (td_edge_asking){
+    return (td_edge_request){
         .seq = step->seq,
         .left = step->left,
         .must_go = step->must_go,
@@ -21,9 +21,9 @@ static td_edge_asking asking_of(const td_edge_step *step)
 
 static void ask(td_edge *edge, const td_edge_step *step)
 {
-    td_edge_asking *asking = td_slot_back(edge->askings);
-    *asking = asking_of(step);
-    if (td_slot_publish(edge->askings))
+    td_edge_request *request = td_slot_back(edge->requests);
+    *request = request_of(step);
+    if (td_slot_publish(edge->requests))
         atomic_fetch_add_explicit(&edge->outbox_replaced, 1,
                                   memory_order_relaxed);
     if (step->again > 0) return; // no images
@@ -39,13 +39,13 @@ static void command(td_edge *edge, const float *values)
     (void)td_slot_publish(edge->commands);
 }
 
-static td_edge_seen look(td_edge *edge, int64_t now_ns)
+static td_edge_tick_input look(td_edge *edge, int64_t now_ns)
 {
     (void)td_slot_refresh(edge->readings);
     const td_edge_reading *reading = td_slot_front(edge->readings);
     int64_t driven_ns =
         atomic_load_explicit(&edge->driven_ns, memory_order_acquire);
-    return (td_edge_seen){
+    return (td_edge_tick_input){
         .now_ns = now_ns,
         .connection =
             atomic_load_explicit(&edge->connection, memory_order_acquire),
@@ -81,22 +81,23 @@ static void trace(td_edge *edge, int64_t now_ns, int64_t lateness_ns,
     td_edge_trace_tick(edge->config.trace, &tick);
 }
 
-// `told` is what the policy is told, or NULL.
-static void record(td_edge *edge, const td_edge_seen *seen, const float *told,
-                   const td_edge_step *step)
+// `policy_state` is what the policy is told, or NULL.
+static void record(td_edge *edge, const td_edge_tick_input *seen,
+                   const float *policy_state, const td_edge_step *step)
 {
     const td_edge_rows_tick tick = {
         .now_ns = seen->now_ns,
         .missed = edge->skipped_ticks,
         .episode = td_edge_core_episode(edge->core),
-        .state = edge->config.core.told > 0 ? told : seen->reading,
+        .state =
+            edge->config.core.policy_states > 0 ? policy_state : seen->reading,
         .step = step,
     };
     edge->skipped_ticks = 0;
     td_edge_recorder_tick(edge->recorder, &tick);
 }
 
-static td_edge_step decide(td_edge *edge, const td_edge_seen *seen,
+static td_edge_step decide(td_edge *edge, const td_edge_tick_input *seen,
                            int64_t lateness_ns)
 {
     td_edge_step step = td_edge_core_tick(edge->core, seen);
@@ -108,11 +109,12 @@ static td_edge_step decide(td_edge *edge, const td_edge_seen *seen,
 
 static void tick_once(td_edge *edge, int64_t now_ns, int64_t lateness_ns)
 {
-    td_edge_seen seen = look(edge, now_ns);
+    td_edge_tick_input seen = look(edge, now_ns);
     td_edge_step step = decide(edge, &seen, lateness_ns);
     const td_edge_reading *reading = td_slot_front(edge->readings);
     if (edge->recorder)
-        record(edge, &seen, reading->is_told ? reading->told : NULL, &step);
+        record(edge, &seen,
+               reading->has_policy_state ? reading->policy_state : NULL, &step);
     if (step.command) command(edge, step.command);
     if (step.ask) ask(edge, &step);
     td_event_signal(&edge->driver_wake);
@@ -175,7 +177,7 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state)
         atomic_load_explicit(&edge->driven_ns, memory_order_relaxed);
     bool read = td_edge_driver_take(edge, state, now_ns, &reading);
     if (read) td_edge_driver_tell(edge, &reading);
-    const td_edge_seen seen = {
+    const td_edge_tick_input seen = {
         .now_ns = now_ns,
         .connection =
             atomic_load_explicit(&edge->connection, memory_order_acquire),
@@ -187,9 +189,10 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state)
     (void)note_missed(edge, lateness_ns);
     td_edge_step step = decide(edge, &seen, lateness_ns);
     if (edge->recorder)
-        record(edge, &seen, reading.is_told ? reading.told : NULL, &step);
-    const td_edge_asking asking = asking_of(&step);
-    if (step.ask) td_edge_driver_ask(edge, &asking);
+        record(edge, &seen,
+               reading.has_policy_state ? reading.policy_state : NULL, &step);
+    const td_edge_request request = request_of(&step);
+    if (step.ask) td_edge_driver_ask(edge, &request);
     if (read) td_edge_driver_observe(edge, &reading);
     return step;
 }

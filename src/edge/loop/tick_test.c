@@ -3,7 +3,7 @@
 // no page for the first time.
 #include "edge/edge_fixture.h"
 #include "edge/loop/tick_witness.h"
-#include "edge/record/recording_fixture.h"
+#include "edge/record/episode_writer_fixture.h"
 
 #ifdef WITNESS_IS_BLIND
 

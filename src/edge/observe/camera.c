@@ -29,7 +29,7 @@ struct td_edge_camera {
     td_net_pub *pub;         // lends places; NULL: nobody does
     td_edge_pool *pool;
     td_slot *newest; // td_edge_frame *, each of its places holds one, or NULL
-    td_ring *taken;  // td_edge_taken, to who records; NULL: nobody does
+    td_ring *taken;  // td_edge_arrival, to who records; NULL: nobody does
     uint32_t kept_max;
     _Atomic uint32_t kept; // by who records
     td_event wake;
@@ -64,7 +64,7 @@ static td_edge_frame *frame_to_fill(td_edge_camera *camera)
 static void hand_to_recorder(td_edge_camera *camera, td_edge_frame *frame)
 {
     bool room = atomic_load(&camera->kept) < camera->kept_max;
-    const td_edge_taken taken = {
+    const td_edge_arrival taken = {
         .arrived_ns = td_clock_now_ns(&td_clock_monotonic),
         .frame = room ? frame : NULL,
     };
@@ -129,7 +129,7 @@ static td_err camera_init(td_edge_camera *camera, td_errinfo *info)
         td_edge_pool_new(LIVE + camera->kept_max, camera->room, &camera->pool));
     TD_TRY(td_slot_new(sizeof(td_edge_frame *), &camera->newest));
     if (camera->kept_max > 0)
-        TD_TRY(td_ring_new(ring, sizeof(td_edge_taken), &camera->taken));
+        TD_TRY(td_ring_new(ring, sizeof(td_edge_arrival), &camera->taken));
     (void)snprintf(name, sizeof name, "td-cam-%u", camera->index % 1000);
     const td_thread_config config = {.name = name, .cpu = -1};
     return td_thread_start(&config, run, camera, &camera->thread, info);
@@ -199,7 +199,7 @@ const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera)
     return *front ? *front : &none;
 }
 
-bool td_edge_camera_next(td_edge_camera *camera, td_edge_taken *ret_taken)
+bool td_edge_camera_next(td_edge_camera *camera, td_edge_arrival *ret_taken)
 {
     return td_ring_pop(camera->taken, ret_taken) == TD_OK;
 }

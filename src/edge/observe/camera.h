@@ -19,10 +19,10 @@
 typedef struct td_edge_camera td_edge_camera;
 
 // One that came.
-typedef struct td_edge_taken {
+typedef struct td_edge_arrival {
     int64_t arrived_ns;
     td_edge_frame *frame; // NULL: there was no room to keep it
-} td_edge_taken;
+} td_edge_arrival;
 
 // Starts the thread, td-cam-INDEX. `kept` frames at a time may be held by who
 // records; 0: nobody does. Borrows the robot and the camera's name until it is
@@ -57,7 +57,7 @@ const td_edge_frame *td_edge_camera_newest(td_edge_camera *camera);
 
 // The next that came, held by the caller until it is given back; false: none
 // did. Recorder's thread only; never blocks.
-bool td_edge_camera_next(td_edge_camera *camera, td_edge_taken *ret_taken);
+bool td_edge_camera_next(td_edge_camera *camera, td_edge_arrival *ret_taken);
 void td_edge_camera_give_back(td_edge_camera *camera, td_edge_frame *frame);
 
 // Whether a frame is there and new enough at `now_ns`. Any thread.

@@ -225,7 +225,7 @@ static void a_frame_that_took_long_is_old(void **state)
 }
 
 // Has a camera give so many frames, and takes them all.
-static void record(uint32_t frames, uint32_t kept, td_edge_taken *ret_taken)
+static void record(uint32_t frames, uint32_t kept, td_edge_arrival *ret_taken)
 {
     atomic_store(&robot.most, frames);
     open_recorded(0, kept);
@@ -237,7 +237,7 @@ static void record(uint32_t frames, uint32_t kept, td_edge_taken *ret_taken)
 
 static void who_records_has_every_frame_in_order(void **state)
 {
-    td_edge_taken taken[20];
+    td_edge_arrival taken[20];
     (void)state;
     record(20, 20, taken);
     for (uint32_t i = 0; i < 20; i++) {
@@ -248,7 +248,7 @@ static void who_records_has_every_frame_in_order(void **state)
 
 static void a_frame_that_is_recorded_is_the_one_that_is_sent(void **state)
 {
-    td_edge_taken taken[3];
+    td_edge_arrival taken[3];
     (void)state;
     record(3, 3, taken);
     assert_ptr_equal(td_edge_camera_newest(cameras[0]), taken[2].frame);
@@ -256,7 +256,7 @@ static void a_frame_that_is_recorded_is_the_one_that_is_sent(void **state)
 
 static void a_recorder_that_is_late_delays_nobody(void **state)
 {
-    td_edge_taken taken[10];
+    td_edge_arrival taken[10];
     (void)state;
     record(10, 3, taken);
     assert_int_equal(number_of(td_edge_camera_newest(cameras[0])), 10);
@@ -272,7 +272,7 @@ static void frames_that_are_given_back_are_used_again(void **state)
     (void)state;
     open_recorded(0, 2);
     for (uint64_t i = 1; seen < 20; i++) {
-        td_edge_taken taken;
+        td_edge_arrival taken;
         wait_for(td_edge_camera_taken, 0, i);
         while (td_edge_camera_next(cameras[0], &taken)) {
             if (!taken.frame) continue;

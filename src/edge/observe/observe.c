@@ -7,8 +7,10 @@ const float *td_edge_observe_state(const td_edge_settings *settings,
                                    const td_edge_outgoing *outgoing,
                                    uint32_t *ret_count)
 {
-    *ret_count = settings->told > 0 ? settings->told : settings->channels;
-    return settings->told > 0 ? outgoing->told : outgoing->state;
+    *ret_count = settings->policy_states > 0 ? settings->policy_states
+                                             : settings->channels;
+    return settings->policy_states > 0 ? outgoing->policy_state
+                                       : outgoing->state;
 }
 
 static void fill_state(const td_edge_settings *settings,
@@ -32,22 +34,22 @@ void td_edge_observe(const td_edge_settings *settings, const char *client,
                      const char *task, const td_edge_outgoing *outgoing,
                      int64_t now_ns, td_wire_obs *ret_obs)
 {
-    const td_edge_asking *asking = &outgoing->asking;
+    const td_edge_request *request = &outgoing->request;
     *ret_obs = (td_wire_obs){
         .ident = {settings->boot, settings->route, outgoing->episode,
-                  asking->seq},
+                  request->seq},
         .client = td_wire_text_of(client),
         .task = td_wire_text_of(task),
         .cursor = outgoing->cursor,
         .priority = settings->priority,
         .urgency = settings->urgency,
         .has_steps_remaining = true,
-        .steps_remaining = asking->left,
-        .must_go = asking->must_go,
+        .steps_remaining = request->left,
+        .must_go = request->must_go,
         .has_budget = true,
-        .budget_us = asking->left * settings->period_ns / TD_NS_PER_US,
-        .has_again = asking->again > 0,
-        .again = asking->again,
+        .budget_us = request->left * settings->period_ns / TD_NS_PER_US,
+        .has_again = request->again > 0,
+        .again = request->again,
     };
-    if (asking->again == 0) fill_state(settings, outgoing, now_ns, ret_obs);
+    if (request->again == 0) fill_state(settings, outgoing, now_ns, ret_obs);
 }

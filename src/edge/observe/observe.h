@@ -7,22 +7,23 @@
 #include "edge/core/core.h"
 
 // From the tick: an observation is to be sent.
-typedef struct td_edge_asking {
+typedef struct td_edge_request {
     uint64_t seq;
     uint32_t left; // rows
     bool must_go;
     uint64_t again; // only for this one's answer, which was missed; 0: observe
-} td_edge_asking;
+} td_edge_request;
 
 // The same with the state that was read for it.
 typedef struct td_edge_outgoing {
-    td_edge_asking asking;
+    td_edge_request request;
     int64_t captured_ns;
     uint64_t episode;
     uint64_t cursor;
-    float state[TD_WIRE_MAX_CHANNELS]; // of the joints
-    float told[TD_WIRE_MAX_CHANNELS];  // to the policy, where that is another
-    bool is_told;                      // that is known already
+    float state[TD_WIRE_MAX_CHANNELS];        // of the joints
+    float policy_state[TD_WIRE_MAX_CHANNELS]; // to the policy, where that is
+                                              // another
+    bool has_policy_state;                    // that is known already
 } td_edge_outgoing;
 
 // What the policy is told, and how many numbers that is. Borrows `outgoing`.

@@ -173,7 +173,7 @@ static td_err compare(td_edge_publisher *publisher,
                                                outgoing, &channels);
     *ret_similar =
         td_edge_similar_check(&publisher->similar, state, channels, images,
-                              count, outgoing->asking.must_go);
+                              count, outgoing->request.must_go);
     return TD_OK;
 }
 
@@ -237,12 +237,12 @@ static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
 {
     td_edge *edge = publisher->edge;
     td_edge_sent sent = {
-        .seq = outgoing->asking.seq,
+        .seq = outgoing->request.seq,
         .episode = outgoing->episode,
         .cursor = outgoing->cursor,
         .captured_ns = outgoing->captured_ns,
         .put_ns = publisher->encoded_ns,
-        .again = outgoing->asking.again,
+        .again = outgoing->request.again,
     };
     pthread_mutex_lock(&edge->lock);
     bool current = td_edge_core_sent(edge->core, &sent);
@@ -340,13 +340,13 @@ static void publish_again(td_edge_publisher *publisher,
     if (err == TD_OK)
         (void)send(publisher, outgoing);
     else
-        give_up(publisher, outgoing->asking.seq, err, &info);
+        give_up(publisher, outgoing->request.seq, err, &info);
 }
 
 static void publish(td_edge_publisher *publisher,
                     const td_edge_outgoing *outgoing)
 {
-    uint64_t seq = outgoing->asking.seq;
+    uint64_t seq = outgoing->request.seq;
     td_errinfo info = {.text = ""};
     bool similar = false;
     td_err err =
@@ -377,11 +377,11 @@ void td_edge_publisher_run(void *user)
         (void)td_event_wait_until(&edge->publisher_wake, INT64_MAX);
         if (td_slot_refresh(edge->outbox)) {
             const td_edge_outgoing *outgoing = td_slot_front(edge->outbox);
-            if (outgoing->asking.again > 0)
+            if (outgoing->request.again > 0)
                 publish_again(publisher, outgoing);
             else
                 publish(publisher, outgoing);
-            done_seq = outgoing->asking.seq;
+            done_seq = outgoing->request.seq;
         }
         uint64_t asked_seq = atomic_load(&edge->asked_seq);
         if (asked_seq > done_seq && asked_seq != publisher->prepared_seq)

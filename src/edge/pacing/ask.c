@@ -146,7 +146,7 @@ static bool is_pending(const td_edge_ask *ask, uint64_t seq)
 }
 
 // What ended, was skipped or is given up is no longer unanswered.
-static void settle(td_edge_ask *ask, const td_edge_ask_seen *seen,
+static void settle(td_edge_ask *ask, const td_edge_ask_input *seen,
                    int64_t resend_after_ns)
 {
     if (is_pending(ask, seen->ended_seq)) ask->settled = seen->ended_seq;
@@ -179,7 +179,7 @@ static int64_t backoff(const td_edge_ask_settings *settings, uint32_t refusals)
 }
 
 // Half a period early: ticks are not to the nanosecond.
-static bool is_time(td_edge_ask *ask, const td_edge_ask_seen *seen,
+static bool is_time(td_edge_ask *ask, const td_edge_ask_input *seen,
                     const td_edge_ask_advice *advice)
 {
     const td_edge_ask_settings *settings = &ask->settings;
@@ -200,7 +200,7 @@ static bool is_time(td_edge_ask *ask, const td_edge_ask_seen *seen,
 // Whose answer to ask for once more: the newest's, if it was an observation.
 // Who has nothing left to play does not try: what was lost may as well have
 // been the observation.
-static uint64_t missed(const td_edge_ask *ask, const td_edge_ask_seen *seen)
+static uint64_t missed(const td_edge_ask *ask, const td_edge_ask_input *seen)
 {
     bool worth = ask->settings.again && seen->left > 0 &&
                  ask->given_up > seen->ended_seq &&
@@ -209,7 +209,7 @@ static uint64_t missed(const td_edge_ask *ask, const td_edge_ask_seen *seen)
 }
 
 td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
-                                        const td_edge_ask_seen *seen,
+                                        const td_edge_ask_input *seen,
                                         const td_edge_ask_advice *advice)
 {
     td_edge_ask_decision decision = {0};

@@ -35,8 +35,8 @@
 // that refuses is asked again after resend_min, twice as much for each refusal
 // in a row, at most resend_max.
 //
-// Two sides, as in the core. The merge side turns what it measured into advice.
-// The tick side decides: it never blocks or allocates, and is
+// Two threads, as in the core. The merge thread turns what it measured into
+// advice. The tick thread decides: it never blocks or allocates, and is
 // O(max_unanswered).
 
 #include "edge/pacing/latency.h"
@@ -64,8 +64,8 @@ typedef struct td_edge_ask_settings {
 // INVALID for settings that make no sense.
 TD_NODISCARD td_err td_edge_ask_check(const td_edge_ask_settings *settings);
 
-// From the merge side to the tick. Each field may be an atomic of its own, read
-// relaxed: they need not be of one moment.
+// From the merge thread to the tick. Each field may be an atomic of its own,
+// read relaxed: they need not be of one moment.
 typedef struct td_edge_ask_advice {
     uint32_t below_rows;     // ask when no more are left
     uint32_t most;           // unanswered at a time
@@ -80,7 +80,7 @@ typedef struct td_edge_ask_advice {
 // was still on its way, newer than the last one merged and no newer than the
 // one that this chunk answers. That is capture -> installed where nothing was
 // lost, and has the resends in it where something was; but not the time behind
-// an observation of its own. `serial`: one has waited so. Merge side.
+// an observation of its own. `serial`: one has waited so. Merge thread.
 typedef struct td_edge_ask_measured {
     uint32_t chunk_rows;
     const td_edge_latency *waits, *trips;
@@ -90,7 +90,7 @@ typedef struct td_edge_ask_measured {
 td_edge_ask_advice td_edge_ask_advise(const td_edge_ask_settings *settings,
                                       const td_edge_ask_measured *measured);
 
-// The tick side's own.
+// The tick thread's own.
 typedef struct td_edge_ask {
     td_edge_ask_settings settings;
     td_edge_rate rate;
@@ -106,13 +106,13 @@ typedef struct td_edge_ask {
 } td_edge_ask;
 
 // Seqs start at 1. The rate is unlimited until td_edge_rate_set(&ask->rate, …),
-// on the tick side. INVALID.
+// on the tick thread. INVALID.
 TD_NODISCARD td_err td_edge_ask_init(td_edge_ask *ask,
                                      const td_edge_ask_settings *settings,
                                      int64_t now_ns);
 
 // What the tick sees, beside the advice.
-typedef struct td_edge_ask_seen {
+typedef struct td_edge_ask_input {
     int64_t now_ns;
     uint64_t connection;  // another number for each server found; 0: none
     uint32_t left;        // rows, after the one just played
@@ -122,7 +122,7 @@ typedef struct td_edge_ask_seen {
                           // vain
     uint32_t refusals;    // in a row, since the connection began and since a
                           // chunk was merged (refused, misshapen or unsent)
-} td_edge_ask_seen;
+} td_edge_ask_input;
 
 typedef struct td_edge_ask_decision {
     bool ask;
@@ -132,9 +132,9 @@ typedef struct td_edge_ask_decision {
     uint64_t again; // whose answer to ask for instead of observing; 0: observe
 } td_edge_ask_decision;
 
-// A new connection forgets what was asked before. Tick side.
+// A new connection forgets what was asked before. Tick thread.
 td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
-                                        const td_edge_ask_seen *seen,
+                                        const td_edge_ask_input *seen,
                                         const td_edge_ask_advice *advice);
 
 #endif

@@ -129,7 +129,7 @@ static void tick(world *w, int64_t now_ns)
         w->cursor++;
     else if (w->moving)
         w->idle++;
-    td_edge_ask_seen seen = {
+    td_edge_ask_input seen = {
         .now_ns = now_ns,
         .connection = 1,
         .left = (uint32_t)(w->horizon - w->cursor),

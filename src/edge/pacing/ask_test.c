@@ -30,7 +30,7 @@ static td_edge_ask_settings usual_settings(void)
 typedef struct fixture {
     td_edge_ask ask;
     td_edge_ask_advice advice;
-    td_edge_ask_seen seen;
+    td_edge_ask_input seen;
 } fixture;
 
 static fixture fixture_of(uint32_t max_unanswered)

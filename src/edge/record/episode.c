@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool next_picture(void *camera, td_edge_taken *ret_taken)
+static bool next_picture(void *camera, td_edge_arrival *ret_taken)
 {
     return td_edge_camera_next(camera, ret_taken);
 }
@@ -33,12 +33,13 @@ static void tell_task(void *user, char ret_task[TD_DATASET_MAX_TASK])
     pthread_mutex_unlock(&edge->lock);
 }
 
-static td_edge_recording_config recording_of(td_edge *edge)
+static td_edge_episode_writer_config writer_config(td_edge *edge)
 {
     const td_edge_config *config = &edge->config;
     const td_edge_profile *profile = &config->profile;
-    td_edge_recording_config recording = {
-        .states = config->core.told ? config->core.told : config->core.channels,
+    td_edge_episode_writer_config writer = {
+        .states = config->core.policy_states ? config->core.policy_states
+                                             : config->core.channels,
         .channels = config->core.channels,
         .period_ns = config->core.period_ns,
         .camera_count = profile->camera_count,
@@ -47,13 +48,13 @@ static td_edge_recording_config recording_of(td_edge *edge)
     };
     for (uint32_t i = 0; i < profile->camera_count; i++) {
         const td_wire_camera *camera = &profile->cameras[i];
-        recording.camera_names[i] = camera->name;
-        recording.camera_period_ns[i] = config->camera_period_ns[i];
-        recording.camera_bytes[i] = (size_t)camera->height * camera->width * 3;
-        recording.cameras[i] = (td_edge_picture_source){
+        writer.camera_names[i] = camera->name;
+        writer.camera_period_ns[i] = config->camera_period_ns[i];
+        writer.camera_bytes[i] = (size_t)camera->height * camera->width * 3;
+        writer.cameras[i] = (td_edge_picture_source){
             edge->cameras[i], next_picture, give_picture_back};
     }
-    return recording;
+    return writer;
 }
 
 static td_err nothing_recorded(td_errinfo *info)
@@ -61,10 +62,12 @@ static td_err nothing_recorded(td_errinfo *info)
     return td_fail(info, TD_ERR_UNSUPPORTED, "nothing is recorded");
 }
 
-td_err td_edge_episode(td_edge *edge, td_edge_order order, td_errinfo *info)
+td_err td_edge_episode(td_edge *edge, td_edge_episode_command order,
+                       td_errinfo *info)
 {
-    return edge->recorder ? td_edge_recorder_obey(edge->recorder, order, info)
-                          : nothing_recorded(info);
+    return edge->recorder
+               ? td_edge_recorder_execute(edge->recorder, order, info)
+               : nothing_recorded(info);
 }
 
 // An order of another program.
@@ -84,7 +87,7 @@ static void reply(void *user, td_err err, const td_errinfo *why)
 {
     remote *from = user;
     const char *text = why->text[0] ? why->text : td_err_text(err);
-    if (err == TD_OK) text = TD_EDGE_ORDER_OK;
+    if (err == TD_OK) text = TD_EDGE_EPISODE_OK;
     const td_slice answer = {text, strlen(text)};
     if (td_net_reply(from->request, from->edge->orders_key, &answer, 1) !=
         TD_OK)
@@ -107,14 +110,15 @@ static void on_order(void *user, td_net_request *request)
 {
     td_edge *edge = user;
     td_slice word = td_net_request_payload(request);
-    td_edge_order order = td_edge_order_find(word.data, word.size);
+    td_edge_episode_command order =
+        td_edge_episode_command_find(word.data, word.size);
     remote *from = malloc(sizeof *from);
     if (!from) {
         drop_order(edge, request);
         return;
     }
     *from = (remote){edge, request};
-    if (td_edge_recorder_order(edge->recorder, order, reply, from) == TD_OK)
+    if (td_edge_recorder_submit(edge->recorder, order, reply, from) == TD_OK)
         return;
     drop_order(edge, request);
     free(from);
@@ -133,7 +137,7 @@ td_err td_edge_episode_open(td_edge *edge, td_errinfo *info)
 {
     if (!edge->config.record.close) return TD_OK;
     const td_edge_recorder_config config = {
-        .recording = recording_of(edge),
+        .writer = writer_config(edge),
         .substeps = edge->config.core.substeps,
         .begin = edge->config.record_begin,
         .task = tell_task,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is recorded of a robot at work.
 #include "edge/edge_fixture.h"
-#include "edge/record/recording_fixture.h"
+#include "edge/record/episode_writer_fixture.h"
 
 static shelf shelved;
 static _Atomic bool blocked, inside; // an add
@@ -187,7 +187,7 @@ static void a_disk_that_fails_stops_no_robot(void **state)
     fresh_before = w->report.counts.fresh;
     world_until(w, plays_on);
     td_errinfo info = {.text = ""};
-    assert_int_equal(td_edge_episode(w->edge, TD_EDGE_ORDER_BEGIN, &info),
+    assert_int_equal(td_edge_episode(w->edge, TD_EDGE_EPISODE_BEGIN, &info),
                      TD_ERR_IO);
     assert_non_null(strstr(info.text, "the shelf broke"));
 }
@@ -214,9 +214,9 @@ static void an_edge_that_does_not_open_closes_the_dataset(void **state)
 static void a_robot_that_records_nothing_says_so(void **state)
 {
     world *w = *state;
-    w->config.record = (td_edge_record_sink){0};
+    w->config.record = (td_edge_episode_sink){0};
     world_open(w);
-    assert_int_equal(td_edge_episode(w->edge, TD_EDGE_ORDER_BEGIN, NULL),
+    assert_int_equal(td_edge_episode(w->edge, TD_EDGE_EPISODE_BEGIN, NULL),
                      TD_ERR_UNSUPPORTED);
     td_edge_report_get(w->edge, &w->report);
     assert_int_equal(w->report.record.state, TD_EDGE_RECORD_OFF);
@@ -265,7 +265,7 @@ static void another_program_may_end_an_episode(void **state)
     world *w = *state;
     stream(w);
     order(w, "end");
-    assert_string_equal(answer, TD_EDGE_ORDER_OK);
+    assert_string_equal(answer, TD_EDGE_EPISODE_OK);
     assert_int_equal(shelved.saved, 1);
     order(w, "end");
     assert_string_equal(answer, "no episode is being recorded");
@@ -345,8 +345,8 @@ static td_err tell(void *user, float *ret_state, uint32_t channels)
 static void what_the_policy_is_told_is_the_state(void **state)
 {
     world *w = *state;
-    w->config.core.told = 1;
-    w->config.tell = tell;
+    w->config.core.policy_states = 1;
+    w->config.observe_state = tell;
     w->config.profile.state_count = 1;
     stream(w);
     finish(w);

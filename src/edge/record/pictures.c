@@ -17,11 +17,11 @@ void td_edge_pictures_init(td_edge_pictures *pictures,
     *pictures = (td_edge_pictures){.source = *source};
 }
 
-static void let_go(td_edge_pictures *pictures, td_edge_taken *taken)
+static void let_go(td_edge_pictures *pictures, td_edge_arrival *taken)
 {
     if (taken->frame)
         pictures->source.give_back(pictures->source.user, taken->frame);
-    *taken = (td_edge_taken){0};
+    *taken = (td_edge_arrival){0};
 }
 
 void td_edge_pictures_done(td_edge_pictures *pictures)
@@ -42,11 +42,11 @@ td_edge_picture_kind td_edge_pictures_at(td_edge_pictures *pictures,
                                          int64_t at_ns, int64_t most_ns,
                                          const td_edge_frame **ret_frame)
 {
-    td_edge_taken *present = &pictures->present;
+    td_edge_arrival *present = &pictures->present;
     while (is_coming(pictures) && pictures->coming.arrived_ns <= at_ns) {
         let_go(pictures, present);
         *present = pictures->coming;
-        pictures->coming = (td_edge_taken){0};
+        pictures->coming = (td_edge_arrival){0};
     }
     if (present->arrived_ns == 0) return TD_EDGE_PICTURE_NONE;
     if (!present->frame) return TD_EDGE_PICTURE_NO_ROOM;

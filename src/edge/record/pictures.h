@@ -12,14 +12,14 @@
 // What td_edge_camera_next() and td_edge_camera_give_back() do.
 typedef struct td_edge_picture_source {
     void *user;
-    bool (*next)(void *user, td_edge_taken *ret_taken);
+    bool (*next)(void *user, td_edge_arrival *ret_taken);
     void (*give_back)(void *user, td_edge_frame *frame);
 } td_edge_picture_source;
 
 typedef struct td_edge_pictures {
     td_edge_picture_source source;
-    td_edge_taken present; // arrived_ns 0: none yet
-    td_edge_taken coming;  // likewise; arrived after what was asked for
+    td_edge_arrival present; // arrived_ns 0: none yet
+    td_edge_arrival coming;  // likewise; arrived after what was asked for
 } td_edge_pictures;
 
 void td_edge_pictures_init(td_edge_pictures *pictures,

@@ -10,11 +10,11 @@
 #define MOST_NS 1000
 
 static td_edge_frame frames[8]; // without pixels
-static td_edge_taken script[8];
+static td_edge_arrival script[8];
 static size_t script_count, script_at;
 static int held; // frames handed out and not given back
 
-static bool next(void *user, td_edge_taken *ret_taken)
+static bool next(void *user, td_edge_arrival *ret_taken)
 {
     (void)user;
     if (script_at == script_count) return false;
@@ -47,7 +47,7 @@ static void come(int64_t arrived_ns, bool room)
 {
     td_edge_frame *frame = &frames[script_count];
     frame->captured_ns = arrived_ns;
-    script[script_count++] = (td_edge_taken){arrived_ns, room ? frame : NULL};
+    script[script_count++] = (td_edge_arrival){arrived_ns, room ? frame : NULL};
 }
 
 static const td_edge_frame *at(int64_t at_ns, td_edge_picture_kind kind)

@@ -21,9 +21,9 @@
 #define LEAST_NAP_NS (10 * TD_NS_PER_MS)
 
 typedef struct ordered {
-    td_edge_order what;
+    td_edge_episode_command what;
     int64_t at_ns;
-    td_edge_order_done done;
+    td_edge_episode_done done;
     void *user;
 } ordered;
 
@@ -33,7 +33,8 @@ struct td_edge_recorder {
     uint64_t lost;      // likewise, so far
     td_ring *ring;      // tick to recorder, td_edge_row
 
-    td_edge_recording *recording; // recorder's thread's own, with what follows
+    td_edge_episode_writer
+        *writer; // recorder's thread's own, with what follows
     td_edge_row *row;
     bool has_row; // that is not yet recorded
     char task[TD_DATASET_MAX_TASK];
@@ -44,22 +45,23 @@ struct td_edge_recorder {
     td_thread *thread;
 
     pthread_mutex_t lock; // guards `seen`
-    td_edge_recorded seen;
+    td_edge_record_status seen;
 };
 
-td_edge_order td_edge_order_find(const char *word, size_t size)
+td_edge_episode_command td_edge_episode_command_find(const char *word,
+                                                     size_t size)
 {
     static const char *const words[] = {
-#define TD_EDGE_ORDER_TEXT(name, text) text,
-        TD_EDGE_ORDERS(TD_EDGE_ORDER_TEXT)
-#undef TD_EDGE_ORDER_TEXT
+#define TD_EDGE_EPISODE_TEXT(name, text) text,
+        TD_EDGE_EPISODE_COMMANDS(TD_EDGE_EPISODE_TEXT)
+#undef TD_EDGE_EPISODE_TEXT
     };
     int order = 0;
     while (
-        order < TD_EDGE_ORDER_COUNT &&
+        order < TD_EDGE_EPISODE_COUNT &&
         (strlen(words[order]) != size || memcmp(words[order], word, size) != 0))
         order++;
-    return (td_edge_order)order;
+    return (td_edge_episode_command)order;
 }
 
 static int64_t now(void)
@@ -77,38 +79,38 @@ static void take_rows(td_edge_recorder *recorder, int64_t until_ns)
         recorder->has_row = recorder->row->seen_ns > until_ns;
         if (recorder->has_row) return;
         recorder->config.task(recorder->config.user, recorder->task);
-        td_edge_recording_row(recorder->recording, recorder->row,
-                              recorder->task);
+        td_edge_episode_writer_row(recorder->writer, recorder->row,
+                                   recorder->task);
     }
 }
 
 static void show(td_edge_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
-    recorder->seen = td_edge_recording_look(recorder->recording);
+    recorder->seen = td_edge_episode_writer_look(recorder->writer);
     pthread_mutex_unlock(&recorder->lock);
 }
 
 static bool is_under_way(const td_edge_recorder *recorder)
 {
-    return td_edge_recording_look(recorder->recording).state ==
+    return td_edge_episode_writer_look(recorder->writer).state ==
            TD_EDGE_RECORD_RECORDING;
 }
 
-static td_err obey(td_edge_recorder *recorder, td_edge_order what,
+static td_err obey(td_edge_recorder *recorder, td_edge_episode_command what,
                    td_errinfo *info)
 {
-    td_edge_recording *recording = recorder->recording;
-    bool keep = what == TD_EDGE_ORDER_END || what == TD_EDGE_ORDER_NEXT;
-    bool begins = what == TD_EDGE_ORDER_NEXT || what == TD_EDGE_ORDER_AGAIN;
-    if (what == TD_EDGE_ORDER_COUNT)
+    td_edge_episode_writer *writer = recorder->writer;
+    bool keep = what == TD_EDGE_EPISODE_END || what == TD_EDGE_EPISODE_NEXT;
+    bool begins = what == TD_EDGE_EPISODE_NEXT || what == TD_EDGE_EPISODE_AGAIN;
+    if (what == TD_EDGE_EPISODE_COUNT)
         return td_fail(info, TD_ERR_INVALID,
                        "must be begin, end, discard, next or again");
-    if (what == TD_EDGE_ORDER_BEGIN)
-        return td_edge_recording_begin(recording, info);
+    if (what == TD_EDGE_EPISODE_BEGIN)
+        return td_edge_episode_writer_begin(writer, info);
     if (!begins || is_under_way(recorder))
-        TD_TRY(td_edge_recording_end(recording, keep, info));
-    return begins ? td_edge_recording_begin(recording, info) : TD_OK;
+        TD_TRY(td_edge_episode_writer_end(writer, keep, info));
+    return begins ? td_edge_episode_writer_begin(writer, info) : TD_OK;
 }
 
 static void take_orders(td_edge_recorder *recorder)
@@ -128,25 +130,25 @@ static void take_orders(td_edge_recorder *recorder)
 static void run(void *user)
 {
     td_edge_recorder *recorder = user;
-    int64_t period_ns = recorder->config.recording.period_ns;
+    int64_t period_ns = recorder->config.writer.period_ns;
     int64_t nap_ns = period_ns > LEAST_NAP_NS ? period_ns : LEAST_NAP_NS;
     while (!atomic_load(&recorder->stopping)) {
         take_orders(recorder);
         int64_t ripe_ns = now() - period_ns;
         take_rows(recorder, ripe_ns);
         if (!recorder->has_row)
-            td_edge_recording_pass(recorder->recording, ripe_ns);
+            td_edge_episode_writer_pass(recorder->writer, ripe_ns);
         show(recorder);
         (void)td_event_wait_until(&recorder->wake, now() + nap_ns);
     }
     take_orders(recorder);
     take_rows(recorder, INT64_MAX);
-    td_edge_recording_free(TD_TAKE(recorder->recording));
+    td_edge_episode_writer_free(TD_TAKE(recorder->writer));
 }
 
 static td_err make(td_edge_recorder *recorder, td_errinfo *info)
 {
-    const td_edge_recording_config *config = &recorder->config.recording;
+    const td_edge_episode_writer_config *config = &recorder->config.writer;
     const td_thread_config thread = {.name = "td-record", .cpu = -1};
     TD_TRY(td_edge_rows_new(config->states, config->channels,
                             recorder->config.substeps, &recorder->rows));
@@ -156,26 +158,26 @@ static td_err make(td_edge_recorder *recorder, td_errinfo *info)
     TD_TRY(td_queue_new(ORDERS, sizeof(ordered), &recorder->orders));
     recorder->row = calloc(1, row_bytes);
     if (!recorder->row) return TD_ERR_NOMEM;
-    recorder->seen = td_edge_recording_look(recorder->recording);
+    recorder->seen = td_edge_episode_writer_look(recorder->writer);
     TD_TRY(td_thread_start(&thread, run, recorder, &recorder->thread, info));
     return recorder->config.begin
-               ? td_edge_recorder_obey(recorder, TD_EDGE_ORDER_BEGIN, info)
+               ? td_edge_recorder_execute(recorder, TD_EDGE_EPISODE_BEGIN, info)
                : TD_OK;
 }
 
 td_err td_edge_recorder_open(const td_edge_recorder_config *config,
                              td_edge_recorder **ret_recorder, td_errinfo *info)
 {
-    td_edge_recording *recording = NULL;
-    TD_TRY(td_edge_recording_new(&config->recording, &recording));
+    td_edge_episode_writer *writer = NULL;
+    TD_TRY(td_edge_episode_writer_new(&config->writer, &writer));
     td_edge_recorder *made = calloc(1, sizeof *made);
     if (!made) {
-        td_edge_recording_free(recording);
+        td_edge_episode_writer_free(writer);
         return TD_ERR_NOMEM;
     }
     TD_AUTO(td_edge_recorder) *recorder = made;
     recorder->config = *config;
-    recorder->recording = recording;
+    recorder->writer = writer;
     td_event_init(&recorder->wake);
     pthread_mutex_init(&recorder->lock, NULL);
     TD_TRY(make(recorder, info));
@@ -188,7 +190,7 @@ void td_edge_recorder_close(td_edge_recorder *recorder)
     atomic_store(&recorder->stopping, true);
     td_event_signal(&recorder->wake);
     if (recorder->thread) td_thread_join(recorder->thread);
-    if (recorder->recording) td_edge_recording_free(recorder->recording);
+    if (recorder->writer) td_edge_episode_writer_free(recorder->writer);
     if (recorder->rows) td_edge_rows_free(recorder->rows);
     if (recorder->ring) td_ring_free(recorder->ring);
     if (recorder->orders) td_queue_free(recorder->orders);
@@ -210,8 +212,9 @@ void td_edge_recorder_tick(td_edge_recorder *recorder,
                lost);
 }
 
-td_err td_edge_recorder_order(td_edge_recorder *recorder, td_edge_order order,
-                              td_edge_order_done done, void *user)
+td_err td_edge_recorder_submit(td_edge_recorder *recorder,
+                               td_edge_episode_command order,
+                               td_edge_episode_done done, void *user)
 {
     const ordered given = {order, now(), done, user};
     TD_TRY(td_queue_push(recorder->orders, &given));
@@ -233,21 +236,21 @@ static void end_waiting(void *user, td_err err, const td_errinfo *why)
     td_event_signal(&wait->ended);
 }
 
-td_err td_edge_recorder_obey(td_edge_recorder *recorder, td_edge_order order,
-                             td_errinfo *info)
+td_err td_edge_recorder_execute(td_edge_recorder *recorder,
+                                td_edge_episode_command order, td_errinfo *info)
 {
     waiting wait = {.info = info};
     td_event_init(&wait.ended);
-    if (td_edge_recorder_order(recorder, order, end_waiting, &wait) != TD_OK)
+    if (td_edge_recorder_submit(recorder, order, end_waiting, &wait) != TD_OK)
         return td_fail(info, TD_ERR_BUSY, "too many orders at a time");
     (void)td_event_wait_until(&wait.ended, INT64_MAX);
     return wait.err;
 }
 
-td_edge_recorded td_edge_recorder_look(td_edge_recorder *recorder)
+td_edge_record_status td_edge_recorder_look(td_edge_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
-    td_edge_recorded seen = recorder->seen;
+    td_edge_record_status seen = recorder->seen;
     pthread_mutex_unlock(&recorder->lock);
     return seen;
 }

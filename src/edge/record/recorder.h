@@ -8,10 +8,10 @@
 // The tick leaves rows in a ring and never waits: when there is no room it
 // counts the row as lost and goes on.
 
-#include "edge/record/recording.h"
+#include "edge/record/episode_writer.h"
 
 typedef struct td_edge_recorder_config {
-    td_edge_recording_config recording;
+    td_edge_episode_writer_config writer;
     uint32_t substeps; // control ticks in a row
     bool begin;        // an episode, at once
     // What the robot is told to do now, into `ret_task`. Recorder's thread.
@@ -40,43 +40,45 @@ void td_edge_recorder_tick(td_edge_recorder *recorder,
 
 // What somebody may want of it, as of now: rows that were seen until then are
 // those of before.
-#define TD_EDGE_ORDERS(X)                                                      \
+#define TD_EDGE_EPISODE_COMMANDS(X)                                            \
     X(BEGIN, "begin")                                                          \
     X(END, "end")         /* and keep it */                                    \
     X(DISCARD, "discard") /* end and throw it away */                          \
     X(NEXT, "next")       /* end, if one is under way, and begin */            \
     X(AGAIN, "again")     /* discard, likewise, and begin */
 
-typedef enum td_edge_order {
-#define TD_EDGE_ORDER_ENUM(name, text) TD_EDGE_ORDER_##name,
-    TD_EDGE_ORDERS(TD_EDGE_ORDER_ENUM)
-#undef TD_EDGE_ORDER_ENUM
-        TD_EDGE_ORDER_COUNT
-} td_edge_order;
+typedef enum td_edge_episode_command {
+#define TD_EDGE_EPISODE_ENUM(name, text) TD_EDGE_EPISODE_##name,
+    TD_EDGE_EPISODE_COMMANDS(TD_EDGE_EPISODE_ENUM)
+#undef TD_EDGE_EPISODE_ENUM
+        TD_EDGE_EPISODE_COUNT
+} td_edge_episode_command;
 
 // What the query for one is answered, or else what went wrong.
-#define TD_EDGE_ORDER_OK "ok"
+#define TD_EDGE_EPISODE_OK "ok"
 
 // COUNT for another word.
-td_edge_order td_edge_order_find(const char *word, size_t size);
+td_edge_episode_command td_edge_episode_command_find(const char *word,
+                                                     size_t size);
 
 // What came of it. Recorder's thread; must not wait.
-typedef void (*td_edge_order_done)(void *user, td_err err,
-                                   const td_errinfo *why);
+typedef void (*td_edge_episode_done)(void *user, td_err err,
+                                     const td_errinfo *why);
 
 // Has it done, and `done` called once. Any thread, callbacks too; never blocks.
 // FULL: then it is not.
-TD_NODISCARD td_err td_edge_recorder_order(td_edge_recorder *recorder,
-                                           td_edge_order order,
-                                           td_edge_order_done done, void *user);
+TD_NODISCARD td_err td_edge_recorder_submit(td_edge_recorder *recorder,
+                                            td_edge_episode_command order,
+                                            td_edge_episode_done done,
+                                            void *user);
 
 // The same, waiting until it is so on the disk. Any thread but a callback's;
-// blocks. As td_edge_recording_begin() and _end(); BUSY.
-TD_NODISCARD td_err td_edge_recorder_obey(td_edge_recorder *recorder,
-                                          td_edge_order order,
-                                          td_errinfo *info);
+// blocks. As td_edge_episode_writer_begin() and _end(); BUSY.
+TD_NODISCARD td_err td_edge_recorder_execute(td_edge_recorder *recorder,
+                                             td_edge_episode_command order,
+                                             td_errinfo *info);
 
 // Any thread; never blocks for long.
-td_edge_recorded td_edge_recorder_look(td_edge_recorder *recorder);
+td_edge_record_status td_edge_recorder_look(td_edge_recorder *recorder);
 
 #endif

@@ -2,7 +2,7 @@
 #include "edge/record/recorder.h"
 
 #include "base/sync/thread.h"
-#include "edge/record/recording_fixture.h"
+#include "edge/record/episode_writer_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -15,7 +15,7 @@
 #define WAIT_NS (30 * TD_NS_PER_S)
 
 static shelf shelved;
-static td_edge_record_sink sink;
+static td_edge_episode_sink sink;
 static td_edge_recorder *recorder;
 static _Atomic bool blocked, inside; // an add
 
@@ -61,7 +61,7 @@ static int teardown(void **state)
 static td_err open_recorder(bool begin)
 {
     const td_edge_recorder_config config = {
-        .recording =
+        .writer =
             {
                 .states = 1,
                 .channels = 1,
@@ -97,9 +97,9 @@ static void tick_times(int count)
         tick((float)i);
 }
 
-static td_err obey(td_edge_order order)
+static td_err obey(td_edge_episode_command order)
 {
-    return td_edge_recorder_obey(recorder, order, NULL);
+    return td_edge_recorder_execute(recorder, order, NULL);
 }
 
 static void every_tick_until_the_end_is_recorded(void **state)
@@ -107,7 +107,7 @@ static void every_tick_until_the_end_is_recorded(void **state)
     (void)state;
     begin_recorder();
     tick_times(20);
-    assert_int_equal(obey(TD_EDGE_ORDER_END), TD_OK);
+    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, 20);
     for (int i = 0; i < 20; i++)
         assert_true(shelved.frames[i].action == (float)i);
@@ -121,9 +121,9 @@ static void nothing_is_recorded_before_the_begin(void **state)
     assert_int_equal(td_edge_recorder_look(recorder).state,
                      TD_EDGE_RECORD_WAITING);
     tick_times(5);
-    assert_int_equal(obey(TD_EDGE_ORDER_BEGIN), TD_OK);
+    assert_int_equal(obey(TD_EDGE_EPISODE_BEGIN), TD_OK);
     tick_times(2);
-    assert_int_equal(obey(TD_EDGE_ORDER_END), TD_OK);
+    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, 2);
 }
 
@@ -155,8 +155,8 @@ static void each_order_does_what_its_word_says(void **state)
          TD_EDGE_RECORD_RECORDING},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_edge_order order =
-            td_edge_order_find(cases[i].word, strlen(cases[i].word));
+        td_edge_episode_command order =
+            td_edge_episode_command_find(cases[i].word, strlen(cases[i].word));
         assert_int_equal(open_recorder(false), TD_OK);
         td_err waiting = obey(order);
         teardown(state);
@@ -219,9 +219,9 @@ static void a_disk_that_hangs_delays_no_tick(void **state)
     atomic_store(&blocked, true);
     atomic_store(&order_result, -1);
     tick(0);
-    assert_int_equal(
-        td_edge_recorder_order(recorder, TD_EDGE_ORDER_END, order_done, NULL),
-        TD_OK);
+    assert_int_equal(td_edge_recorder_submit(recorder, TD_EDGE_EPISODE_END,
+                                             order_done, NULL),
+                     TD_OK);
     wait_until(is_inside); // with the one row that it has taken
     tick_times(RING + 10);
     atomic_store(&blocked, false);
@@ -237,8 +237,8 @@ static void an_end_before_the_close_has_no_later_row(void **state)
     for (int i = 0; i < 20; i++) {
         begin_recorder();
         tick(0);
-        assert_int_equal(td_edge_recorder_order(recorder, TD_EDGE_ORDER_END,
-                                                order_done, NULL),
+        assert_int_equal(td_edge_recorder_submit(recorder, TD_EDGE_EPISODE_END,
+                                                 order_done, NULL),
                          TD_OK);
         tick(1);
         td_edge_recorder_close(TD_TAKE(recorder));
@@ -264,9 +264,9 @@ static void what_found_no_room_is_in_the_dataset_as_lost(void **state)
     atomic_store(&blocked, true);
     tick_times(RING + 10); // of which one may be on its way to the disk
     atomic_store(&blocked, false);
-    assert_int_equal(obey(TD_EDGE_ORDER_COUNT), TD_ERR_INVALID);
+    assert_int_equal(obey(TD_EDGE_EPISODE_COUNT), TD_ERR_INVALID);
     tick(1);
-    assert_int_equal(obey(TD_EDGE_ORDER_END), TD_OK);
+    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, RING + 10 + 1);
     assert_true(lost_frames() >= 9);
     assert_int_equal(td_edge_recorder_look(recorder).lost, lost_frames());
@@ -291,9 +291,9 @@ static void orders_may_come_while_ticks_run(void **state)
     assert_int_equal(td_thread_start(&config, tick_on, NULL, &thread, NULL),
                      TD_OK);
     while (!atomic_load(&ticks_are_over))
-        assert_int_equal(obey(TD_EDGE_ORDER_NEXT), TD_OK);
+        assert_int_equal(obey(TD_EDGE_EPISODE_NEXT), TD_OK);
     td_thread_join(thread);
-    assert_int_equal(obey(TD_EDGE_ORDER_END), TD_OK);
+    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(td_edge_recorder_look(recorder).episodes, shelved.saved);
 }
 

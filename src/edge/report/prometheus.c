@@ -183,7 +183,7 @@ static void write_missing(td_prom *prom, const td_edge_report *report)
 
 static void write_record(td_prom *prom, const td_edge_report *report)
 {
-    const td_edge_recorded *record = &report->record;
+    const td_edge_record_status *record = &report->record;
     for (int i = 0; i < TD_EDGE_RECORD_STATE_COUNT; i++) {
         const char *state = td_edge_record_state_name((td_edge_record_state)i);
         td_prom_gauge(prom, "tendon_edge_record_state",

@@ -102,7 +102,7 @@ static void what_is_recorded_has_its_names(void **state)
     strcpy(report.cameras[0].name, "top");
     write_all();
     assert_line("tendon_edge_record_state{state=\"off\"} 1");
-    report.record = (td_edge_recorded){
+    report.record = (td_edge_record_status){
         .state = TD_EDGE_RECORD_RECORDING,
         .episodes = 201,
         .frames = 202,

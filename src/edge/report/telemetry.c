@@ -95,7 +95,7 @@ static void add_camera(const td_edge *edge, uint32_t index,
 // The state is the number of a td_edge_record_state.
 static void add_record(const td_edge_report *report, td_wire_metrics *metrics)
 {
-    const td_edge_recorded *record = &report->record;
+    const td_edge_record_status *record = &report->record;
     uint64_t missing = 0;
     for (uint32_t i = 0; i < report->camera_count; i++)
         missing += record->missing[i];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The states against servers that fall silent, refuse and go.
 //
-// A test may be kept from answering for a while, and its robot then takes a
+// A test may be kept from job for a while, and its robot then takes a
 // server for silent that is not; so nothing here is true of one moment, or of
 // how often. A puppet counts in which states it was asked to attach.
 #include "edge/edge_fixture.h"

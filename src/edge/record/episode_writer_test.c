@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edge/record/recording_fixture.h"
+#include "edge/record/episode_writer_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +11,7 @@
 
 static shelf shelved;
 static td_clock_virtual clock_ns;
-static td_edge_recording *recording;
+static td_edge_episode_writer *writer;
 static uint64_t robot_episode;
 
 // A camera whose picture is there from the beginning on, or never.
@@ -19,12 +19,12 @@ static uint8_t pixels[3];
 static td_edge_frame *picture;
 static bool is_handed;
 
-static bool next(void *user, td_edge_taken *ret_taken)
+static bool next(void *user, td_edge_arrival *ret_taken)
 {
     (void)user;
     if (is_handed) return false;
     is_handed = true;
-    *ret_taken = (td_edge_taken){1, picture};
+    *ret_taken = (td_edge_arrival){1, picture};
     return true;
 }
 
@@ -47,7 +47,7 @@ static int setup(void **state)
     pixels[0] = 42;
     is_handed = false;
     robot_episode = 1;
-    const td_edge_recording_config config = {
+    const td_edge_episode_writer_config config = {
         .states = 1,
         .channels = 1,
         .period_ns = PERIOD_NS,
@@ -59,13 +59,13 @@ static int setup(void **state)
         .sink = shelf_sink(&shelved),
         .clock = &clock_ns.clock,
     };
-    return td_edge_recording_new(&config, &recording) == TD_OK ? 0 : -1;
+    return td_edge_episode_writer_new(&config, &writer) == TD_OK ? 0 : -1;
 }
 
 static int teardown(void **state)
 {
     (void)state;
-    if (recording) td_edge_recording_free(TD_TAKE(recording));
+    if (writer) td_edge_episode_writer_free(TD_TAKE(writer));
     free(TD_TAKE(picture));
     return 0;
 }
@@ -86,7 +86,7 @@ static void add(float number, const td_edge_row *row)
     made->episode = robot_episode;
     made->values[0] = number;
     made->values[1] = -number;
-    td_edge_recording_row(recording, made, "wave");
+    td_edge_episode_writer_row(writer, made, "wave");
     free(made);
 }
 
@@ -98,17 +98,17 @@ static void play(float number)
 
 static void begin(void)
 {
-    assert_int_equal(td_edge_recording_begin(recording, NULL), TD_OK);
+    assert_int_equal(td_edge_episode_writer_begin(writer, NULL), TD_OK);
 }
 
 static void end(bool keep)
 {
-    assert_int_equal(td_edge_recording_end(recording, keep, NULL), TD_OK);
+    assert_int_equal(td_edge_episode_writer_end(writer, keep, NULL), TD_OK);
 }
 
 static td_edge_record_state state_now(void)
 {
-    return td_edge_recording_look(recording).state;
+    return td_edge_episode_writer_look(writer).state;
 }
 
 static void a_row_becomes_a_frame(void **state)
@@ -135,7 +135,7 @@ static void a_cameras_jpeg_is_recorded_as_it_is(void **state)
     play(1);
     assert_int_equal(shelved.frames[0].jpeg[0], 2);
     assert_int_equal(shelved.frames[0].pictures[0], 42);
-    assert_int_equal(td_edge_recording_look(recording).missing[0], 0);
+    assert_int_equal(td_edge_episode_writer_look(writer).missing[0], 0);
 }
 
 static void a_jpeg_that_cannot_be_decoded_is_counted(void **state)
@@ -146,7 +146,7 @@ static void a_jpeg_that_cannot_be_decoded_is_counted(void **state)
     begin();
     play(1);
     play(2);
-    assert_int_equal(td_edge_recording_look(recording).missing[0], 2);
+    assert_int_equal(td_edge_episode_writer_look(writer).missing[0], 2);
 }
 
 static void what_was_done_is_told(void **state)
@@ -176,7 +176,7 @@ static void nothing_is_recorded_outside_an_episode(void **state)
     assert_int_equal(shelved.count, 2);
     assert_true(shelved.frames[0].state == 2 && shelved.frames[1].state == 4);
     assert_int_equal(shelved.frames[1].episode, 1);
-    assert_int_equal(td_edge_recording_look(recording).episodes, 2);
+    assert_int_equal(td_edge_episode_writer_look(writer).episodes, 2);
 }
 
 static void an_episode_starts_with_the_first_action(void **state)
@@ -195,7 +195,7 @@ static void an_episode_in_which_nothing_was_played_is_none(void **state)
     (void)state;
     begin();
     end(true);
-    assert_int_equal(td_edge_recording_look(recording).episodes, 0);
+    assert_int_equal(td_edge_episode_writer_look(writer).episodes, 0);
     assert_int_equal(state_now(), TD_EDGE_RECORD_WAITING);
 }
 
@@ -212,10 +212,10 @@ static void a_discarded_episode_is_not_saved(void **state)
 static void commands_at_the_wrong_time_are_refused(void **state)
 {
     (void)state;
-    assert_int_equal(td_edge_recording_end(recording, true, NULL),
+    assert_int_equal(td_edge_episode_writer_end(writer, true, NULL),
                      TD_ERR_EMPTY);
     begin();
-    assert_int_equal(td_edge_recording_begin(recording, NULL), TD_ERR_EXISTS);
+    assert_int_equal(td_edge_episode_writer_begin(writer, NULL), TD_ERR_EXISTS);
     assert_int_equal(state_now(), TD_EDGE_RECORD_RECORDING);
 }
 
@@ -231,7 +231,7 @@ static void a_reset_of_the_robot_is_a_new_episode(void **state)
     assert_int_equal(shelved.begun, 2);
     assert_int_equal(shelved.count, 3);
     assert_int_equal(shelved.frames[1].episode, 1);
-    assert_int_equal(td_edge_recording_look(recording).between, 0);
+    assert_int_equal(td_edge_episode_writer_look(writer).between, 0);
 }
 
 // The next one begins when the disk is ready for it, and that is told.
@@ -247,7 +247,7 @@ static void what_is_played_while_an_episode_is_saved_is_counted(void **state)
     play(3);
     assert_int_equal(shelved.count, 2);
     assert_true(shelved.frames[1].state == 3);
-    assert_int_equal(td_edge_recording_look(recording).between, 1);
+    assert_int_equal(td_edge_episode_writer_look(writer).between, 1);
 }
 
 static void a_lost_row_is_a_frame_that_says_so(void **state)
@@ -260,7 +260,7 @@ static void a_lost_row_is_a_frame_that_says_so(void **state)
     assert_true(shelved.frames[1].lost && shelved.frames[2].lost);
     assert_int_equal(shelved.frames[1].pictures[0], 0);
     assert_false(shelved.frames[3].lost);
-    assert_int_equal(td_edge_recording_look(recording).lost, 2);
+    assert_int_equal(td_edge_episode_writer_look(writer).lost, 2);
 }
 
 static void a_long_gap_is_the_end_of_an_episode(void **state)
@@ -273,7 +273,7 @@ static void a_long_gap_is_the_end_of_an_episode(void **state)
     assert_int_equal(shelved.saved, 1);
     assert_false(shelved.frames[1].lost);
     assert_int_equal(shelved.frames[1].episode, 1);
-    assert_int_equal(td_edge_recording_look(recording).lost, 101);
+    assert_int_equal(td_edge_episode_writer_look(writer).lost, 101);
 }
 
 static void what_was_lost_before_a_reset_is_counted(void **state)
@@ -284,7 +284,7 @@ static void what_was_lost_before_a_reset_is_counted(void **state)
     robot_episode++;
     add(2, &(td_edge_row){.lost = 3});
     assert_int_equal(shelved.count, 2);
-    assert_int_equal(td_edge_recording_look(recording).lost, 3);
+    assert_int_equal(td_edge_episode_writer_look(writer).lost, 3);
 }
 
 // As the recorder obeys: the row was played after the order, before its end.
@@ -299,7 +299,7 @@ static void what_is_played_while_an_order_is_obeyed_is_counted(void **state)
     td_clock_virtual_init(&clock_ns, now() - 2 * PERIOD_NS);
     play(2);
     assert_int_equal(shelved.count, 1);
-    assert_int_equal(td_edge_recording_look(recording).between, 1);
+    assert_int_equal(td_edge_episode_writer_look(writer).between, 1);
 }
 
 static void a_missing_picture_is_counted(void **state)
@@ -309,7 +309,7 @@ static void a_missing_picture_is_counted(void **state)
     begin();
     play(1);
     assert_int_equal(shelved.frames[0].pictures[0], 0);
-    assert_int_equal(td_edge_recording_look(recording).missing[0], 1);
+    assert_int_equal(td_edge_episode_writer_look(writer).missing[0], 1);
 }
 
 static const struct {
@@ -333,16 +333,16 @@ static void what_fails_stops_the_recording_alone(void **state)
         end(true);
         memcpy((char *)&shelved + faults[i].offset, &faults[i].err,
                sizeof faults[i].err);
-        td_err err = td_edge_recording_begin(recording, NULL);
+        td_err err = td_edge_episode_writer_begin(writer, NULL);
         play(2);
         play(3);
-        if (err == TD_OK) err = td_edge_recording_end(recording, true, &info);
+        if (err == TD_OK) err = td_edge_episode_writer_end(writer, true, &info);
         play(4);
         if (err != faults[i].err || shelved.saved != 1 ||
             state_now() != TD_EDGE_RECORD_STOPPED || shelved.closed != 1)
             fail_msg("%s: %s, %u saved", faults[i].name, td_err_name(err),
                      shelved.saved);
-        assert_int_equal(td_edge_recording_begin(recording, &info),
+        assert_int_equal(td_edge_episode_writer_begin(writer, &info),
                          faults[i].err);
         assert_non_null(strstr(info.text, "the shelf broke"));
         teardown(state);
@@ -368,7 +368,7 @@ static void the_end_of_the_run_saves_the_episode(void **state)
     (void)state;
     begin();
     play(1);
-    td_edge_recording_free(TD_TAKE(recording));
+    td_edge_episode_writer_free(TD_TAKE(writer));
     assert_int_equal(shelved.saved, 1);
     assert_int_equal(shelved.closed, 1);
 }
@@ -377,12 +377,12 @@ static void room_is_told_by_how_fast_it_goes(void **state)
 {
     (void)state;
     begin();
-    assert_true(td_edge_recording_look(recording).room_s == -1);
+    assert_true(td_edge_episode_writer_look(writer).room_s == -1);
     shelved.bytes = 1000;
     shelved.free_bytes = 5000;
     for (int i = 0; i < 20; i++) // two seconds
         play(1);
-    assert_true(td_edge_recording_look(recording).room_s == 10);
+    assert_true(td_edge_episode_writer_look(writer).room_s == 10);
 }
 
 int main(void)
@@ -410,5 +410,6 @@ int main(void)
         TEST(the_end_of_the_run_saves_the_episode),
         TEST(room_is_told_by_how_fast_it_goes),
     };
-    return cmocka_run_group_tests_name("edge/recording", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("edge/episode_writer", tests, NULL,
+                                       NULL);
 }

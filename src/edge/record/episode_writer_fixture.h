@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_EDGE_RECORD_RECORDING_FIXTURE_H
-#define TD_EDGE_RECORD_RECORDING_FIXTURE_H
+#ifndef TD_EDGE_RECORD_EPISODE_WRITER_FIXTURE_H
+#define TD_EDGE_RECORD_EPISODE_WRITER_FIXTURE_H
 
 // For tests of what is recorded: a dataset in memory, which fails when told to.
 // Calls come from one thread at a time; counts may be read from any.
 
-#include "edge/record/recording.h"
+#include "edge/record/episode_writer.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -117,9 +117,9 @@ static inline void shelf_close(void *user)
     atomic_fetch_add(&s->closed, 1);
 }
 
-static inline td_edge_record_sink shelf_sink(shelf *s)
+static inline td_edge_episode_sink shelf_sink(shelf *s)
 {
-    return (td_edge_record_sink){
+    return (td_edge_episode_sink){
         .user = s,
         .begin = shelf_begin,
         .add = shelf_add,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The merge side: what was sent, what an answer is worth, the next timeline.
+// The merge thread: what was sent, what an answer is worth, the next timeline.
 #include "edge/core/internal.h"
 
 #include <math.h>
@@ -8,7 +8,7 @@
 
 void td_edge_core_advise(td_edge_core *core)
 {
-    const td_edge_merge_side *merge = &core->merge;
+    const td_edge_core_merge_state *merge = &core->merge;
     const td_edge_ask_measured measured = {merge->chunk_rows, &merge->waits,
                                            &merge->trips, merge->serial};
     td_edge_ask_advice advice =
@@ -150,7 +150,7 @@ static void collect(td_edge_core *core)
 
 static void publish(td_edge_core *core, td_edge_timeline *next)
 {
-    td_edge_merge_side *merge = &core->merge;
+    td_edge_core_merge_state *merge = &core->merge;
     td_edge_timeline *old = merge->current;
     merge->current = next;
     atomic_store_explicit(&core->published, next, memory_order_release);
@@ -164,7 +164,7 @@ static void publish(td_edge_core *core, td_edge_timeline *next)
 // Nothing is to come, in the same numbers as before.
 td_err td_edge_core_reset(td_edge_core *core)
 {
-    td_edge_merge_side *merge = &core->merge;
+    td_edge_core_merge_state *merge = &core->merge;
     td_edge_timeline *none = calloc(1, sizeof *none);
     if (!none) return TD_ERR_NOMEM;
     none->generation = merge->current ? merge->current->generation + 1 : 1;
@@ -192,7 +192,7 @@ static void note_merged(td_edge_core *core, const td_wire_action *action,
                         const td_edge_chunk *chunk, td_edge_timeline *next,
                         td_edge_answer *answer)
 {
-    td_edge_merge_side *merge = &core->merge;
+    td_edge_core_merge_state *merge = &core->merge;
     answer->outcome = TD_EDGE_MERGED;
     answer->first = next->first;
     answer->rows = next->rows;
@@ -237,7 +237,7 @@ static bool is_useful(const td_edge_core *core, int64_t now_ns,
 static int64_t behind_its_own(td_edge_core *core, const td_wire_action *action,
                               const td_edge_sent *sent)
 {
-    td_edge_merge_side *merge = &core->merge;
+    td_edge_core_merge_state *merge = &core->merge;
     double queued_ns = 1e6 * (double)action->queue_time_ms;
     double shared_ns = (double)(merge->answered_ns - sent->put_ns);
     double behind_ns = fmin(queued_ns, shared_ns);
@@ -267,7 +267,7 @@ static bool is_refusal(const td_edge_answer *answer)
 static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
                   const td_wire_action *action, const td_edge_answer *answer)
 {
-    td_edge_merge_side *merge = &core->merge;
+    td_edge_core_merge_state *merge = &core->merge;
     const td_edge_sent *sent = &answer->sent;
     int64_t behind_ns = behind_its_own(core, action, sent);
     if (has_trip(sent))
@@ -286,22 +286,22 @@ static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
 
 void td_edge_core_answer_begin(td_edge_core *core, int64_t now_ns,
                                const char *server, const td_wire_action *action,
-                               td_edge_answering *ret_answering)
+                               td_edge_merge_job *ret_job)
 {
-    td_edge_answering answering = {.action = action, .now_ns = now_ns};
-    if (!is_stray(core, server, action, &answering.answer))
-        answering.useful = is_useful(core, now_ns, action, &answering.answer);
+    td_edge_merge_job job = {.action = action, .now_ns = now_ns};
+    if (!is_stray(core, server, action, &job.answer))
+        job.useful = is_useful(core, now_ns, action, &job.answer);
     core->merge.blending = core->merge.current;
-    *ret_answering = answering;
+    *ret_job = job;
 }
 
-// `merged`, `blending` and what it points to are the merge side's alone, or
+// `merged`, `blending` and what it points to are the merge thread's alone, or
 // stay as they are until the answer ends.
 td_err td_edge_core_answer_blend(const td_edge_core *core,
-                                 td_edge_answering *answering)
+                                 td_edge_merge_job *job)
 {
-    if (!answering->useful) return TD_OK;
-    const td_wire_tensor *actions = &answering->action->actions;
+    if (!job->useful) return TD_OK;
+    const td_wire_tensor *actions = &job->action->actions;
     uint32_t rows = actions->shape[0];
     if (rows > core->settings.actions_per_chunk)
         rows = core->settings.actions_per_chunk;
@@ -311,13 +311,13 @@ td_err td_edge_core_answer_blend(const td_edge_core *core,
     memcpy(data, actions->data, bytes);
 
     uint64_t cursor = td_edge_core_cursor(core);
-    answering->chunk = place_chunk(core, answering->now_ns, cursor, data, rows,
-                                   &answering->answer.sent);
-    td_err err = td_edge_timeline_merge(core->merge.blending, &answering->chunk,
-                                        cursor, &core->blend, &answering->next);
+    job->chunk =
+        place_chunk(core, job->now_ns, cursor, data, rows, &job->answer.sent);
+    td_err err = td_edge_timeline_merge(core->merge.blending, &job->chunk,
+                                        cursor, &core->blend, &job->next);
     free(data);
     if (err != TD_ERR_EMPTY) return err;
-    answering->answer.outcome = TD_EDGE_EXPIRED;
+    job->answer.outcome = TD_EDGE_EXPIRED;
     return TD_OK;
 }
 
@@ -360,48 +360,46 @@ static void note_answered(td_edge_core *core, const td_edge_answer *answer)
 
 // A new episode may have begun meanwhile, and has ended all that was on its
 // way.
-static bool is_over(td_edge_core *core, td_edge_answering *answering)
+static bool is_over(td_edge_core *core, td_edge_merge_job *job)
 {
-    td_edge_answer *answer = &answering->answer;
+    td_edge_answer *answer = &job->answer;
     if (answer->stray && answer->why_stray == TD_EDGE_STRAY_SEQ)
-        end_askers(core, answering->action);
+        end_askers(core, job->action);
     if (answer->stray) return true;
-    if (answering->action->ident.episode == td_edge_core_episode(core))
-        return false;
+    if (job->action->ident.episode == td_edge_core_episode(core)) return false;
     answer->stray = true;
     answer->why_stray = TD_EDGE_STRAY_EPISODE;
     core->merge.strays[TD_EDGE_STRAY_EPISODE]++;
-    free(TD_TAKE(answering->next));
+    free(TD_TAKE(job->next));
     return true;
 }
 
 td_edge_answer td_edge_core_answer_end(td_edge_core *core,
-                                       td_edge_answering *answering)
+                                       td_edge_merge_job *job)
 {
-    const td_wire_action *action = answering->action;
+    const td_wire_action *action = job->action;
     uint64_t merged_before = core->merge.merged_seq;
     core->merge.blending = NULL;
-    if (is_over(core, answering)) return answering->answer;
-    if (answering->next) {
-        note_merged(core, action, &answering->chunk, answering->next,
-                    &answering->answer);
-        publish(core, TD_TAKE(answering->next));
+    if (is_over(core, job)) return job->answer;
+    if (job->next) {
+        note_merged(core, action, &job->chunk, job->next, &job->answer);
+        publish(core, TD_TAKE(job->next));
     }
-    learn(core, answering->now_ns, merged_before, action, &answering->answer);
+    learn(core, job->now_ns, merged_before, action, &job->answer);
     td_edge_inflight_end(&core->merge.inflight, action->ident.seq,
-                         answering->answer.outcome);
+                         job->answer.outcome);
     end_all_superseded(core, action);
-    note_answered(core, &answering->answer);
-    return answering->answer;
+    note_answered(core, &job->answer);
+    return job->answer;
 }
 
 td_err td_edge_core_answer(td_edge_core *core, int64_t now_ns,
                            const char *server, const td_wire_action *action,
                            td_edge_answer *ret_answer)
 {
-    td_edge_answering answering;
-    td_edge_core_answer_begin(core, now_ns, server, action, &answering);
-    TD_TRY(td_edge_core_answer_blend(core, &answering));
-    *ret_answer = td_edge_core_answer_end(core, &answering);
+    td_edge_merge_job job;
+    td_edge_core_answer_begin(core, now_ns, server, action, &job);
+    TD_TRY(td_edge_core_answer_blend(core, &job));
+    *ret_answer = td_edge_core_answer_end(core, &job);
     return TD_OK;
 }

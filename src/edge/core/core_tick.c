@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tick side: what to play, through the gate, and whether to ask.
+// The tick thread: what to play, through the gate, and whether to ask.
 #include "edge/core/internal.h"
 
 #include <string.h>
@@ -28,9 +28,9 @@ static size_t row_bytes(const td_edge_core *core)
 
 // The gate leads from where the robot is: at the start, and after its driver
 // was away, when anything may have moved it.
-static void start_gate(td_edge_core *core, const td_edge_seen *seen)
+static void start_gate(td_edge_core *core, const td_edge_tick_input *seen)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     if (seen->driver_down) {
         tick->down_ns = seen->now_ns;
         tick->restart = true;
@@ -45,7 +45,7 @@ static void start_gate(td_edge_core *core, const td_edge_seen *seen)
 
 // What the limits stopped goes on when the robot has come to rest and a newer
 // chunk is there.
-static bool limits_are_over(const td_edge_tick_side *tick)
+static bool limits_are_over(const td_edge_core_tick_state *tick)
 {
     return tick->gate.consecutive == 0 &&
            tick->timeline->generation > tick->limited_generation;
@@ -55,7 +55,7 @@ static bool limits_are_over(const td_edge_tick_side *tick)
 // fail-safe's own commands meet does not count.
 static void count_limited_steps(td_edge_core *core)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     if (tick->substep != core->settings.substeps) return;
     bool limited =
         tick->step_limited && tick->reason == TD_EDGE_FAILSAFE_FOR_NONE;
@@ -64,9 +64,9 @@ static void count_limited_steps(td_edge_core *core)
 }
 
 static td_edge_failsafe_reason must_stop(td_edge_core *core,
-                                         const td_edge_seen *seen)
+                                         const td_edge_tick_input *seen)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     if (seen->driver_down || tick->restart) return TD_EDGE_FAILSAFE_FOR_DRIVER;
     if (tick->reason == TD_EDGE_FAILSAFE_FOR_LIMITS && !limits_are_over(tick))
         return TD_EDGE_FAILSAFE_FOR_LIMITS;
@@ -79,7 +79,7 @@ static td_edge_failsafe_reason must_stop(td_edge_core *core,
 
 // Where the way to the next row begins: at the row before, or where the
 // fail-safe has led meanwhile.
-static const float *start_of_way(const td_edge_tick_side *tick,
+static const float *start_of_way(const td_edge_core_tick_state *tick,
                                  const float *row)
 {
     if (!tick->began) return row;
@@ -89,7 +89,7 @@ static const float *start_of_way(const td_edge_tick_side *tick,
 // Takes the row of the cursor as the next to go to. False: there is none.
 static bool begin_row(td_edge_core *core)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     uint64_t cursor = td_edge_core_cursor(core);
     const float *row = td_edge_timeline_row(tick->timeline, cursor);
     if (!row) return false;
@@ -106,7 +106,7 @@ static bool begin_row(td_edge_core *core)
 // The policy's command of this tick, between two of its rows.
 static bool follow(td_edge_core *core)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     uint32_t substeps = core->settings.substeps;
     if (tick->substep == substeps && !begin_row(core)) return false;
     td_edge_blend_between(core->settings.kinds, core->settings.channels,
@@ -117,9 +117,9 @@ static bool follow(td_edge_core *core)
 
 // Before the first row there is nothing to hold, and nobody starves.
 static td_edge_failsafe_reason choose(td_edge_core *core,
-                                      const td_edge_seen *seen)
+                                      const td_edge_tick_input *seen)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     count_limited_steps(core);
     td_edge_failsafe_reason reason = must_stop(core, seen);
     if (reason == TD_EDGE_FAILSAFE_FOR_NONE && tick->gate.started &&
@@ -133,7 +133,7 @@ static td_edge_failsafe_reason choose(td_edge_core *core,
 
 static void note_fresh(td_edge_core *core, int64_t now_ns, td_edge_step *step)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     step->fresh = true;
     step->age_ns = now_ns - tick->timeline->captured_ns;
     step->substep = tick->substep;
@@ -146,7 +146,7 @@ static void note_fresh(td_edge_core *core, int64_t now_ns, td_edge_step *step)
 
 static void note_stop(td_edge_core *core, td_edge_step *step)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     bump(&tick->failsafes[step->failsafe]);
     step->starved = step->failsafe == TD_EDGE_FAILSAFE_FOR_STARVED;
     if (!step->starved) return;
@@ -156,7 +156,7 @@ static void note_stop(td_edge_core *core, td_edge_step *step)
     atomic_store_explicit(&tick->warned, true, memory_order_relaxed);
 }
 
-static void pass_gate(td_edge_tick_side *tick, td_edge_step *step)
+static void pass_gate(td_edge_core_tick_state *tick, td_edge_step *step)
 {
     if (td_edge_gate_pass(&tick->gate, tick->wanted, tick->command,
                           &tick->hits) != TD_OK)
@@ -169,10 +169,10 @@ static void pass_gate(td_edge_tick_side *tick, td_edge_step *step)
     step->hits = &tick->hits;
 }
 
-static void play(td_edge_core *core, const td_edge_seen *seen,
+static void play(td_edge_core *core, const td_edge_tick_input *seen,
                  td_edge_step *step)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     start_gate(core, seen);
     step->failsafe = choose(core, seen);
     if (step->failsafe != TD_EDGE_FAILSAFE_FOR_NONE)
@@ -184,18 +184,18 @@ static void play(td_edge_core *core, const td_edge_seen *seen,
 }
 
 // A robot that was stopped needs a new chunk, whatever is left of the old one.
-static uint32_t left_to_play(const td_edge_tick_side *tick, uint32_t left)
+static uint32_t left_to_play(const td_edge_core_tick_state *tick, uint32_t left)
 {
     bool stopped = tick->reason == TD_EDGE_FAILSAFE_FOR_LIMITS ||
                    tick->reason == TD_EDGE_FAILSAFE_FOR_DRIVER;
     return stopped ? 0 : left;
 }
 
-static void ask(td_edge_core *core, const td_edge_seen *seen,
+static void ask(td_edge_core *core, const td_edge_tick_input *seen,
                 uint64_t ended_seq, td_edge_step *step)
 {
-    td_edge_tick_side *tick = &core->tick;
-    const td_edge_ask_seen view = {
+    td_edge_core_tick_state *tick = &core->tick;
+    const td_edge_ask_input view = {
         .now_ns = seen->now_ns,
         .connection = seen->connection,
         .left = left_to_play(tick, step->left),
@@ -224,9 +224,10 @@ static void ask(td_edge_core *core, const td_edge_seen *seen,
     atomic_store_explicit(&tick->asked, decision.seq, memory_order_relaxed);
 }
 
-td_edge_step td_edge_core_tick(td_edge_core *core, const td_edge_seen *seen)
+td_edge_step td_edge_core_tick(td_edge_core *core,
+                               const td_edge_tick_input *seen)
 {
-    td_edge_tick_side *tick = &core->tick;
+    td_edge_core_tick_state *tick = &core->tick;
     td_edge_step step = {0};
     // Before the timeline: an answer that has ended has its rows in it.
     uint64_t ended_seq =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "edge/record/record.h"
+#include "edge/record/dataset_sink.h"
 
 #include "base/log.h"
 
@@ -76,8 +76,9 @@ static void say_open(const td_config_robot *config, td_dataset_writer *writer)
                 config->record.dir, state.episodes);
 }
 
-td_err td_edge_record_open(const td_config_robot *config,
-                           td_edge_record_sink *ret_sink, td_errinfo *info)
+td_err td_edge_dataset_sink_open(const td_config_robot *config,
+                                 td_edge_episode_sink *ret_sink,
+                                 td_errinfo *info)
 {
     schema_names names;
     const td_dataset_writer_config writing = {
@@ -87,7 +88,7 @@ td_err td_edge_record_open(const td_config_robot *config,
     td_dataset_writer *writer = NULL;
     TD_TRY(td_dataset_writer_open(&writing, &writer, info));
     say_open(config, writer);
-    *ret_sink = (td_edge_record_sink){
+    *ret_sink = (td_edge_episode_sink){
         .user = writer,
         .begin = begin,
         .add = add,

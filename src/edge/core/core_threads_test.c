@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tick and the merge side by side: what the tick may not do, and what
+// The tick and the merge thread by side: what the tick may not do, and what
 // holds when the two run at once.
 #include "base/sync/ring.h"
 #include "base/sync/thread.h"
@@ -132,15 +132,15 @@ static void a_timeline_lives_until_it_is_blended(void **state)
     robot_send(core, 2, 0);
     robot_answer answer;
     answer_fill(&answer, 2, ROWS, 100);
-    td_edge_answering answering;
-    td_edge_core_answer_begin(core, 0, SERVER, &answer.action, &answering);
+    td_edge_merge_job job;
+    td_edge_core_answer_begin(core, 0, SERVER, &answer.action, &job);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(td_edge_core_reset(core), TD_OK);
         (void)robot_see(core, 0, 0);
     }
-    assert_int_equal(td_edge_core_answer_blend(core, &answering), TD_OK);
-    assert_float_equal(answering.next->data[0], 50, 0);
-    td_edge_answer ended = td_edge_core_answer_end(core, &answering);
+    assert_int_equal(td_edge_core_answer_blend(core, &job), TD_OK);
+    assert_float_equal(job.next->data[0], 50, 0);
+    td_edge_answer ended = td_edge_core_answer_end(core, &job);
     assert_true(ended.stray);
     assert_int_equal(ended.why_stray, TD_EDGE_STRAY_EPISODE);
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_RESET], 1);
@@ -151,7 +151,7 @@ typedef struct both {
     td_edge_core *core;
     td_ring *asked; // of td_edge_sent, from the tick to the merge
     _Atomic bool stop;
-    td_err failed; // of the merge side
+    td_err failed; // of the merge thread
 } both;
 
 // Channel 0 of each row is the step it is meant for, channel 1 the seq.
@@ -252,5 +252,5 @@ int main(void)
         cmocka_unit_test(a_timeline_lives_until_it_is_blended),
         cmocka_unit_test(both_sides_at_once_play_every_step_in_order),
     };
-    return cmocka_run_group_tests_name("edge/core_sides", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("edge/core_threads", tests, NULL, NULL);
 }
