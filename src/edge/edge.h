@@ -18,35 +18,11 @@
 // A host that owns its loop pulls instead: there is neither tick nor driver,
 // and td_edge_pull() does the work of both on the host's thread.
 
-#include "base/hist.h"
-#include "edge/core/core.h"
-#include "edge/observe/codec.h"
-#include "edge/observe/similar.h"
+#include "edge/loop/driver.h"
 #include "edge/record/recorder.h"
+#include "edge/report/report.h"
 #include "edge/report/trace.h"
 #include "edge/session/check.h"
-#include "edge/session/finder.h"
-#include "edge/session/state.h"
-#include "media/jpeg.h"
-#include "media/resize.h"
-#include "net/net.h"
-#include "robot/hardware.h"
-
-// A user's own fast controller, between timeline and robot: makes what is
-// written to the robot out of the gated command and the state just read, or
-// NULL where that could not be read. `ret_out` holds the command. Driver's
-// thread, once a control tick from the first command on; may block as the robot
-// does. When it fails or gives a value that is not finite, nothing is written.
-typedef td_err (*td_edge_control_fn)(void *user, const float *command,
-                                     const float *state, uint32_t channels,
-                                     float *ret_out);
-
-// What the policy is told of the robot where that is not where its joints are.
-// Driver's thread, or the host's that pulls, when an observation is asked for,
-// and in every tick where it is recorded; may block as the robot does. Every
-// value must be set. When it fails the observation waits for the next tick.
-typedef td_err (*td_edge_state_fn)(void *user, float *ret_state,
-                                   uint32_t channels);
 
 typedef struct td_edge_config {
     td_wire_route route; // texts are borrowed while the edge is open
@@ -133,49 +109,15 @@ bool td_edge_end(td_edge *edge, int64_t limit_ns);
 void td_edge_close(td_edge *edge);
 TD_AUTO_FREE(td_edge, td_edge_close)
 
-typedef struct td_edge_camera_report {
-    char name[TD_WIRE_MAX_NAME + 1];
-    uint64_t taken;  // frames
-    uint64_t failed; // frames that did not come
-    uint64_t stale;  // observations not sent for want of a new one
-} td_edge_camera_report;
-
 // What happened so far. Any thread.
-typedef struct td_edge_report {
-    td_edge_state state;
-    td_edge_counts counts;
-    uint64_t outbox_replaced; // observations replaced before they were sent
-    uint64_t metrics_failed;  // telemetry that could not be sent
-    uint64_t inbox_full;      // answers and orders that found no room
-    uint64_t missed_ticks;    // periods that went by while the tick was late
-    uint64_t driver_failed;
-    uint64_t resets_failed;                // messages that could not be sent
-    uint64_t entered[TD_EDGE_STATE_COUNT]; // each state, how often
-    uint64_t replies[TD_EDGE_REPLY_COUNT]; // of servers that were asked
-    td_net_counts net;
-    char server[TD_WIRE_MAX_NAME + 1]; // empty: none
-    td_edge_camera_report cameras[TD_WIRE_MAX_IMAGES];
-    uint32_t camera_count;
-    td_edge_record_status record;
-} td_edge_report;
-
 td_edge_state td_edge_state_get(const td_edge *edge);
 void td_edge_report_get(td_edge *edge, td_edge_report *ret_report);
 
 // The same by name, as on the metrics topic. Any thread.
-void td_edge_telemetry_fill(td_edge *edge, int64_t now_ns,
-                            td_wire_metrics *ret_metrics);
+void td_edge_metrics_get(td_edge *edge, int64_t now_ns,
+                         td_wire_metrics *ret_metrics);
 
 // Borrowed while the edge is open; safe to read while it runs.
-typedef struct td_edge_times {
-    const td_hist *lateness_ns;  // tick: wake-up after its due time
-    const td_hist *age_ns;       // of what is played, since its capture
-    const td_hist *transport_ns; // put -> callback
-    const td_hist *installed_ns; // capture -> installed
-    const td_hist *control_ns;   // the user's own controller
-    const td_hist *skew_ns;      // between a frame and its state
-} td_edge_times;
-
 td_edge_times td_edge_times_get(const td_edge *edge);
 
 #endif

@@ -160,7 +160,7 @@ static void open_config(world *w, td_config_robot *config,
     w->edge = client->parts.edge;
     td_wire_metrics *metrics = malloc(sizeof *metrics);
     assert_non_null(metrics);
-    td_edge_telemetry_fill(w->edge, 0, metrics);
+    td_edge_metrics_get(w->edge, 0, metrics);
     w->config.core.boot = metrics->boot; // the puppets look at it
     free(metrics);
 }

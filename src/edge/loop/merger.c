@@ -1,24 +1,70 @@
 // SPDX-License-Identifier: Apache-2.0
+// From the transport's callback to the core, on the thread td-merge.
+//
+// The callback runs on a thread of the transport, which must not wait: it keeps
+// the message, notes when it came and leaves it in a bounded queue. The thread
+// decodes one after the other and hands each to the link, which has the core
+// decide what it is worth and, where it is a chunk for the present, join it
+// with what the robot is playing. A user's aggregation runs in there, on this
+// thread and without a lock; one that takes long delays later answers and
+// nobody else. What is dropped is counted under a name by the core, and said.
+//
+// No lock of its own: the queue is between the callback and the thread, the
+// counters and histograms are read by anyone, the decoder is the thread's own.
+//
+// Stop: the thread is told, and ends behind the answer at work. Leave: the
+// subscription goes, and with it the last callback. Drain: what is left in the
+// queue is freed with the rest, when the thread has been joined.
+#include "edge/loop/merger.h"
+
+#include "base/clock.h"
 #include "base/log.h"
-#include "edge/shell.h"
+#include "base/sync/event.h"
+#include "base/sync/queue.h"
+#include "base/sync/thread.h"
+
+#include <stdlib.h>
+
+#define RECEIVED_MAX 256
+
+// From callback to thread.
+typedef struct received {
+    td_net_msg *msg;
+    int64_t at_ns;
+} received;
+
+struct td_edge_merger {
+    td_edge_merger_config config;
+    td_net_decl *subscription;
+    td_queue *inbox; // received
+    td_event wake;
+    _Atomic bool stopping;
+    td_thread *thread;
+    td_wire_decoder *decoder;
+    td_hist transport_ns, installed_ns;
+    _Atomic uint64_t full;
+};
+
+static void note_full(td_edge_merger *merger)
+{
+    atomic_fetch_add(&merger->full, 1);
+}
 
 // Transport's thread: only hands over.
-void td_edge_merger_on_action(void *user, const td_net_sample *sample)
+static void on_action(void *user, const td_net_sample *sample)
 {
-    td_edge *edge = user;
-    td_edge_received received = {
-        .received_ns = td_clock_now_ns(&td_clock_monotonic),
-    };
-    if (td_net_keep(sample, &received.msg) != TD_OK) {
-        atomic_fetch_add(&edge->inbox_full, 1);
+    td_edge_merger *merger = user;
+    received one = {.at_ns = td_clock_monotonic_ns()};
+    if (td_net_keep(sample, &one.msg) != TD_OK) {
+        note_full(merger);
         return;
     }
-    if (td_queue_push(edge->received, &received) != TD_OK) {
-        atomic_fetch_add(&edge->inbox_full, 1);
-        td_net_msg_free(received.msg);
+    if (td_queue_push(merger->inbox, &one) != TD_OK) {
+        note_full(merger);
+        td_net_msg_free(one.msg);
         return;
     }
-    td_event_signal(&edge->merge_wake);
+    td_event_signal(&merger->wake);
 }
 
 static void complain(const char *what, uint64_t count, td_wire_text detail)
@@ -29,32 +75,30 @@ static void complain(const char *what, uint64_t count, td_wire_text detail)
                 (unsigned long long)count);
 }
 
-static void note_merged(td_edge *edge, const td_edge_received *received,
+static void note_merged(td_edge_merger *merger, int64_t received_ns,
                         const td_edge_answer *answer)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     const td_edge_traced_merge merge = {
         .installed_ns = now_ns,
         .seq = answer->sent.seq,
         .first = answer->first,
         .rows = answer->rows,
         .overlap_rows = answer->overlap_rows,
-        .round_trip_ns = received->received_ns - answer->sent.put_ns,
+        .round_trip_ns = received_ns - answer->sent.put_ns,
         .felt_ns = now_ns - answer->sent.captured_ns,
     };
-    atomic_store(&edge->merged_ns, now_ns);
-    td_hist_record(&edge->transport_ns, merge.round_trip_ns);
-    td_hist_record(&edge->installed_ns, merge.felt_ns);
-    if (edge->config.trace) td_edge_trace_merge(edge->config.trace, &merge);
+    td_edge_link_note_merged(merger->config.link, now_ns);
+    td_hist_record(&merger->transport_ns, merge.round_trip_ns);
+    td_hist_record(&merger->installed_ns, merge.felt_ns);
+    if (merger->config.trace) td_edge_trace_merge(merger->config.trace, &merge);
 }
 
-static void report(td_edge *edge, const td_edge_answer *answer,
-                   const td_wire_action *action)
+static void say_dropped(td_edge_merger *merger, const td_edge_answer *answer,
+                        const td_wire_action *action)
 {
     td_edge_counts counts;
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_counts(edge->core, &counts);
-    pthread_mutex_unlock(&edge->lock);
+    td_edge_link_counts(merger->config.link, &counts);
     if (answer->stray)
         complain(td_edge_stray_name(answer->why_stray),
                  counts.strays[answer->why_stray], action->server);
@@ -63,60 +107,126 @@ static void report(td_edge *edge, const td_edge_answer *answer,
                  counts.outcomes[answer->outcome], action->error_text);
 }
 
-static void take(td_edge *edge, const td_edge_received *received,
+static void take(td_edge_merger *merger, int64_t received_ns,
                  const td_wire_action *action)
 {
-    td_edge_merge_job job;
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_answer_begin(edge->core, received->received_ns, edge->server,
-                              action, &job);
-    pthread_mutex_unlock(&edge->lock);
-    if (td_edge_core_answer_blend(edge->core, &job) != TD_OK) {
-        atomic_fetch_add(&edge->inbox_full, 1);
-        return;
-    }
-    pthread_mutex_lock(&edge->lock);
-    td_edge_answer answer = td_edge_core_answer_end(edge->core, &job);
-    pthread_mutex_unlock(&edge->lock);
-    if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
-        note_merged(edge, received, &answer);
+    td_edge_answer answer;
+    if (td_edge_link_answer(merger->config.link, received_ns, action,
+                            &answer) != TD_OK)
+        note_full(merger);
+    else if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
+        note_merged(merger, received_ns, &answer);
     else
-        report(edge, &answer, action);
+        say_dropped(merger, &answer, action);
 }
 
-static void merge_one(td_edge *edge, const td_edge_received *received,
+static void drop_malformed(td_edge_merger *merger, const td_errinfo *why)
+{
+    td_edge_counts counts;
+    td_edge_link_malformed(merger->config.link);
+    td_edge_link_counts(merger->config.link, &counts);
+    complain(td_edge_stray_name(TD_EDGE_STRAY_MALFORMED),
+             counts.strays[TD_EDGE_STRAY_MALFORMED],
+             td_wire_text_of(why->text));
+}
+
+static void merge_one(td_edge_merger *merger, const received *one,
                       td_wire_action *action)
 {
     td_slice bytes;
     td_errinfo info = {.text = "out of memory"};
-    td_err err = td_net_msg_bytes(received->msg, &bytes);
+    td_err err = td_net_msg_bytes(one->msg, &bytes);
     if (err == TD_OK)
-        err = td_wire_action_decode(edge->decoder, bytes.data, bytes.size,
+        err = td_wire_action_decode(merger->decoder, bytes.data, bytes.size,
                                     action, &info);
-    if (err == TD_OK) {
-        take(edge, received, action);
-        return;
-    }
-    td_edge_counts counts;
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_malformed(edge->core);
-    td_edge_core_counts(edge->core, &counts);
-    pthread_mutex_unlock(&edge->lock);
-    complain(td_edge_stray_name(TD_EDGE_STRAY_MALFORMED),
-             counts.strays[TD_EDGE_STRAY_MALFORMED],
-             td_wire_text_of(info.text));
+    if (err == TD_OK)
+        take(merger, one->at_ns, action);
+    else
+        drop_malformed(merger, &info);
 }
 
-void td_edge_merger_run(void *user)
+static void run(void *user)
 {
-    td_edge *edge = user;
+    td_edge_merger *merger = user;
     td_wire_action action;
-    while (!atomic_load_explicit(&edge->stop_threads, memory_order_relaxed)) {
-        (void)td_event_wait_until(&edge->merge_wake, INT64_MAX);
-        td_edge_received received;
-        while (td_queue_pop(edge->received, &received) == TD_OK) {
-            merge_one(edge, &received, &action);
-            td_net_msg_free(received.msg);
+    while (!atomic_load_explicit(&merger->stopping, memory_order_relaxed)) {
+        (void)td_event_wait_until(&merger->wake, INT64_MAX);
+        received one;
+        while (td_queue_pop(merger->inbox, &one) == TD_OK) {
+            merge_one(merger, &one, &action);
+            td_net_msg_free(one.msg);
         }
     }
+}
+
+static td_err merger_init(td_edge_merger *merger, td_errinfo *info)
+{
+    const td_edge_merger_config *config = &merger->config;
+    char key[TD_WIRE_MAX_KEY];
+    td_event_init(&merger->wake);
+    td_hist_init(&merger->transport_ns);
+    td_hist_init(&merger->installed_ns);
+    TD_TRY(td_queue_new(RECEIVED_MAX, sizeof(received), &merger->inbox));
+    TD_TRY(td_wire_decoder_new(&merger->decoder));
+    TD_TRY(td_wire_key(config->route, config->client, "action", key, info));
+    return td_net_subscribe(config->net, key, on_action, merger,
+                            &merger->subscription, info);
+}
+
+td_err td_edge_merger_new(const td_edge_merger_config *config,
+                          td_edge_merger **ret_merger, td_errinfo *info)
+{
+    td_edge_merger *made = calloc(1, sizeof *made);
+    if (!made) return TD_ERR_NOMEM;
+    TD_AUTO(td_edge_merger) *merger = made;
+    merger->config = *config;
+    TD_TRY(merger_init(merger, info));
+    *ret_merger = TD_TAKE(merger);
+    return TD_OK;
+}
+
+td_err td_edge_merger_start(td_edge_merger *merger, td_errinfo *info)
+{
+    const td_thread_config config = {.name = "td-merge", .cpu = -1};
+    return td_thread_start(&config, run, merger, &merger->thread, info);
+}
+
+void td_edge_merger_stop(td_edge_merger *merger)
+{
+    atomic_store(&merger->stopping, true);
+    td_event_signal(&merger->wake);
+}
+
+void td_edge_merger_leave(td_edge_merger *merger)
+{
+    if (merger->subscription)
+        (void)td_net_undeclare(TD_TAKE(merger->subscription));
+}
+
+bool td_edge_merger_end(td_edge_merger *merger, int64_t until_ns)
+{
+    if (merger->thread && !td_thread_join_until(merger->thread, until_ns))
+        return false;
+    merger->thread = NULL;
+    return true;
+}
+
+void td_edge_merger_free(td_edge_merger *merger)
+{
+    received one;
+    td_edge_merger_leave(merger);
+    while (merger->inbox && td_queue_pop(merger->inbox, &one) == TD_OK)
+        td_net_msg_free(one.msg);
+    if (merger->decoder) td_wire_decoder_free(merger->decoder);
+    if (merger->inbox) td_queue_free(merger->inbox);
+    free(merger);
+}
+
+td_edge_merger_stats td_edge_merger_stats_get(const td_edge_merger *merger)
+{
+    return (td_edge_merger_stats){
+        .full = atomic_load(&merger->full),
+        .transport_ns = &merger->transport_ns,
+        .installed_ns = &merger->installed_ns,
+    };
 }

@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// From the newest frames of the cameras to the images of one observation.
+//
+// A frame is what a camera gave: pixels, or a JPEG of the camera's own. An
+// image is what travels: raw pixels or a JPEG, of the size that the server
+// wants. For each camera that the server wants, `take` borrows the newest frame
+// and, where its pixels will be needed, finds them: it decodes a JPEG and makes
+// it smaller. `make` turns them into images, once for each codec that is tried;
+// a camera's own JPEG of the right size is an image as it stands. `show` enters
+// the images into the observation.
+//
+// Decoders, resizers and buffers are made when they are first needed and kept:
+// a server that wants another size has them made anew.
+//
+// Frames stay borrowed from their cameras until the next `take`, and images
+// point into frames or into buffers of this file; so whoever hands images to
+// the transport without a copy must have them back before the next `take`
+// (publisher.c). A frame that lies in a loan of the transport is put from there
+// (`loans`), and `lend` tells the cameras whether to take the next ones so.
+//
+// No lock: everything here is the publisher's thread's own.
 #include "edge/observe/frames.h"
 
 #include "base/clock.h"
@@ -26,11 +46,11 @@ struct td_edge_frames {
     bool made, raw; // the images
 };
 
-static td_err picture_init(picture *pic, const td_edge_config *config,
-                           td_edge_camera *camera, uint32_t index)
+static td_err picture_init(picture *pic, const td_edge_frames_config *config,
+                           uint32_t index)
 {
-    pic->wire = &config->profile.cameras[index];
-    pic->camera = camera;
+    pic->wire = &config->cameras->wire[index];
+    pic->camera = config->cameras->each[index];
     if (config->codec == TD_EDGE_CODEC_RAW) return TD_OK;
     return td_media_jpeg_encoder_new(config->jpeg_quality, config->jpeg_chroma,
                                      &pic->jpeg);
@@ -42,16 +62,15 @@ static void unscale(picture *pic)
     free(TD_TAKE(pic->smaller));
 }
 
-td_err td_edge_frames_new(const td_edge_config *config,
-                          td_edge_camera *const *cameras,
+td_err td_edge_frames_new(const td_edge_frames_config *config,
                           td_edge_frames **ret_frames)
 {
     td_edge_frames *frames = calloc(1, sizeof *frames);
     if (!frames) return TD_ERR_NOMEM;
-    frames->count = config->profile.camera_count;
+    frames->count = config->cameras->count;
     td_err err = TD_OK;
     for (uint32_t i = 0; i < frames->count && err == TD_OK; i++)
-        err = picture_init(&frames->pictures[i], config, cameras[i], i);
+        err = picture_init(&frames->pictures[i], config, i);
     if (err == TD_OK)
         *ret_frames = frames;
     else

@@ -7,15 +7,23 @@
 // show. Publisher's thread only; never blocks.
 
 #include "base/hist.h"
-#include "edge/edge.h"
-#include "edge/observe/camera.h"
+#include "edge/observe/cameras.h"
+#include "edge/observe/codec.h"
+#include "edge/observe/similar.h"
+#include "media/jpeg.h"
+#include "media/resize.h"
+
+typedef struct td_edge_frames_config {
+    const td_edge_cameras *cameras; // borrowed, with what they are called
+    td_edge_codec codec;
+    int jpeg_quality;
+    td_media_chroma jpeg_chroma;
+} td_edge_frames_config;
 
 typedef struct td_edge_frames td_edge_frames;
 
-// Borrows the configuration and its cameras. Owned by the caller. NOMEM, or
-// INVALID for a JPEG quality that is none.
-TD_NODISCARD td_err td_edge_frames_new(const td_edge_config *config,
-                                       td_edge_camera *const *cameras,
+// Owned by the caller. NOMEM, or INVALID for a JPEG quality that is none.
+TD_NODISCARD td_err td_edge_frames_new(const td_edge_frames_config *config,
                                        td_edge_frames **ret_frames);
 void td_edge_frames_free(td_edge_frames *frames);
 

@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
-// Makes images, encodes and sends. The tick wakes it with its ask, so that the
-// frames are taken and compressed while the driver reads the state.
+// Makes images, encodes and sends, on the thread td-publisher.
+//
+// The tick wakes it with its request (td_edge_publisher_prepare), so that the
+// frames are taken and compressed while the driver reads the state. The driver
+// then leaves state and request in the outbox, a newest-wins slot, and wakes it
+// again; now it encodes the observation, enters it with the link as sent, and
+// puts it. It enters it first because the answer may be quicker than this
+// thread. What is not sent ends its request with the link too, by why, so that
+// the tick may ask again.
 //
 // Frames that are sent as they are the cameras take into places in shared
 // memory that the transport lends, and nobody copies them. Other raw ones are
 // copied once, into such a place for the message. What no place is lent for
 // goes in parts: then the frames' own buffers are lent to the transport, and
 // not touched again before it has given them back.
+//
+// No lock of its own. The outbox, `asked_seq` and `stopping` are what other
+// threads touch; the histogram and the counters are read by anyone; all the
+// rest is the thread's own.
+//
+// Stop: the thread is told and joined (end). Drain: the cameras stop borrowing,
+// the transport gives everything back (leave). Free: when the driver has ended
+// too, since it may still leave something in the outbox.
+#include "edge/observe/publisher.h"
+
+#include "base/clock.h"
 #include "base/log.h"
-#include "edge/observe/frames.h"
-#include "edge/shell.h"
+#include "base/sync/event.h"
+#include "base/sync/slot.h"
+#include "base/sync/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +38,15 @@
 static const td_net_qos obs_qos = {.priority = TD_NET_DATA};
 
 struct td_edge_publisher {
-    td_edge *edge;
+    td_edge_publisher_config config;
+    td_slot *outbox;            // driver to publisher, td_edge_outgoing
+    _Atomic uint64_t asked_seq; // the newest, from tick to publisher
+    td_event wake;
+    _Atomic bool stopping;
+    td_thread *thread;
+    td_hist skew_ns;
+    _Atomic uint64_t stale[TD_WIRE_MAX_IMAGES]; // by camera
+
     td_net_pub *pub;
     td_wire_encoder *encoder;
     td_edge_frames *frames;
@@ -41,47 +68,62 @@ struct td_edge_publisher {
 
 static int64_t now(void)
 {
-    return td_clock_now_ns(&td_clock_monotonic);
+    return td_clock_monotonic_ns();
 }
 
 static td_err publisher_init(td_edge_publisher *publisher, td_errinfo *info)
 {
-    td_edge *edge = publisher->edge;
-    const td_edge_config *config = &edge->config;
+    const td_edge_publisher_config *config = &publisher->config;
     char key[TD_WIRE_MAX_KEY];
+    td_event_init(&publisher->wake);
     td_event_init(&publisher->released);
-    td_edge_codec_begin(&publisher->choice, config->codec);
+    td_hist_init(&publisher->skew_ns);
+    td_edge_codec_begin(&publisher->choice, config->frames.codec);
     TD_TRY(td_edge_similar_init(&publisher->similar, &config->similar));
+    TD_TRY(td_slot_new(sizeof(td_edge_outgoing), &publisher->outbox));
     TD_TRY(td_wire_encoder_new(&publisher->encoder));
-    TD_TRY(td_edge_frames_new(config, edge->cameras, &publisher->frames));
-    TD_TRY(td_wire_key(&config->route, config->client, "obs", key, info));
-    return td_net_publish(edge->net, key, &obs_qos, &publisher->pub, info);
+    TD_TRY(td_edge_frames_new(&config->frames, &publisher->frames));
+    TD_TRY(td_wire_key(config->route, config->client, "obs", key, info));
+    return td_net_publish(config->net, key, &obs_qos, &publisher->pub, info);
 }
 
-td_err td_edge_publisher_new(td_edge *edge, td_edge_publisher **ret_publisher,
+td_err td_edge_publisher_new(const td_edge_publisher_config *config,
+                             td_edge_publisher **ret_publisher,
                              td_errinfo *info)
 {
-    td_edge_publisher *publisher = calloc(1, sizeof *publisher);
-    if (!publisher) return TD_ERR_NOMEM;
-    publisher->edge = edge;
-    td_err err = publisher_init(publisher, info);
-    if (err != TD_OK) {
-        td_edge_publisher_free(publisher);
-        return err;
-    }
-    *ret_publisher = publisher;
+    td_edge_publisher *made = calloc(1, sizeof *made);
+    if (!made) return TD_ERR_NOMEM;
+    TD_AUTO(td_edge_publisher) *publisher = made;
+    publisher->config = *config;
+    TD_TRY(publisher_init(publisher, info));
+    *ret_publisher = TD_TAKE(publisher);
     return TD_OK;
 }
 
+void td_edge_publisher_end(td_edge_publisher *publisher)
+{
+    atomic_store(&publisher->stopping, true);
+    td_event_signal(&publisher->wake);
+    if (publisher->thread) td_thread_join(TD_TAKE(publisher->thread));
+}
+
 // The transport must have given everything back before the buffers go.
-void td_edge_publisher_free(td_edge_publisher *publisher)
+void td_edge_publisher_leave(td_edge_publisher *publisher)
 {
     if (publisher->frames) td_edge_frames_lend(publisher->frames, false, NULL);
-    if (publisher->pub) td_net_unpublish(publisher->pub);
+    if (publisher->pub) td_net_unpublish(TD_TAKE(publisher->pub));
     if (publisher->lent)
         (void)td_event_wait_until(&publisher->released, INT64_MAX);
+    publisher->lent = false;
+}
+
+void td_edge_publisher_free(td_edge_publisher *publisher)
+{
+    td_edge_publisher_end(publisher);
+    td_edge_publisher_leave(publisher);
     if (publisher->frames) td_edge_frames_free(publisher->frames);
     if (publisher->encoder) td_wire_encoder_free(publisher->encoder);
+    if (publisher->outbox) td_slot_free(publisher->outbox);
     free(publisher);
 }
 
@@ -97,10 +139,10 @@ static td_err take_buffers_back(td_edge_publisher *publisher, td_errinfo *info)
 // What was learnt of one server is nothing to the next.
 static void meet_server(td_edge_publisher *publisher)
 {
-    uint64_t connection = atomic_load(&publisher->edge->connection);
+    uint64_t connection = td_edge_link_connection(publisher->config.link);
     if (connection == publisher->connection) return;
     publisher->connection = connection;
-    td_edge_codec_begin(&publisher->choice, publisher->edge->config.codec);
+    td_edge_codec_begin(&publisher->choice, publisher->config.frames.codec);
     td_edge_similar_forget(&publisher->similar);
 }
 
@@ -115,14 +157,11 @@ static td_err make_images(td_edge_publisher *publisher, bool raw,
 static td_err prepare(td_edge_publisher *publisher, uint64_t seq,
                       td_errinfo *info)
 {
-    td_edge *edge = publisher->edge;
     td_media_size wanted[TD_WIRE_MAX_IMAGES];
     publisher->prepared_seq = 0;
     TD_TRY(take_buffers_back(publisher, info));
     meet_server(publisher);
-    pthread_mutex_lock(&edge->lock);
-    memcpy(wanted, edge->wanted, sizeof wanted);
-    pthread_mutex_unlock(&edge->lock);
+    td_edge_link_wanted(publisher->config.link, wanted);
     int64_t began_ns = now();
     bool raw = td_edge_codec_is_raw(&publisher->choice);
     TD_TRY(td_edge_frames_take(publisher->frames, wanted, began_ns, info));
@@ -138,25 +177,16 @@ static td_err prepare(td_edge_publisher *publisher, uint64_t seq,
 static bool is_prepared(const td_edge_publisher *publisher, uint64_t seq)
 {
     return publisher->prepared_seq == seq &&
-           publisher->connection == atomic_load(&publisher->edge->connection) &&
+           publisher->connection ==
+               td_edge_link_connection(publisher->config.link) &&
            td_edge_frames_are_fresh(publisher->frames, now());
-}
-
-// Takes the present task. True: it is another one.
-static bool take_task(td_edge_publisher *publisher)
-{
-    td_edge *edge = publisher->edge;
-    pthread_mutex_lock(&edge->lock);
-    bool changed = strcmp(publisher->task, edge->task) != 0;
-    if (changed) memcpy(publisher->task, edge->task, sizeof publisher->task);
-    pthread_mutex_unlock(&edge->lock);
-    return changed;
 }
 
 // Nothing is similar in another task or episode.
 static void follow(td_edge_publisher *publisher, uint64_t episode)
 {
-    if (take_task(publisher) || episode != publisher->episode)
+    if (td_edge_task_update(publisher->config.task, publisher->task) ||
+        episode != publisher->episode)
         td_edge_similar_forget(&publisher->similar);
     publisher->episode = episode;
 }
@@ -169,8 +199,8 @@ static td_err compare(td_edge_publisher *publisher,
     uint32_t count, channels;
     if (!publisher->similar.settings.on) return TD_OK;
     TD_TRY(td_edge_frames_look(publisher->frames, images, &count, info));
-    const float *state = td_edge_observe_state(&publisher->edge->config.core,
-                                               outgoing, &channels);
+    const float *state =
+        td_edge_observe_state(publisher->config.core, outgoing, &channels);
     *ret_similar =
         td_edge_similar_check(&publisher->similar, state, channels, images,
                               count, outgoing->request.must_go);
@@ -199,15 +229,16 @@ static bool borrow(td_edge_publisher *publisher)
 static td_err write_obs(td_edge_publisher *publisher,
                         const td_edge_outgoing *outgoing, td_errinfo *info)
 {
-    const td_edge_config *config = &publisher->edge->config;
-    td_edge_observe(&config->core, config->client, publisher->task, outgoing,
+    const td_edge_publisher_config *config = &publisher->config;
+    td_edge_observe(config->core, config->client, publisher->task, outgoing,
                     now(), &publisher->obs);
     TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
     publisher->loan_count =
         td_edge_frames_loans(publisher->frames, publisher->loans);
     if (publisher->loan_count > 0) return TD_OK;
     if (!publisher->raw || publisher->obs.image_count == 0) return TD_OK;
-    if (borrow(publisher) || config->codec == TD_EDGE_CODEC_RAW) return TD_OK;
+    if (borrow(publisher) || config->frames.codec == TD_EDGE_CODEC_RAW)
+        return TD_OK;
     (void)td_edge_codec_tried(&publisher->choice, true, INT64_MAX);
     return encode(publisher, false, info);
 }
@@ -235,7 +266,7 @@ static td_err put(td_edge_publisher *publisher)
 // transport's.
 static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
 {
-    td_edge *edge = publisher->edge;
+    td_edge_link *link = publisher->config.link;
     td_edge_sent sent = {
         .seq = outgoing->request.seq,
         .episode = outgoing->episode,
@@ -244,15 +275,11 @@ static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
         .put_ns = publisher->encoded_ns,
         .again = outgoing->request.again,
     };
-    pthread_mutex_lock(&edge->lock);
-    bool current = td_edge_core_sent(edge->core, &sent);
-    pthread_mutex_unlock(&edge->lock);
+    bool current = td_edge_link_sent(link, &sent);
     if (!current && publisher->loan) td_net_loan_free(TD_TAKE(publisher->loan));
     if (!current) return false;
     if (put(publisher) == TD_OK) return true;
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_unsent(edge->core, sent.seq);
-    pthread_mutex_unlock(&edge->lock);
+    td_edge_link_unsent(link, sent.seq);
     return false;
 }
 
@@ -280,7 +307,7 @@ static void note_sent(td_edge_publisher *publisher,
 {
     td_edge_similar_note_sent(&publisher->similar);
     td_edge_frames_skew(publisher->frames, outgoing->captured_ns,
-                        &publisher->edge->skew_ns);
+                        &publisher->skew_ns);
     if (publisher->obs.image_count > 0 &&
         td_edge_codec_tried(&publisher->choice, publisher->raw,
                             publisher->spent_ns))
@@ -289,22 +316,15 @@ static void note_sent(td_edge_publisher *publisher,
 
 static void count_stale(td_edge_publisher *publisher)
 {
-    td_edge *edge = publisher->edge;
-    for (uint32_t i = 0; i < edge->config.profile.camera_count; i++)
+    for (uint32_t i = 0; i < publisher->config.frames.cameras->count; i++)
         if (td_edge_frames_is_stale(publisher->frames, i, now()))
-            atomic_fetch_add(&edge->stale[i], 1);
+            atomic_fetch_add(&publisher->stale[i], 1);
 }
 
 static void skip(td_edge_publisher *publisher, uint64_t seq, td_edge_skip why,
                  const char *text)
 {
-    td_edge *edge = publisher->edge;
-    td_edge_counts counts;
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_skipped(edge->core, seq, why);
-    td_edge_core_counts(edge->core, &counts);
-    pthread_mutex_unlock(&edge->lock);
-    uint64_t count = counts.skipped[why];
+    uint64_t count = td_edge_link_skipped(publisher->config.link, seq, why);
     if (why != TD_EDGE_SKIP_SIMILAR && td_log_is_due(count))
         td_log_text(TD_LOG_WARN,
                     "publisher: observation not sent: %s (%llu so far)", text,
@@ -324,9 +344,9 @@ static void give_up(td_edge_publisher *publisher, uint64_t seq, td_err err,
 static td_err write_again(td_edge_publisher *publisher,
                           const td_edge_outgoing *outgoing, td_errinfo *info)
 {
-    const td_edge_config *config = &publisher->edge->config;
+    const td_edge_publisher_config *config = &publisher->config;
     TD_TRY(take_buffers_back(publisher, info));
-    td_edge_observe(&config->core, config->client, "", outgoing, now(),
+    td_edge_observe(config->core, config->client, "", outgoing, now(),
                     &publisher->obs);
     publisher->loan_count = 0;
     return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
@@ -368,23 +388,53 @@ static void publish(td_edge_publisher *publisher,
     if (sent) note_sent(publisher, outgoing);
 }
 
-void td_edge_publisher_run(void *user)
+static void run(void *user)
 {
-    td_edge *edge = user;
-    td_edge_publisher *publisher = edge->publisher;
+    td_edge_publisher *publisher = user;
     uint64_t done_seq = 0;
-    while (!atomic_load_explicit(&edge->stop_threads, memory_order_relaxed)) {
-        (void)td_event_wait_until(&edge->publisher_wake, INT64_MAX);
-        if (td_slot_refresh(edge->outbox)) {
-            const td_edge_outgoing *outgoing = td_slot_front(edge->outbox);
+    while (!atomic_load_explicit(&publisher->stopping, memory_order_relaxed)) {
+        (void)td_event_wait_until(&publisher->wake, INT64_MAX);
+        if (td_slot_refresh(publisher->outbox)) {
+            const td_edge_outgoing *outgoing = td_slot_front(publisher->outbox);
             if (outgoing->request.again > 0)
                 publish_again(publisher, outgoing);
             else
                 publish(publisher, outgoing);
             done_seq = outgoing->request.seq;
         }
-        uint64_t asked_seq = atomic_load(&edge->asked_seq);
+        uint64_t asked_seq = atomic_load(&publisher->asked_seq);
         if (asked_seq > done_seq && asked_seq != publisher->prepared_seq)
             (void)prepare(publisher, asked_seq, NULL);
     }
+}
+
+td_err td_edge_publisher_start(td_edge_publisher *publisher, td_errinfo *info)
+{
+    const td_thread_config config = {.name = "td-publisher", .cpu = -1};
+    return td_thread_start(&config, run, publisher, &publisher->thread, info);
+}
+
+void td_edge_publisher_prepare(td_edge_publisher *publisher, uint64_t seq)
+{
+    atomic_store_explicit(&publisher->asked_seq, seq, memory_order_release);
+    td_event_signal(&publisher->wake);
+}
+
+bool td_edge_publisher_send(td_edge_publisher *publisher,
+                            const td_edge_outgoing *outgoing)
+{
+    td_edge_outgoing *back = td_slot_back(publisher->outbox);
+    *back = *outgoing;
+    bool replaced = td_slot_publish(publisher->outbox);
+    td_event_signal(&publisher->wake);
+    return replaced;
+}
+
+td_edge_publisher_stats
+td_edge_publisher_stats_get(const td_edge_publisher *publisher)
+{
+    td_edge_publisher_stats stats = {.skew_ns = &publisher->skew_ns};
+    for (int i = 0; i < TD_WIRE_MAX_IMAGES; i++)
+        stats.stale[i] = atomic_load(&publisher->stale[i]);
+    return stats;
 }

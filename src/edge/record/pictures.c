@@ -11,6 +11,21 @@ const char *td_edge_picture_kind_text(td_edge_picture_kind kind)
     return texts[kind];
 }
 
+static bool next(void *camera, td_edge_arrival *ret_arrival)
+{
+    return td_edge_camera_next(camera, ret_arrival);
+}
+
+static void give_back(void *camera, td_edge_frame *frame)
+{
+    td_edge_camera_give_back(camera, frame);
+}
+
+td_edge_picture_source td_edge_pictures_of(td_edge_camera *camera)
+{
+    return (td_edge_picture_source){camera, next, give_back};
+}
+
 void td_edge_pictures_init(td_edge_pictures *pictures,
                            const td_edge_picture_source *source)
 {

@@ -16,6 +16,9 @@ typedef struct td_edge_picture_source {
     void (*give_back)(void *user, td_edge_frame *frame);
 } td_edge_picture_source;
 
+// A camera that is open with room for what is kept; borrowed.
+td_edge_picture_source td_edge_pictures_of(td_edge_camera *camera);
+
 typedef struct td_edge_pictures {
     td_edge_picture_source source;
     td_edge_arrival present; // arrived_ns 0: none yet

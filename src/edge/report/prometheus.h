@@ -6,7 +6,7 @@
 // its metrics topic carries. The names are listed in the .c file's tables.
 
 #include "base/http/prom.h"
-#include "edge/edge.h"
+#include "edge/report/report.h"
 
 // Any thread; never blocks.
 void td_edge_prometheus_write(td_prom *prom, const char *client,

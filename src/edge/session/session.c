@@ -1,13 +1,33 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shell around the states: each has one thing to do, which waits or asks
-// and tells what came of it; state.c says where that leads. All on the thread
-// that called td_edge_run().
+// The shell around the session's states (state.c): each state has one thing to
+// do, which waits or asks, and what comes of it is an event; the table in
+// state.c says where that leads.
 //
-// Shutdown: declarations go first, and with the last callback the rest is
-// freed.
+//   CONNECTING, RECONNECTING   search: ask who serves the model, check that it
+//                              fits, have it take the robot; else rest
+//   STREAMING, DEGRADED        watch: every 100 ms, or sooner when woken, look
+//                              at the merges, the robot's condition and the
+//                              server's token
+//   STALLED                    ask_again: whether the same server still has us
+//
+// All of it runs on the thread that called td_edge_run(). In every turn it also
+// calls `report`, which sends the metrics. The finder and the presence have
+// callbacks on the transport's threads; they reach in here only through `wake`
+// and what presence.c guards.
+//
+// No lock. What others read is atomic: the state, how often each was entered,
+// the replies. What the rest of the edge needs of the server it has from the
+// link, which this file alone writes.
+//
+// Stop: td_edge_session_stop() sets a flag and wakes; a question that was asked
+// is waited for, a second at most. End: the presence's declarations go first,
+// and with the last callback the rest is freed.
+#include "edge/session/session.h"
+
+#include "base/clock.h"
 #include "base/log.h"
+#include "base/sync/event.h"
 #include "edge/session/presence.h"
-#include "edge/shell.h"
 #include "wire/msgpack/text.h"
 
 #include <stdio.h>
@@ -17,18 +37,18 @@
 #define LOOK_NS (TD_NS_PER_S / 10)
 
 struct td_edge_session {
-    td_edge *edge;
+    td_edge_session_config config;
     td_edge_finder *finder;
     td_edge_presence *presence;
-    td_net_decl *actions;
-    td_net_pub *metrics;
-    td_wire_encoder *encoder; // of metrics
-    int64_t next_metrics_ns;
+    td_event wake;
+    _Atomic bool stopping;
+    _Atomic int state; // td_edge_state
+    _Atomic uint64_t entered[TD_EDGE_STATE_COUNT];
+    _Atomic uint64_t replies[TD_EDGE_REPLY_COUNT];
     td_rand rand;
 
     td_edge_server server; // the present one
     td_edge_server left;   // alive, but not to be taken first; "": none
-    uint64_t connections;  // so far
     int64_t attached_ns;
     bool asked_again;   // the present server, and it answered
     int64_t refused_ns; // since when; 0: not refused
@@ -41,19 +61,19 @@ struct td_edge_session {
     uint64_t acted[TD_EDGE_FAILSAFE_REASON_COUNT];
 };
 
-static bool stopping(const td_edge_session *session)
+static bool is_stopping(const td_edge_session *session)
 {
-    return atomic_load(&session->edge->stop_session);
+    return atomic_load(&session->stopping);
 }
 
 static int64_t now(void)
 {
-    return td_clock_now_ns(&td_clock_monotonic);
+    return td_clock_monotonic_ns();
 }
 
 static td_edge_state state_of(const td_edge_session *session)
 {
-    return (td_edge_state)atomic_load(&session->edge->state);
+    return (td_edge_state)atomic_load(&session->state);
 }
 
 static bool is_lost(const td_edge_session *session)
@@ -61,13 +81,9 @@ static bool is_lost(const td_edge_session *session)
     return td_edge_presence_is_lost(session->presence);
 }
 
-static void put_metrics(td_edge_session *session)
+static void report(const td_edge_session *session, bool last)
 {
-    td_edge *edge = session->edge;
-    int64_t now_ns = now();
-    if (!session->metrics || now_ns < session->next_metrics_ns) return;
-    td_edge_telemetry_put(edge, session->metrics, session->encoder, now_ns);
-    session->next_metrics_ns = now_ns + edge->config.metrics_period_ns;
+    session->config.report(session->config.user, last);
 }
 
 static void say(const td_edge_session *session, const td_edge_transition *step)
@@ -78,8 +94,7 @@ static void say(const td_edge_session *session, const td_edge_transition *step)
         (step->from == TD_EDGE_STREAMING && step->to == TD_EDGE_DEGRADED);
     td_edge_state_say(step, session->server.id, text, sizeof text);
     td_log_text(bad ? TD_LOG_WARN : TD_LOG_INFO, "edge: %s %s: %s",
-                session->edge->config.client, td_edge_state_name(step->to),
-                text);
+                session->config.client, td_edge_state_name(step->to), text);
 }
 
 // A server has the robot: another number makes the tick ask it at once.
@@ -90,22 +105,18 @@ static void begin(td_edge_session *session, td_edge_event event)
     session->refused_ns = 0;
     session->attempts = 0;
     session->said[0] = 0;
-    pthread_mutex_lock(&session->edge->lock);
-    td_edge_core_connected(session->edge->core);
-    pthread_mutex_unlock(&session->edge->lock);
-    atomic_store(&session->edge->connection, ++session->connections);
+    td_edge_link_connect(session->config.link);
 }
 
 static void end(td_edge_session *session)
 {
-    atomic_store(&session->edge->connection, 0);
+    td_edge_link_disconnect(session->config.link);
     session->left = is_lost(session) ? (td_edge_server){0} : session->server;
 }
 
 // The one place where the state changes.
-static void tell(td_edge_session *session, td_edge_event event)
+static void handle(td_edge_session *session, td_edge_event event)
 {
-    td_edge *edge = session->edge;
     const td_edge_transition *step =
         td_edge_state_next(state_of(session), event);
     if (!step) return;
@@ -114,27 +125,27 @@ static void tell(td_edge_session *session, td_edge_event event)
         (event == TD_EDGE_EVENT_ATTACHED || event == TD_EDGE_EVENT_STILL_THERE))
         begin(session, event);
     if (!attached && td_edge_state_is_attached(step->from)) end(session);
-    atomic_store(&edge->state, (int)step->to);
-    atomic_fetch_add(&edge->entered[step->to], 1);
+    atomic_store(&session->state, (int)step->to);
+    atomic_fetch_add(&session->entered[step->to], 1);
     say(session, step);
 }
 
 // What came of asking a server to take the robot.
-static void tell_result(td_edge_session *session, td_err err,
-                        td_edge_event success)
+static void handle_result(td_edge_session *session, td_err err,
+                          td_edge_event success)
 {
     if (err != TD_ERR_DENIED) session->refused_ns = 0;
     if (err == TD_OK) {
-        tell(session, success);
+        handle(session, success);
     } else if (err == TD_ERR_MISMATCH || err == TD_ERR_VERSION) {
-        tell(session, TD_EDGE_EVENT_MISMATCH);
+        handle(session, TD_EDGE_EVENT_MISMATCH);
     } else if (err == TD_ERR_DENIED) {
-        tell(session, TD_EDGE_EVENT_REFUSED);
+        handle(session, TD_EDGE_EVENT_REFUSED);
         if (session->refused_ns == 0) session->refused_ns = now();
-        if (now() - session->refused_ns >= session->edge->config.refused_for_ns)
-            tell(session, TD_EDGE_EVENT_TURNED_AWAY);
+        if (now() - session->refused_ns >= session->config.refused_for_ns)
+            handle(session, TD_EDGE_EVENT_TURNED_AWAY);
     } else {
-        tell(session, TD_EDGE_EVENT_GONE);
+        handle(session, TD_EDGE_EVENT_GONE);
     }
 }
 
@@ -143,16 +154,12 @@ static void tell_result(td_edge_session *session, td_err err,
 static td_err join(td_edge_session *session, const td_edge_server *only,
                    td_errinfo *info)
 {
-    td_edge *edge = session->edge;
     const td_edge_server *last = session->left.id[0] ? &session->left : NULL;
     td_edge_server server;
     TD_TRY(td_edge_finder_find(session->finder, only, last, &server, info));
     td_edge_presence_follow(session->presence, &server);
     session->server = server;
-    pthread_mutex_lock(&edge->lock);
-    memcpy(edge->server, server.id, sizeof edge->server);
-    memcpy(edge->wanted, server.wanted, sizeof edge->wanted);
-    pthread_mutex_unlock(&edge->lock);
+    td_edge_link_name_server(session->config.link, &server);
     return td_edge_finder_attach(session->finder, &server, info);
 }
 
@@ -187,10 +194,10 @@ static void rest(td_edge_session *session)
                                                  (double)TD_EDGE_RETRY_MIN_NS);
             if (soon_ns < due_ns) due_ns = soon_ns;
         }
-        put_metrics(session);
-        if (stopping(session) || now_ns >= due_ns) return;
+        report(session, false);
+        if (is_stopping(session) || now_ns >= due_ns) return;
         int64_t look_ns = now_ns + LOOK_NS;
-        (void)td_event_wait_until(&session->edge->session_wake,
+        (void)td_event_wait_until(&session->wake,
                                   due_ns < look_ns ? due_ns : look_ns);
     }
 }
@@ -200,7 +207,7 @@ static td_err search(td_edge_session *session, td_errinfo *info)
     // Whoever is there is asked now.
     (void)td_edge_presence_has_appeared(session->presence);
     td_err err = join(session, NULL, info);
-    tell_result(session, err, TD_EDGE_EVENT_ATTACHED);
+    handle_result(session, err, TD_EDGE_EVENT_ATTACHED);
     if (err == TD_OK) {
         leave_last(session);
     } else if (state_of(session) != TD_EDGE_STOPPED) {
@@ -229,36 +236,35 @@ static bool has_acted(td_edge_session *session, const td_edge_counts *counts,
 }
 
 // How the robot does, as the tick and the driver count it.
-static void tell_condition(td_edge_session *session,
-                           const td_edge_counts *counts)
+static void check_condition(td_edge_session *session,
+                            const td_edge_counts *counts)
 {
     bool starved = is_starved(session, counts);
     bool limits = has_acted(session, counts, TD_EDGE_FAILSAFE_FOR_LIMITS);
     bool driver = has_acted(session, counts, TD_EDGE_FAILSAFE_FOR_DRIVER);
     bool served = counts->left > 0 || session->merged_ns > session->attached_ns;
-    if (starved) tell(session, TD_EDGE_EVENT_STARVED);
-    if (limits) tell(session, TD_EDGE_EVENT_LIMITS);
-    if (driver) tell(session, TD_EDGE_EVENT_DRIVER);
+    if (starved) handle(session, TD_EDGE_EVENT_STARVED);
+    if (limits) handle(session, TD_EDGE_EVENT_LIMITS);
+    if (driver) handle(session, TD_EDGE_EVENT_DRIVER);
     if (!starved && !limits && !driver && served)
-        tell(session, TD_EDGE_EVENT_RECOVERED);
+        handle(session, TD_EDGE_EVENT_RECOVERED);
 }
 
-static void tell_watchdog(td_edge_session *session,
-                          const td_edge_counts *counts)
+static void check_watchdog(td_edge_session *session,
+                           const td_edge_counts *counts)
 {
-    const td_edge_config *config = &session->edge->config;
     bool served = session->merged_ns > session->attached_ns;
     int64_t since_ns = served ? session->merged_ns : session->attached_ns;
     if (!td_edge_state_overdue(now(), since_ns, counts->left,
-                               config->watchdog_ns))
+                               session->config.watchdog_ns))
         return;
-    tell(session, session->asked_again && !served ? TD_EDGE_EVENT_SILENT
-                                                  : TD_EDGE_EVENT_OVERDUE);
+    handle(session, session->asked_again && !served ? TD_EDGE_EVENT_SILENT
+                                                    : TD_EDGE_EVENT_OVERDUE);
 }
 
 static bool has_merged(td_edge_session *session)
 {
-    int64_t merged_ns = atomic_load(&session->edge->merged_ns);
+    int64_t merged_ns = td_edge_link_merged_ns(session->config.link);
     bool more = merged_ns != session->merged_ns;
     session->merged_ns = merged_ns;
     return more;
@@ -266,20 +272,16 @@ static bool has_merged(td_edge_session *session)
 
 static td_err watch(td_edge_session *session, td_errinfo *info)
 {
-    td_edge *edge = session->edge;
     td_edge_counts counts;
     (void)info;
-    put_metrics(session);
-    if (edge->config.trace) td_edge_trace_drain(edge->config.trace);
+    report(session, false);
     if (!is_lost(session))
-        (void)td_event_wait_until(&edge->session_wake, now() + LOOK_NS);
-    pthread_mutex_lock(&edge->lock);
-    td_edge_core_counts(edge->core, &counts);
-    pthread_mutex_unlock(&edge->lock);
-    if (has_merged(session)) tell(session, TD_EDGE_EVENT_CHUNK);
-    if (is_lost(session)) tell(session, TD_EDGE_EVENT_GONE);
-    tell_condition(session, &counts);
-    tell_watchdog(session, &counts);
+        (void)td_event_wait_until(&session->wake, now() + LOOK_NS);
+    td_edge_link_counts(session->config.link, &counts);
+    if (has_merged(session)) handle(session, TD_EDGE_EVENT_CHUNK);
+    if (is_lost(session)) handle(session, TD_EDGE_EVENT_GONE);
+    check_condition(session, &counts);
+    check_watchdog(session, &counts);
     return TD_OK;
 }
 
@@ -288,31 +290,29 @@ static td_err ask_again(td_edge_session *session, td_errinfo *info)
     td_edge_server same = session->server;
     td_err err = join(session, &same, info);
     if (has_merged(session)) // whatever it says of itself
-        tell(session, TD_EDGE_EVENT_CHUNK);
+        handle(session, TD_EDGE_EVENT_CHUNK);
     else
-        tell_result(session, err, TD_EDGE_EVENT_STILL_THERE);
+        handle_result(session, err, TD_EDGE_EVENT_STILL_THERE);
     return TD_OK;
 }
 
-td_err td_edge_run(td_edge *edge, td_errinfo *info)
+td_err td_edge_session_run(td_edge_session *session, td_errinfo *info)
 {
     static td_err (*const doing[])(td_edge_session *, td_errinfo *) = {
         [TD_EDGE_CONNECTING] = search,   [TD_EDGE_STREAMING] = watch,
         [TD_EDGE_DEGRADED] = watch,      [TD_EDGE_STALLED] = ask_again,
         [TD_EDGE_RECONNECTING] = search,
     };
-    td_edge_session *session = edge->session;
     td_err err = TD_OK; // of what was done last
     td_errinfo why = {.text = ""};
     while (state_of(session) != TD_EDGE_STOPPED) {
         err = TD_OK;
-        if (stopping(session))
-            tell(session, TD_EDGE_EVENT_STOP);
+        if (is_stopping(session))
+            handle(session, TD_EDGE_EVENT_STOP);
         else
             err = doing[state_of(session)](session, &why);
     }
-    session->next_metrics_ns = 0; // the last word
-    put_metrics(session);
+    report(session, true);
     return err == TD_OK ? TD_OK : td_fail(info, err, "%s", why.text);
 }
 
@@ -332,76 +332,72 @@ static td_err fits(void *user, const td_wire_status *status,
 
 static td_err open_search(td_edge_session *session, td_errinfo *info)
 {
-    td_edge *edge = session->edge;
+    const td_edge_session_config *own = &session->config;
     const td_edge_finder_config config = {
-        .net = edge->net,
-        .route = edge->config.route,
-        .client = edge->config.client,
-        .boot = edge->config.core.boot,
-        .generation = edge->config.core.route,
+        .net = own->net,
+        .route = *own->route,
+        .client = own->client,
+        .boot = own->boot,
+        .generation = own->generation,
         .fits = fits,
-        .user = &edge->config.profile,
-        .replies = edge->replies,
+        .user = own->profile,
+        .replies = session->replies,
     };
     TD_TRY(td_edge_finder_new(&config, &session->finder));
-    return td_edge_presence_open(&config, &edge->session_wake,
-                                 &session->presence, info);
+    return td_edge_presence_open(&config, &session->wake, &session->presence,
+                                 info);
 }
 
 // By the name too: robots that start together may have equal boots.
 static void seed(td_edge_session *session)
 {
-    const td_edge_config *config = &session->edge->config;
     uint64_t name = 0;
-    for (const char *c = config->client; *c; c++)
+    for (const char *c = session->config.client; *c; c++)
         name = name * 31 + (unsigned char)*c;
     td_rand of_boot;
-    td_rand_init(&of_boot, config->core.boot);
+    td_rand_init(&of_boot, session->config.boot);
     td_rand_fork(&of_boot, name, &session->rand);
 }
 
-static td_err session_init(td_edge_session *session, td_errinfo *info)
+td_err td_edge_session_new(const td_edge_session_config *config,
+                           td_edge_session **ret_session, td_errinfo *info)
 {
-    static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
-    td_edge *edge = session->edge;
-    const td_edge_config *config = &edge->config;
-    char key[TD_WIRE_MAX_KEY];
+    td_edge_session *made = calloc(1, sizeof *made);
+    if (!made) return TD_ERR_NOMEM;
+    TD_AUTO(td_edge_session) *session = made;
+    session->config = *config;
+    td_event_init(&session->wake);
     seed(session);
-    atomic_store(&edge->entered[TD_EDGE_CONNECTING], 1);
-    TD_TRY(td_wire_encoder_new(&session->encoder));
-    TD_TRY(td_wire_key(&config->route, config->client, "action", key, info));
-    TD_TRY(td_net_subscribe(edge->net, key, td_edge_merger_on_action, edge,
-                            &session->actions, info));
-    if (config->metrics_period_ns > 0) {
-        TD_TRY(
-            td_wire_key(&config->route, config->client, "metrics", key, info));
-        TD_TRY(td_net_publish(edge->net, key, &metrics_qos, &session->metrics,
-                              info));
-    }
-    return open_search(session, info);
+    atomic_store(&session->entered[TD_EDGE_CONNECTING], 1);
+    TD_TRY(open_search(session, info));
+    *ret_session = TD_TAKE(session);
+    return TD_OK;
 }
 
-td_err td_edge_session_new(td_edge *edge, td_edge_session **ret_session,
-                           td_errinfo *info)
+void td_edge_session_stop(td_edge_session *session)
 {
-    td_edge_session *session = calloc(1, sizeof *session);
-    if (!session) return TD_ERR_NOMEM;
-    session->edge = edge;
-    td_err err = session_init(session, info);
-    if (err != TD_OK) {
-        td_edge_session_free(session);
-        return err;
-    }
-    *ret_session = session;
-    return TD_OK;
+    atomic_store(&session->stopping, true);
+    td_event_signal(&session->wake);
+}
+
+void td_edge_session_leave(td_edge_session *session)
+{
+    if (session->presence) td_edge_presence_close(TD_TAKE(session->presence));
+    if (session->finder) td_edge_finder_free(TD_TAKE(session->finder));
 }
 
 void td_edge_session_free(td_edge_session *session)
 {
-    if (session->presence) td_edge_presence_close(session->presence);
-    if (session->actions) (void)td_net_undeclare(session->actions);
-    if (session->metrics) td_net_unpublish(session->metrics);
-    if (session->finder) td_edge_finder_free(session->finder);
-    if (session->encoder) td_wire_encoder_free(session->encoder);
+    td_edge_session_leave(session);
     free(session);
+}
+
+td_edge_session_stats td_edge_session_stats_get(const td_edge_session *session)
+{
+    td_edge_session_stats stats = {.state = state_of(session)};
+    for (int i = 0; i < TD_EDGE_STATE_COUNT; i++)
+        stats.entered[i] = atomic_load(&session->entered[i]);
+    for (int i = 0; i < TD_EDGE_REPLY_COUNT; i++)
+        stats.replies[i] = atomic_load(&session->replies[i]);
+    return stats;
 }
