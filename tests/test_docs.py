@@ -74,3 +74,71 @@ def test_every_dependency_has_a_row():
     names = set(dependencies())
     assert len(names) > 50
     assert [n for n in names if not any(a in rows for a in n.split("|"))] == []
+
+
+GLOSSARY = ROOT / "docs/concepts/glossary.md"
+# What things were called once, and what is said instead.
+FORMER = {
+    r"\bporch\b": "loading",
+    r"\bthe house\b": "Tendon, or the module",
+    r"\btd_host_\w+": "td_server_…",
+    r"\btd_client_(open|run|start|step|stop|close)\b": "td_robot_…",
+    r"\btd_native_body\w*": "td_native_architecture_…",
+    r"\btendon/(edge|serve)\.h": "tendon/robot.h, tendon/server.h",
+}
+
+
+def glossary():
+    """(word, meaning, where it shows) of each row."""
+    rows = re.findall(
+        r"^\| \*\*(.+)\*\* \| (.+) \| (.+) \|$", GLOSSARY.read_text(), re.M
+    )
+    assert len(rows) > 100
+    return rows
+
+
+def fields():
+    for command in ("robot", "serve", "profile", "plan"):
+        yield from re.findall(
+            r"^\| `([^`]+)` \|", run(command, "--fields").stdout, re.M
+        )
+
+
+def test_each_word_has_one_row_in_order():
+    words = [word.lower() for word, _, _ in glossary()]
+    assert words == sorted(set(words))
+
+
+def test_every_name_of_the_glossary_exists():
+    headers = "\n".join(
+        path.read_text()
+        for folder in ("include", "src")
+        for path in (ROOT / folder).rglob("*.h")
+    )
+    package = (ROOT / "python/tendon/__init__.py").read_text()
+    topics = (ROOT / "docs/wire.md").read_text()
+    known = {
+        "td_": lambda name: re.search(rf"\b{name}\b", headers),
+        "tendon ": lambda name: f"\n  {name.split()[1]} " in run("--help").stdout,
+        "tendon.": lambda name: f'"{name.split(".")[1]}"' in package,
+        "src/": lambda name: (ROOT / name).exists(),
+        "docs/": lambda name: (ROOT / name).exists(),
+        "topic ": lambda name: re.search(rf"[`/]{name.split()[1]}`", topics),
+        "ARCH": lambda name: (ROOT / name).exists(),
+    }
+    there = set(fields())
+    for word, _, where in glossary():
+        for name in re.sub(r"topic `", "`topic ", where).split(", "):
+            name = name.strip("`")
+            kind = next((kind for kind in known if name.startswith(kind)), None)
+            assert known[kind](name) if kind else name in there, f"{word}: {name}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    ["README.md", *(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))],
+)
+def test_no_page_uses_a_former_word(page):
+    text = (ROOT / page).read_text()
+    found = {old: new for old, new in FORMER.items() if re.search(old, text)}
+    assert not found

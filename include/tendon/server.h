@@ -7,7 +7,7 @@
 //
 //   td_server_open("manifest.yaml", &server, &info);
 //   td_server_use_model(server, "my-policy", infer, &policy, &info);
-//   td_server_start(server, &info); // loads, warms up, opens the doors
+//   td_server_start(server, &info); // loads, warms up and listens
 //   td_server_wait(server, -1);     // until td_server_stop()
 //   td_server_drain(server, 5000, &info);
 //   td_server_close(server);

@@ -2,7 +2,7 @@
 #ifndef TD_BASE_ERR_H
 #define TD_BASE_ERR_H
 
-// The public errors, and how code inside the house passes them on and cleans
+// The public errors, and how code in src/ passes them on and cleans
 // up after itself.
 
 #include "tendon/err.h"   // IWYU pragma: export

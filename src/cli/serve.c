@@ -39,25 +39,25 @@ static bool is_stopping(void *user)
 
 static const td_server_extras extras = {.is_stopping = is_stopping};
 
-static void serve(td_server_process *house, const char *path)
+static void serve(td_server_process *process, const char *path)
 {
     td_log_text(TD_LOG_INFO, "serve: ready; Ctrl-C stops");
     while (td_cli_wait_signal() == TD_CLI_RELOAD)
-        td_server_process_reload(house, path);
+        td_server_process_reload(process, path);
     td_log_text(TD_LOG_INFO, "serve: draining");
-    (void)td_server_process_drain(house, INT64_MAX);
+    (void)td_server_process_drain(process, INT64_MAX);
 }
 
 static int run(td_config_manifest *manifest, const td_cli_file *file)
 {
-    td_server_process *house = NULL;
+    td_server_process *process = NULL;
     td_errinfo info = {.text = ""};
     td_cli_keep_stop();
     td_cli_keep_reload();
-    td_err err = td_server_process_new(manifest, &extras, &house);
-    if (err == TD_OK) err = td_server_process_open(house, &info);
-    if (err == TD_OK) serve(house, file->path);
-    if (house) td_server_process_close(house);
+    td_err err = td_server_process_new(manifest, &extras, &process);
+    if (err == TD_OK) err = td_server_process_open(process, &info);
+    if (err == TD_OK) serve(process, file->path);
+    if (process) td_server_process_close(process);
     if (err == TD_OK || err == TD_ERR_CANCELLED) {
         td_log_stop();
         return 0;

@@ -68,7 +68,7 @@ def theirs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("types")
     headers = "".join(
         f"#include <tendon/{name}.h>\n"
-        for name in ("connect", "edge", "infer", "serve")
+        for name in ("connect", "robot", "infer", "server")
     )
     lines = "\n".join(
         f'printf("%zu\\n", (size_t)({expression}));' for expression, _ in ours()
