@@ -82,8 +82,8 @@ static int64_t slack_start_ns(const td_sched_batch_times *times,
                               const td_sched_batch_state *state, int64_t now_ns)
 {
     int64_t start_ns = now_ns, most_ns = 0;
-    for (uint32_t more = 1; more <= state->coming; more++) {
-        int64_t all_here_ns = state->coming_ns[more - 1];
+    for (uint32_t more = 1; more <= state->arriving; more++) {
+        int64_t all_here_ns = state->arriving_ns[more - 1];
         int64_t all_take_ns =
             td_sched_batch_time_ns(times, state->count + more);
         bool in_time = state->due_ns == TD_SCHED_NEVER_NS ||

@@ -57,8 +57,8 @@ typedef struct td_sched_batch_state {
     uint32_t count;
     int64_t oldest_ns; // since when its first has waited
     int64_t due_ns;    // the earliest that can still be met; NEVER: none
-    uint32_t coming;   // who are expected; no more than there is room for
-    int64_t coming_ns[TD_SCHED_MAX_BATCH]; // when, in order
+    uint32_t arriving; // who are expected; no more than there is room for
+    int64_t arriving_ns[TD_SCHED_MAX_BATCH]; // when, in order
     uint32_t returning; // of its own, who come again soon after their answers
     int64_t return_ns;  // how soon, on average
 } td_sched_batch_state;

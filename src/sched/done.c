@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/state.h"
+#include "sched/internal.h"
 
 #include <assert.h>
 
@@ -15,9 +15,9 @@ static void settle(td_sched *s, uint32_t number, int64_t device_ns)
 // A newer one in the slot's waiting place is worth more than a retry.
 static bool may_retry(td_sched *s, const td_sched_entry *e)
 {
-    const td_sched_seat *seat = &s->seats[e->item.member];
-    bool room = seat->member.queued ? s->queue->count < s->settings.queue.size
-                                    : seat->oldest == TD_SCHED_NOBODY;
+    const td_sched_slot *slot = &s->slots[e->item.member];
+    bool room = slot->member.queued ? s->queue->count < s->settings.queue.size
+                                    : slot->oldest == TD_SCHED_NOBODY;
     return room && e->attempts < s->settings.queue.retries &&
            td_sched_ready_mix(s, e->item.member, e->item.mix) !=
                TD_SCHED_NOBODY;
@@ -38,11 +38,11 @@ static td_sched_outcome retry(td_sched *s, uint32_t number)
     return TD_SCHED_WAITING;
 }
 
-static void free_slot(td_sched *s, td_sched_seat *seat)
+static void free_slot(td_sched *s, td_sched_slot *slot)
 {
-    seat->running--;
-    if (seat->member.queued || seat->running > 0) return;
-    uint32_t waiting = seat->oldest;
+    slot->running--;
+    if (slot->member.queued || slot->running > 0) return;
+    uint32_t waiting = slot->oldest;
     if (waiting != TD_SCHED_NOBODY &&
         s->entries[waiting].place == TD_SCHED_HELD)
         td_sched_ready_place(s, waiting);
@@ -59,9 +59,9 @@ td_sched_outcome td_sched_done(td_sched *s, int64_t now_ns, uint64_t ticket,
     assert(outcome == TD_SCHED_ANSWERED || outcome == TD_SCHED_FAILED);
     settle(s, number, device_ns);
     s->counts.outcomes[TD_SCHED_RUNNING]--;
-    td_sched_seat *seat = &s->seats[e->item.member];
+    td_sched_slot *slot = &s->slots[e->item.member];
     bool again = outcome == TD_SCHED_FAILED && may_retry(s, e);
-    free_slot(s, seat);
+    free_slot(s, slot);
     if (again) return retry(s, number);
     td_sched_ready_answered(s, e->item.member);
     s->counts.outcomes[outcome]++;

@@ -3,11 +3,11 @@
 // lane fill it, and the batch rule says whether it starts. Requests are only
 // picked (out of their order) until then, so that a batch that waits changes
 // nothing.
-#include "sched/state.h"
+#include "sched/internal.h"
 
 #include <assert.h>
 
-#define UNPARK_MOST 8
+#define RESUME_MOST 8
 #define MOMENT 8 // this part of a run of one
 
 // The batch that is being formed.
@@ -29,25 +29,25 @@ static void wake_retries(td_sched *s)
 
 // A few of a client's, the better ones: it will be ahead again before more of
 // them have run, however many there are.
-static void unpark_client(td_sched *s, uint32_t tier, uint32_t client)
+static void resume_client(td_sched *s, uint32_t tier, uint32_t client)
 {
-    const td_sched_park *park = td_sched_lane_parked(s, tier, client);
-    for (int i = 0; i < UNPARK_MOST && park->first != TD_SCHED_NOBODY; i++)
-        td_sched_lane_unpark(s, park->first);
+    const td_sched_deferred *list = td_sched_lane_deferred(s, tier, client);
+    for (int i = 0; i < RESUME_MOST && list->first != TD_SCHED_NOBODY; i++)
+        td_sched_lane_resume(s, list->first);
 }
 
 // Those whom the others have caught up with.
-static void unpark(td_sched *s)
+static void resume_clients(td_sched *s)
 {
-    if (s->parked == 0) return;
+    if (s->deferred == 0) return;
     for (uint32_t tier = 0; tier < s->tiers; tier++) {
-        td_sched_heap *clients = &s->away_clients[tier];
+        td_sched_heap *clients = &s->all_deferred_clients[tier];
         if (clients->count == 0) continue;
         int64_t limit_ns = INT64_MAX;
-        if (s->pressed[tier] > 0)
+        if (s->late[tier] > 0)
             limit_ns = td_sched_share_limit_ns(&s->share, tier);
         while (clients->count > 0 && td_sched_heap_key(clients) <= limit_ns)
-            unpark_client(s, tier, td_sched_heap_first(clients));
+            resume_client(s, tier, td_sched_heap_first(clients));
     }
 }
 
@@ -64,7 +64,7 @@ static uint32_t best_fair(td_sched *s, uint32_t lane)
         uint32_t number = td_sched_order_best(&s->lanes[lane].order, s->now_ns);
         if (number == TD_SCHED_NOBODY || !td_sched_lane_ahead(s, number))
             return number;
-        td_sched_lane_park(s, number);
+        td_sched_lane_defer(s, number);
     }
 }
 
@@ -73,14 +73,14 @@ static uint32_t best_fair(td_sched *s, uint32_t lane)
 static uint32_t least_ahead(const td_sched *s, uint32_t lane)
 {
     uint32_t tier = s->lanes[lane].tier, least = TD_SCHED_NOBODY;
-    if (s->lanes[lane].parked == 0) return least;
-    const td_sched_heap *clients = &s->parked_clients[tier];
+    if (s->lanes[lane].deferred == 0) return least;
+    const td_sched_heap *clients = &s->deferred_clients[tier];
     int64_t least_ns = TD_SCHED_NEVER_NS;
     for (uint32_t i = 0; i < clients->count; i++) {
         if (clients->cells[i].key >= least_ns) continue;
         uint32_t client = clients->cells[i].number;
-        uint32_t at = td_sched_lane_parked(s, tier, client)->first;
-        for (; at != TD_SCHED_NOBODY; at = s->entries[at].parked_after) {
+        uint32_t at = td_sched_lane_deferred(s, tier, client)->first;
+        for (; at != TD_SCHED_NOBODY; at = s->entries[at].deferred_after) {
             if (s->entries[at].lane != lane) continue;
             least = at;
             least_ns = clients->cells[i].key;
@@ -94,7 +94,7 @@ static uint32_t least_ahead(const td_sched *s, uint32_t lane)
 typedef struct candidate {
     uint32_t number; // NOBODY: none
     uint32_t lane;
-    const td_sched_stand *stand;
+    const td_sched_rank *rank;
 } candidate;
 
 // Between the best of two lanes.
@@ -107,11 +107,11 @@ static bool goes_before(const td_sched *s, const candidate *a,
     const td_sched_model *a_model = &s->models[a_lane->model];
     const td_sched_model *b_model = &s->models[b_lane->model];
     if (s->policy.strategy == TD_SCHED_MODEL_DEADLINE && a_model != b_model &&
-        a->stand->band == TD_SCHED_BAND_SCORED &&
-        b->stand->band == TD_SCHED_BAND_SCORED)
+        a->rank->band == TD_SCHED_BAND_SCORED &&
+        b->rank->band == TD_SCHED_BAND_SCORED)
         return a_model->turn < b_model->turn;
     int64_t until_ns;
-    return td_sched_strategy_before(a->stand, b->stand, s->now_ns, &until_ns);
+    return td_sched_strategy_before(a->rank, b->rank, s->now_ns, &until_ns);
 }
 
 // Of two that are ahead, or nobody, who is so by less.
@@ -137,7 +137,7 @@ static uint32_t choose(td_sched *s, uint64_t lanes)
             spare = lesser(s, spare, least_ahead(s, lane));
             continue;
         }
-        next.stand = td_sched_order_stand(&s->lanes[lane].order);
+        next.rank = td_sched_order_best_rank(&s->lanes[lane].order);
         if (best.number == TD_SCHED_NOBODY || goes_before(s, &next, &best))
             best = next;
     }
@@ -196,17 +196,17 @@ static void fill(td_sched *s, uint32_t first, const td_sched_batch_rule *rule,
 static void expect_more(const td_sched *s, td_sched_model *model, uint32_t room,
                         td_sched_batch_state *state)
 {
-    td_sched_heap *coming = &model->coming;
+    td_sched_heap *arriving = &model->arriving;
     int64_t moment_ns = td_sched_batch_time_ns(&model->times, 1) / MOMENT;
     int64_t after_ns = td_sched_batch_time_ns(&model->times, room);
-    while (td_sched_heap_key(coming) <= s->now_ns - moment_ns)
-        td_sched_heap_take(coming, td_sched_heap_first(coming));
+    while (td_sched_heap_key(arriving) <= s->now_ns - moment_ns)
+        td_sched_heap_take(arriving, td_sched_heap_first(arriving));
     // Who comes later than a batch of them takes is not worth the wait.
-    state->coming = td_sched_heap_keys(coming, s->now_ns + after_ns, room,
-                                       state->coming_ns);
+    state->arriving = td_sched_heap_keys(arriving, s->now_ns + after_ns, room,
+                                         state->arriving_ns);
     int64_t late_ns = s->now_ns;
-    for (uint32_t i = 0; i < state->coming; i++) {
-        int64_t *at_ns = &state->coming_ns[i];
+    for (uint32_t i = 0; i < state->arriving; i++) {
+        int64_t *at_ns = &state->arriving_ns[i];
         if (*at_ns <= s->now_ns) late_ns = *at_ns + moment_ns;
         if (*at_ns < late_ns) *at_ns = late_ns;
     }
@@ -219,7 +219,7 @@ static void expect_again(const td_sched *s, const td_sched_model *model,
     int64_t run_ns = td_sched_batch_time_ns(&model->times, 1), sum_ns = 0;
     for (uint32_t i = 0; i < b->count; i++) {
         uint32_t member = s->entries[b->numbers[i]].item.member;
-        int64_t return_ns = s->seats[member].return_ns;
+        int64_t return_ns = s->slots[member].return_ns;
         if (return_ns == 0 || return_ns >= run_ns) continue;
         state->returning++;
         sum_ns += return_ns;
@@ -255,7 +255,7 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
 {
     // One that was not let grow is as full as it will be.
     const td_sched_lane *l = &s->lanes[lane];
-    if (b->count == rule->most || l->order.count + l->parked > 0) return true;
+    if (b->count == rule->most || l->order.count + l->deferred > 0) return true;
     int64_t at_ns = start_ns(s, rule, model, b);
     if (at_ns <= s->now_ns) return true;
     if (at_ns < s->batch_wake_ns) s->batch_wake_ns = at_ns;
@@ -268,13 +268,13 @@ static void start(td_sched *s, uint32_t number, td_sched_pick *ret_pick)
     td_sched_lane_end(s, number);
     e->charged_ns = s->share.mean_run_ns;
     td_sched_share_charge(&s->share, e->tier, e->client, e->charged_ns);
-    if (s->pressed[e->tier] == 0)
+    if (s->late[e->tier] == 0)
         td_sched_share_forgive(&s->share, e->tier, e->client);
     td_sched_lane_tagged(s, e->tier, e->client);
-    td_sched_ready_unwait(s, number);
+    td_sched_ready_stop_waiting(s, number);
     e->place = TD_SCHED_STARTED;
     s->facts[number].round = 0;
-    s->seats[e->item.member].running++;
+    s->slots[e->item.member].running++;
     s->counts.outcomes[TD_SCHED_WAITING]--;
     s->counts.outcomes[TD_SCHED_RUNNING]++;
     *ret_pick = (td_sched_pick){(uint64_t)e->generation << 32 | number,
@@ -287,8 +287,8 @@ static uint32_t next(td_sched *s, int64_t now_ns, uint64_t models,
     td_sched_ready_now(s, now_ns);
     s->batch_wake_ns = TD_SCHED_NEVER_NS;
     wake_retries(s);
-    td_sched_lane_press(s);
-    unpark(s);
+    td_sched_lane_find_late(s);
+    resume_clients(s);
     uint64_t lanes = lanes_of(s, models);
     for (uint32_t first; (first = choose(s, lanes)) != TD_SCHED_NOBODY;) {
         uint32_t lane = s->entries[first].lane;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/state.h"
+#include "sched/internal.h"
 
 #include <assert.h>
 
@@ -12,9 +12,9 @@ int64_t td_sched_ready_now(td_sched *s, int64_t now_ns)
     return s->now_ns;
 }
 
-static td_sched_seat *seat_of(td_sched *s, uint32_t number)
+static td_sched_slot *slot_of(td_sched *s, uint32_t number)
 {
-    return &s->seats[s->entries[number].item.member];
+    return &s->slots[s->entries[number].item.member];
 }
 
 static bool is_mix(const td_sched *s, uint32_t number, uint32_t model,
@@ -42,11 +42,11 @@ static uint32_t find_mix(td_sched *s, uint32_t model, uint64_t mix)
 
 uint32_t td_sched_ready_mix(td_sched *s, uint32_t member, uint64_t mix)
 {
-    td_sched_seat *seat = &s->seats[member];
-    uint32_t model = seat->member.model;
-    if (is_mix(s, seat->mix, model, mix)) return seat->mix;
+    td_sched_slot *slot = &s->slots[member];
+    uint32_t model = slot->member.model;
+    if (is_mix(s, slot->mix, model, mix)) return slot->mix;
     uint32_t found = find_mix(s, model, mix);
-    if (found != TD_SCHED_NOBODY) seat->mix = found;
+    if (found != TD_SCHED_NOBODY) slot->mix = found;
     return found;
 }
 
@@ -61,37 +61,37 @@ static void expect(td_sched *s, uint32_t number, int64_t expected_ns)
     if (e->place != TD_SCHED_READY) return;
     td_sched_order *order = &s->lanes[e->lane].order;
     if (was_ns > s->now_ns && expected_ns > s->now_ns) // no difference yet
-        td_sched_order_changes(order, e->seat, expected_ns);
+        td_sched_order_changes(order, e->leaf, expected_ns);
     else
-        td_sched_order_changed(order, e->seat, s->now_ns);
+        td_sched_order_changed(order, e->leaf, s->now_ns);
 }
 
 static void expect_oldest(td_sched *s, uint32_t member)
 {
-    const td_sched_seat *seat = &s->seats[member];
+    const td_sched_slot *slot = &s->slots[member];
     if (!td_sched_strategy_scores(s->policy.strategy) ||
-        seat->oldest == TD_SCHED_NOBODY)
+        slot->oldest == TD_SCHED_NOBODY)
         return;
-    uint32_t second = s->entries[seat->oldest].after;
-    expect(s, seat->oldest, seat->expected_ns);
+    uint32_t second = s->entries[slot->oldest].after;
+    expect(s, slot->oldest, slot->expected_ns);
     if (second != TD_SCHED_NOBODY) expect(s, second, TD_SCHED_NEVER_NS);
 }
 
 static void link_entry(td_sched *s, uint32_t number)
 {
     td_sched_entry *entries = s->entries;
-    td_sched_seat *seat = seat_of(s, number);
+    td_sched_slot *slot = slot_of(s, number);
     uint64_t order = s->facts[number].order;
-    uint32_t before = seat->newest;
+    uint32_t before = slot->newest;
     while (before != TD_SCHED_NOBODY && s->facts[before].order > order)
         before = entries[before].before;
     uint32_t *after =
-        before == TD_SCHED_NOBODY ? &seat->oldest : &entries[before].after;
+        before == TD_SCHED_NOBODY ? &slot->oldest : &entries[before].after;
     entries[number].before = before;
     entries[number].after = *after;
     *after = number;
     if (entries[number].after == TD_SCHED_NOBODY)
-        seat->newest = number;
+        slot->newest = number;
     else
         entries[entries[number].after].before = number;
 }
@@ -99,73 +99,73 @@ static void link_entry(td_sched *s, uint32_t number)
 static void unlink_entry(td_sched *s, uint32_t number)
 {
     td_sched_entry *entries = s->entries;
-    td_sched_seat *seat = seat_of(s, number);
+    td_sched_slot *slot = slot_of(s, number);
     uint32_t before = entries[number].before, after = entries[number].after;
     if (before == TD_SCHED_NOBODY)
-        seat->oldest = after;
+        slot->oldest = after;
     else
         entries[before].after = after;
     if (after == TD_SCHED_NOBODY)
-        seat->newest = before;
+        slot->newest = before;
     else
         entries[after].before = before;
 }
 
 // Batches that wait look at who comes next.
-static void watch_coming(td_sched *s, uint32_t member)
+static void watch_arrivals(td_sched *s, uint32_t member)
 {
-    const td_sched_seat *seat = &s->seats[member];
-    td_sched_model *model = &s->models[seat->member.model];
-    if (seat->oldest == TD_SCHED_NOBODY &&
-        seat->expected_ns != TD_SCHED_NEVER_NS &&
+    const td_sched_slot *slot = &s->slots[member];
+    td_sched_model *model = &s->models[slot->member.model];
+    if (slot->oldest == TD_SCHED_NOBODY &&
+        slot->expected_ns != TD_SCHED_NEVER_NS &&
         model->rule.wait == TD_SCHED_WAIT_SLACK)
-        td_sched_heap_put(&model->coming, member, seat->expected_ns);
+        td_sched_heap_put(&model->arriving, member, slot->expected_ns);
     else
-        td_sched_heap_take(&model->coming, member);
+        td_sched_heap_take(&model->arriving, member);
 }
 
 void td_sched_ready_expect(td_sched *s, uint32_t member, int64_t expected_ns)
 {
-    s->seats[member].expected_ns = expected_ns;
+    s->slots[member].expected_ns = expected_ns;
     expect_oldest(s, member);
-    watch_coming(s, member);
+    watch_arrivals(s, member);
 }
 
-void td_sched_ready_came(td_sched *s, uint32_t member)
+void td_sched_ready_arrived(td_sched *s, uint32_t member)
 {
-    td_sched_seat *seat = &s->seats[member];
-    if (seat->answered_ns == TD_SCHED_NEVER_NS) return;
-    int64_t took_ns = s->now_ns - seat->answered_ns + 1;
-    seat->answered_ns = TD_SCHED_NEVER_NS;
-    if (seat->return_ns == 0) seat->return_ns = took_ns;
-    int64_t off_ns = took_ns - seat->return_ns;
-    seat->return_ns += off_ns / NEWEST_WEIGHT;
+    td_sched_slot *slot = &s->slots[member];
+    if (slot->answered_ns == TD_SCHED_NEVER_NS) return;
+    int64_t took_ns = s->now_ns - slot->answered_ns + 1;
+    slot->answered_ns = TD_SCHED_NEVER_NS;
+    if (slot->return_ns == 0) slot->return_ns = took_ns;
+    int64_t off_ns = took_ns - slot->return_ns;
+    slot->return_ns += off_ns / NEWEST_WEIGHT;
     if (off_ns < 0) off_ns = -off_ns;
-    seat->return_off_ns += (off_ns - seat->return_off_ns) / NEWEST_WEIGHT;
+    slot->return_off_ns += (off_ns - slot->return_off_ns) / NEWEST_WEIGHT;
 }
 
 void td_sched_ready_answered(td_sched *s, uint32_t member)
 {
-    td_sched_seat *seat = &s->seats[member];
-    td_sched_model *model = &s->models[seat->member.model];
-    if (seat->running > 0 || seat->oldest != TD_SCHED_NOBODY) return;
-    seat->answered_ns = s->now_ns;
-    if (seat->return_ns == 0 || model->rule.wait != TD_SCHED_WAIT_SLACK) return;
-    int64_t back_ns = seat->return_ns + MOST_OFF * seat->return_off_ns;
-    td_sched_heap_put(&model->coming, member, s->now_ns + back_ns);
+    td_sched_slot *slot = &s->slots[member];
+    td_sched_model *model = &s->models[slot->member.model];
+    if (slot->running > 0 || slot->oldest != TD_SCHED_NOBODY) return;
+    slot->answered_ns = s->now_ns;
+    if (slot->return_ns == 0 || model->rule.wait != TD_SCHED_WAIT_SLACK) return;
+    int64_t back_ns = slot->return_ns + MOST_OFF * slot->return_off_ns;
+    td_sched_heap_put(&model->arriving, member, s->now_ns + back_ns);
 }
 
 // From when on nothing of its answer would be used.
 static int64_t useless_ns(const td_sched *s, const td_sched_entry *e)
 {
-    uint32_t model = s->seats[e->item.member].member.model;
+    uint32_t model = s->slots[e->item.member].member.model;
     return e->item.useless_ns - s->models[model].run_ns;
 }
 
 // A client that may not say so does not outrank the others.
 static uint32_t priority_of(const td_sched *s, const td_sched_item *item)
 {
-    uint32_t best = s->seats[item->member].member.best_priority;
+    uint32_t best = s->slots[item->member].member.best_priority;
     return item->priority < best ? best : item->priority;
 }
 
@@ -182,7 +182,7 @@ static void set_facts(td_sched *s, uint32_t number)
 {
     td_sched_facts *f = &s->facts[number];
     const td_sched_item *item = &s->entries[number].item;
-    const td_sched_member *member = &s->seats[item->member].member;
+    const td_sched_member *member = &s->slots[item->member].member;
     f->priority = priority_of(s, item);
     float urgency = item->urgency > 0 ? item->urgency : 0; // not a number: 0
     f->urgency =
@@ -213,7 +213,7 @@ static bool in_rounds(const td_sched *s, uint32_t number)
 {
     uint32_t member = s->entries[number].item.member;
     return s->policy.strategy == TD_SCHED_ROUND_ROBIN &&
-           s->seats[member].member.queued;
+           s->slots[member].member.queued;
 }
 
 // Behind an older one of its member, where members take turns.
@@ -235,11 +235,11 @@ static void release(td_sched *s, uint32_t number)
 
 void td_sched_ready_place(td_sched *s, uint32_t number)
 {
-    const td_sched_seat *seat = seat_of(s, number);
+    const td_sched_slot *slot = slot_of(s, number);
     s->entries[number].place = TD_SCHED_HELD;
-    bool held = seat->member.queued
-                    ? in_rounds(s, number) && seat->oldest != number
-                    : seat->running > 0;
+    bool held = slot->member.queued
+                    ? in_rounds(s, number) && slot->oldest != number
+                    : slot->running > 0;
     if (!held) put(s, number);
 }
 
@@ -254,7 +254,7 @@ static void enqueue(td_sched *s, uint32_t number)
 void td_sched_ready_wait(td_sched *s, uint32_t number)
 {
     td_sched_entry *e = &s->entries[number];
-    const td_sched_member *member = &seat_of(s, number)->member;
+    const td_sched_member *member = &slot_of(s, number)->member;
     set_facts(s, number);
     uint32_t mix = td_sched_ready_mix(s, e->item.member, e->item.mix);
     assert(mix != TD_SCHED_NOBODY);
@@ -265,26 +265,26 @@ void td_sched_ready_wait(td_sched *s, uint32_t number)
     e->lane = e->tier * s->settings.mixes + mix;
     if (member->queued) enqueue(s, number);
     if (e->item.useless_ns != TD_SCHED_NEVER_NS)
-        td_sched_heap_put(&s->spoiling, number, useless_ns(s, e));
+        td_sched_heap_put(&s->useless_at, number, useless_ns(s, e));
     link_entry(s, number);
     if (e->after != TD_SCHED_NOBODY) hold(s, e->after);
     expect_oldest(s, e->item.member);
-    watch_coming(s, e->item.member);
+    watch_arrivals(s, e->item.member);
 }
 
-void td_sched_ready_unwait(td_sched *s, uint32_t number)
+void td_sched_ready_stop_waiting(td_sched *s, uint32_t number)
 {
     td_sched_entry *e = &s->entries[number];
-    if (e->place == TD_SCHED_READY || e->place == TD_SCHED_PARKED)
+    if (e->place == TD_SCHED_READY || e->place == TD_SCHED_DEFERRED)
         take(s, number);
-    td_sched_heap_take(&s->spoiling, number);
-    if (seat_of(s, number)->member.queued)
+    td_sched_heap_take(&s->useless_at, number);
+    if (slot_of(s, number)->member.queued)
         td_sched_queue_take(s->queue, number, e->tier);
     s->mixes[e->mix].waiting--;
     unlink_entry(s, number);
-    release(s, seat_of(s, number)->oldest);
+    release(s, slot_of(s, number)->oldest);
     expect_oldest(s, e->item.member);
-    watch_coming(s, e->item.member);
+    watch_arrivals(s, e->item.member);
 }
 
 void td_sched_ready_pick(td_sched *s, uint32_t number)
@@ -324,7 +324,7 @@ void td_sched_ready_end(td_sched *s, uint32_t number, td_sched_outcome outcome,
                         td_sched_ended *ret_ended)
 {
     pass_turn(s, number);
-    td_sched_ready_unwait(s, number);
+    td_sched_ready_stop_waiting(s, number);
     td_sched_heap_take(&s->backing_off, number);
     const td_sched_entry *e = &s->entries[number];
     *ret_ended = (td_sched_ended){outcome, e->item.member, e->request};

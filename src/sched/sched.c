@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "sched/sched.h"
 
-#include "sched/state.h"
+#include "sched/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -62,21 +62,23 @@ static td_err make_arrays(td_sched *s)
 {
     const td_sched_settings *set = &s->settings;
     size_t lanes = (size_t)set->mixes * s->tiers;
-    size_t parks = (size_t)set->clients * s->tiers;
+    size_t deferred_by_client = (size_t)set->clients * s->tiers;
     s->entries = calloc(s->capacity, sizeof *s->entries);
     s->facts =
         aligned_alloc(_Alignof(td_sched_facts), s->capacity * sizeof *s->facts);
     s->sorted = calloc(s->capacity, sizeof *s->sorted);
-    s->seats = calloc(set->members, sizeof *s->seats);
+    s->slots = calloc(set->members, sizeof *s->slots);
     s->models = calloc(set->models, sizeof *s->models);
     s->mixes = calloc(set->mixes, sizeof *s->mixes);
     s->lanes = calloc(lanes, sizeof *s->lanes);
-    s->parks = calloc(parks, sizeof *s->parks);
-    if (!s->entries || !s->facts || !s->sorted || !s->seats || !s->models ||
-        !s->mixes || !s->lanes || !s->parks)
+    s->deferred_by_client =
+        calloc(deferred_by_client, sizeof *s->deferred_by_client);
+    if (!s->entries || !s->facts || !s->sorted || !s->slots || !s->models ||
+        !s->mixes || !s->lanes || !s->deferred_by_client)
         return TD_ERR_NOMEM;
-    for (size_t i = 0; i < parks; i++)
-        s->parks[i].first = s->parks[i].last = TD_SCHED_NOBODY;
+    for (size_t i = 0; i < deferred_by_client; i++)
+        s->deferred_by_client[i].first = s->deferred_by_client[i].last =
+            TD_SCHED_NOBODY;
     return TD_OK;
 }
 
@@ -90,14 +92,14 @@ static td_err make_parts(td_sched *s)
     }
     for (uint32_t i = 0; i < set->models; i++) {
         s->models[i].rule = set->batch;
-        TD_TRY(td_sched_heap_init(&s->models[i].coming, set->members));
+        TD_TRY(td_sched_heap_init(&s->models[i].arriving, set->members));
     }
     for (uint32_t i = 0; i < s->tiers; i++) {
-        TD_TRY(td_sched_heap_init(&s->parked_clients[i], set->clients));
-        TD_TRY(td_sched_heap_init(&s->away_clients[i], set->clients));
+        TD_TRY(td_sched_heap_init(&s->deferred_clients[i], set->clients));
+        TD_TRY(td_sched_heap_init(&s->all_deferred_clients[i], set->clients));
     }
-    TD_TRY(td_sched_heap_init(&s->spoiling, s->capacity));
-    TD_TRY(td_sched_heap_init(&s->meetable, s->capacity));
+    TD_TRY(td_sched_heap_init(&s->useless_at, s->capacity));
+    TD_TRY(td_sched_heap_init(&s->in_time, s->capacity));
     TD_TRY(td_sched_heap_init(&s->backing_off, s->capacity));
     TD_TRY(
         td_sched_share_init(&s->share, set->clients, s->tiers, set->fair_runs));
@@ -133,13 +135,13 @@ static void free_parts(td_sched *s)
     for (uint32_t i = 0; s->lanes && i < s->settings.mixes * s->tiers; i++)
         td_sched_order_done(&s->lanes[i].order);
     for (uint32_t i = 0; s->models && i < s->settings.models; i++)
-        td_sched_heap_done(&s->models[i].coming);
+        td_sched_heap_done(&s->models[i].arriving);
     for (uint32_t i = 0; i < s->tiers; i++) {
-        td_sched_heap_done(&s->parked_clients[i]);
-        td_sched_heap_done(&s->away_clients[i]);
+        td_sched_heap_done(&s->deferred_clients[i]);
+        td_sched_heap_done(&s->all_deferred_clients[i]);
     }
-    td_sched_heap_done(&s->spoiling);
-    td_sched_heap_done(&s->meetable);
+    td_sched_heap_done(&s->useless_at);
+    td_sched_heap_done(&s->in_time);
     td_sched_heap_done(&s->backing_off);
     td_sched_share_done(&s->share);
     if (s->queue) td_sched_queue_free(s->queue);
@@ -151,11 +153,11 @@ void td_sched_free(td_sched *s)
     free(s->entries);
     free(s->facts);
     free(s->sorted);
-    free(s->seats);
+    free(s->slots);
     free(s->models);
     free(s->mixes);
     free(s->lanes);
-    free(s->parks);
+    free(s->deferred_by_client);
     free(s);
 }
 
@@ -165,8 +167,8 @@ td_err td_sched_join(td_sched *s, const td_sched_member *member,
     assert(member->client < s->settings.clients &&
            member->model < s->settings.models);
     for (uint32_t i = 0; i < s->settings.members; i++) {
-        if (s->seats[i].used) continue;
-        s->seats[i] = (td_sched_seat){.member = *member,
+        if (s->slots[i].used) continue;
+        s->slots[i] = (td_sched_slot){.member = *member,
                                       .used = true,
                                       .oldest = TD_SCHED_NOBODY,
                                       .newest = TD_SCHED_NOBODY,
@@ -181,8 +183,8 @@ td_err td_sched_join(td_sched *s, const td_sched_member *member,
 void td_sched_allow(td_sched *s, uint32_t member,
                     const td_sched_member *allowed)
 {
-    td_sched_member *m = &s->seats[member].member;
-    assert(member < s->settings.members && s->seats[member].used);
+    td_sched_member *m = &s->slots[member].member;
+    assert(member < s->settings.members && s->slots[member].used);
     m->best_priority = allowed->best_priority;
     m->most_urgency = allowed->most_urgency;
     m->budget_ns = allowed->budget_ns;
@@ -191,20 +193,20 @@ void td_sched_allow(td_sched *s, uint32_t member,
 static bool has_member(const td_sched *s, uint32_t client)
 {
     for (uint32_t i = 0; i < s->settings.members; i++)
-        if (s->seats[i].used && s->seats[i].member.client == client)
+        if (s->slots[i].used && s->slots[i].member.client == client)
             return true;
     return false;
 }
 
 td_err td_sched_leave(td_sched *s, uint32_t member)
 {
-    td_sched_seat *seat = &s->seats[member];
-    assert(member < s->settings.members && seat->used);
-    if (seat->running > 0 || seat->oldest != TD_SCHED_NOBODY)
+    td_sched_slot *slot = &s->slots[member];
+    assert(member < s->settings.members && slot->used);
+    if (slot->running > 0 || slot->oldest != TD_SCHED_NOBODY)
         return TD_ERR_BUSY;
-    td_sched_heap_take(&s->models[seat->member.model].coming, member);
-    seat->used = false;
-    uint32_t client = seat->member.client;
+    td_sched_heap_take(&s->models[slot->member.model].arriving, member);
+    slot->used = false;
+    uint32_t client = slot->member.client;
     if (has_member(s, client)) return TD_OK;
     td_sched_share_forget(&s->share, client);
     return TD_OK;
@@ -237,15 +239,15 @@ bool td_sched_drop(td_sched *s, int64_t now_ns, td_sched_ended *ret_ended)
             return true;
         }
     }
-    if (td_sched_heap_key(&s->spoiling) > now_ns) return false;
-    td_sched_ready_end(s, td_sched_heap_first(&s->spoiling), TD_SCHED_USELESS,
+    if (td_sched_heap_key(&s->useless_at) > now_ns) return false;
+    td_sched_ready_end(s, td_sched_heap_first(&s->useless_at), TD_SCHED_USELESS,
                        ret_ended);
     return true;
 }
 
 bool td_sched_clear(td_sched *s, uint32_t member, td_sched_ended *ret_ended)
 {
-    uint32_t number = s->seats[member].oldest;
+    uint32_t number = s->slots[member].oldest;
     if (number == TD_SCHED_NOBODY) return false;
     td_sched_ready_end(s, number, TD_SCHED_DEPARTED, ret_ended);
     return true;
@@ -255,7 +257,7 @@ int64_t td_sched_wake_ns(const td_sched *s)
 {
     int64_t wake_ns = s->batch_wake_ns;
     int64_t retry_ns = td_sched_heap_key(&s->backing_off);
-    int64_t useless_ns = td_sched_heap_key(&s->spoiling);
+    int64_t useless_ns = td_sched_heap_key(&s->useless_at);
     int64_t expiry_ns;
     (void)first_to_expire(s, &expiry_ns);
     if (retry_ns < wake_ns) wake_ns = retry_ns;
@@ -323,7 +325,7 @@ td_err td_sched_use(td_sched *s, int64_t now_ns, const td_sched_policy *policy)
     td_sched_ready_now(s, now_ns);
     uint32_t count = sort_waiting(s);
     for (uint32_t i = 0; i < count; i++)
-        td_sched_ready_unwait(s, s->sorted[i]);
+        td_sched_ready_stop_waiting(s, s->sorted[i]);
     s->policy = *policy;
     for (uint32_t i = 0; i < count; i++)
         wait_again(s, s->sorted[i]);

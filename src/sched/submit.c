@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "sched/state.h"
+#include "sched/internal.h"
 
 #include <assert.h>
 
@@ -26,7 +26,7 @@ static void enter(td_sched *s, uint32_t number, const td_sched_item *item)
     e->request.seq = item->seq;
     e->request.arrived_ns = s->now_ns;
     e->attempts = 0;
-    s->seats[item->member].expected_ns = item->expected_ns;
+    s->slots[item->member].expected_ns = item->expected_ns;
     td_sched_ready_wait(s, number);
     td_sched_ready_place(s, number);
 }
@@ -49,7 +49,7 @@ static td_sched_outcome replace(td_sched *s, uint32_t number,
     *ret_ended = (td_sched_ended){TD_SCHED_SUPERSEDED, item->member,
                                   s->entries[number].request};
     s->counts.outcomes[TD_SCHED_SUPERSEDED]++;
-    td_sched_ready_unwait(s, number);
+    td_sched_ready_stop_waiting(s, number);
     td_sched_heap_take(&s->backing_off, number);
     s->entries[number].passed_over = true;
     enter(s, number, item);
@@ -73,17 +73,17 @@ td_sched_outcome td_sched_submit(td_sched *s, int64_t now_ns,
                                  const td_sched_item *item,
                                  td_sched_ended *ret_ended)
 {
-    td_sched_seat *seat = &s->seats[item->member];
-    assert(item->payload && item->member < s->settings.members && seat->used);
+    td_sched_slot *slot = &s->slots[item->member];
+    assert(item->payload && item->member < s->settings.members && slot->used);
     *ret_ended = (td_sched_ended){0};
     now_ns = td_sched_ready_now(s, now_ns);
     s->counts.submitted++;
-    td_sched_ready_came(s, item->member);
-    bool replaces = !seat->member.queued && seat->oldest != TD_SCHED_NOBODY;
-    if (!has_mix(s, item, replaces ? seat->oldest : TD_SCHED_NOBODY))
+    td_sched_ready_arrived(s, item->member);
+    bool replaces = !slot->member.queued && slot->oldest != TD_SCHED_NOBODY;
+    if (!has_mix(s, item, replaces ? slot->oldest : TD_SCHED_NOBODY))
         return refuse(s, item);
-    if (replaces) return replace(s, seat->oldest, item, ret_ended);
-    if (seat->member.queued && !make_room(s, item, ret_ended))
+    if (replaces) return replace(s, slot->oldest, item, ret_ended);
+    if (slot->member.queued && !make_room(s, item, ret_ended))
         return refuse(s, item);
     uint32_t number = allocate(s);
     if (number == TD_SCHED_NOBODY) return refuse(s, item);

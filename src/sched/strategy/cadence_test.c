@@ -20,7 +20,7 @@ static td_sched_cadence *cadence_new(void)
 }
 
 // Every 100 ms, `count` times from 0.
-static void come(td_sched_cadence *cadence, uint32_t client, int count)
+static void arrive(td_sched_cadence *cadence, uint32_t client, int count)
 {
     for (int i = 0; i < count; i++)
         td_sched_cadence_arrived(cadence, client, (int64_t)i * 100 * MS);
@@ -62,7 +62,7 @@ static void confidence_grows_to_one_in_ten_intervals(void **state)
     } cases[] = {{0, 0}, {1, 0}, {2, 0.1}, {6, 0.5}, {11, 1}, {40, 1}};
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_sched_cadence_forget(cadence, 1);
-        come(cadence, 1, cases[i].arrivals);
+        arrive(cadence, 1, cases[i].arrivals);
         assert_true(td_sched_cadence_confidence(cadence, 1) ==
                     cases[i].confidence);
     }
@@ -73,7 +73,7 @@ static void a_wake_up_comes_once_five_ms_before_the_next(void **state)
     (void)state;
     TD_AUTO(td_sched_cadence) *cadence = cadence_new();
     td_sched_cadence_event event;
-    come(cadence, 2, 5); // four intervals are too few
+    arrive(cadence, 2, 5); // four intervals are too few
     assert_int_equal(td_sched_cadence_wake_ns(cadence), 10400 * MS);
     td_sched_cadence_arrived(cadence, 2, 500 * MS);
     assert_int_equal(td_sched_cadence_wake_ns(cadence), 595 * MS);
@@ -112,7 +112,7 @@ static void who_left_in_good_order_is_no_event(void **state)
     (void)state;
     TD_AUTO(td_sched_cadence) *cadence = cadence_new();
     td_sched_cadence_event event;
-    come(cadence, 0, 20);
+    arrive(cadence, 0, 20);
     td_sched_cadence_forget(cadence, 0);
     assert_false(td_sched_cadence_next(cadence, 99999 * MS, &event));
     assert_int_equal(td_sched_cadence_wake_ns(cadence), TD_SCHED_NEVER_NS);
@@ -125,7 +125,7 @@ static void other_settings_hold_for_those_who_are_here(void **state)
     td_sched_cadence_settings sooner = td_sched_cadence_defaults;
     td_sched_cadence_event event;
     sooner.gone_ns = 500 * MS;
-    come(cadence, 2, 3); // the last at 200 ms
+    arrive(cadence, 2, 3); // the last at 200 ms
     assert_int_equal(td_sched_cadence_wake_ns(cadence), 10200 * MS);
     assert_int_equal(td_sched_cadence_use(cadence, &sooner), TD_OK);
     assert_int_equal(td_sched_cadence_wake_ns(cadence), 700 * MS);

@@ -6,7 +6,7 @@
 //
 // A kinetic tournament: each match remembers until when its result holds, and
 // as time passes only those that may have turned are played again, with those
-// above them whose winner is another now or stands elsewhere. So a
+// above them whose winner is another now or has another rank. So a
 // score that grows with age and cadence costs a decision a logarithm, not a
 // walk over everybody. Where nothing is scored, a heap is enough.
 //
@@ -19,12 +19,12 @@
 #define TD_SCHED_NOBODY UINT32_MAX
 
 // A leaf is one request; a match is the better of the two below, with where it
-// stands, so that a match is played by looking at two neighbours alone.
+// ranks, so that a match is played by looking at two neighbours alone.
 typedef struct td_sched_order_match {
-    _Alignas(64) td_sched_stand stand; // the winner's, but until nothing turns
-    int64_t turn_ns; // until when this does not, as they stand
-    uint32_t winner; // number, or NOBODY
-    uint32_t seat;   // the winner's
+    _Alignas(64) td_sched_rank rank; // the winner's, but until nothing turns
+    int64_t turn_ns;                 // until when this does not, by their ranks
+    uint32_t winner;                 // number, or NOBODY
+    uint32_t leaf;                   // the winner's
 } td_sched_order_match;
 
 typedef struct td_sched_order {
@@ -33,13 +33,13 @@ typedef struct td_sched_order {
     int64_t run_ns;                // what the engine takes, as the bands see it
     uint32_t capacity;
     uint32_t count;
-    uint32_t width;      // leaves in use now, a power of two
-    uint32_t seats_used; // leaves that were ever given out
+    uint32_t width;       // leaves in use now, a power of two
+    uint32_t leaves_used; // leaves that were ever given out
     uint32_t free_count;
     td_sched_order_match *matches; // [2 * capacity]: root at 1, leaves at width
-    uint32_t *free_seats;          // [capacity]
+    uint32_t *free_leaves;         // [capacity]
     td_sched_heap fixed;           // instead, where nothing is scored
-    td_sched_stand first;          // there, of the best
+    td_sched_rank first;           // there, of the best
 } td_sched_order;
 
 // For at most `capacity` numbers. NOMEM.
@@ -49,25 +49,25 @@ TD_NODISCARD td_err td_sched_order_init(td_sched_order *order,
                                         const td_sched_facts *facts);
 void td_sched_order_done(td_sched_order *order);
 
-// Puts a number in; returns its seat, by which it is changed and taken out.
+// Puts a number in; returns its leaf, by which it is changed and taken out.
 uint32_t td_sched_order_put(td_sched_order *order, uint32_t number,
                             int64_t now_ns);
 
-// The facts of who sits there have changed.
-void td_sched_order_changed(td_sched_order *order, uint32_t seat,
+// The facts of the request at that leaf have changed.
+void td_sched_order_changed(td_sched_order *order, uint32_t leaf,
                             int64_t now_ns);
 
 // What has changed makes no difference before that time.
-void td_sched_order_changes(td_sched_order *order, uint32_t seat,
+void td_sched_order_changes(td_sched_order *order, uint32_t leaf,
                             int64_t at_ns);
 
-void td_sched_order_take(td_sched_order *order, uint32_t seat, int64_t now_ns);
+void td_sched_order_take(td_sched_order *order, uint32_t leaf, int64_t now_ns);
 
 // The best number at this moment; NOBODY if empty.
 uint32_t td_sched_order_best(td_sched_order *order, int64_t now_ns);
 
-// Where that one stands; right after td_sched_order_best() found somebody.
-const td_sched_stand *td_sched_order_stand(const td_sched_order *order);
+// The rank of that one; right after td_sched_order_best() found somebody.
+const td_sched_rank *td_sched_order_best_rank(const td_sched_order *order);
 
 // Plays everything again: policy, run_ns or many facts have changed.
 void td_sched_order_again(td_sched_order *order, int64_t now_ns);

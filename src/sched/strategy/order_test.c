@@ -22,7 +22,7 @@ typedef struct world {
     td_sched_policy policy;
     td_sched_facts facts[NUMBERS];
     bool in[NUMBERS];
-    uint32_t seats[NUMBERS];
+    uint32_t leaves[NUMBERS];
     td_sched_order order;
     td_rand rand;
     int64_t now_ns;
@@ -61,9 +61,9 @@ static void expect(world *w, uint32_t number, int64_t expected_ns)
     bool later = w->facts[number].expected_ns > w->now_ns;
     w->facts[number].expected_ns = expected_ns;
     if (later)
-        td_sched_order_changes(&w->order, w->seats[number], expected_ns);
+        td_sched_order_changes(&w->order, w->leaves[number], expected_ns);
     else
-        td_sched_order_changed(&w->order, w->seats[number], w->now_ns);
+        td_sched_order_changed(&w->order, w->leaves[number], w->now_ns);
 }
 
 static void change(world *w)
@@ -71,12 +71,12 @@ static void change(world *w)
     uint32_t number = (uint32_t)below(w, NUMBERS);
     if (!w->in[number]) {
         invent(w, number);
-        w->seats[number] = td_sched_order_put(&w->order, number, w->now_ns);
+        w->leaves[number] = td_sched_order_put(&w->order, number, w->now_ns);
         w->in[number] = true;
     } else if (below(w, 3) == 0) {
         expect(w, number, sometimes(w, w->now_ns + 40 * MS));
     } else {
-        td_sched_order_take(&w->order, w->seats[number], w->now_ns);
+        td_sched_order_take(&w->order, w->leaves[number], w->now_ns);
         w->in[number] = false;
     }
 }
@@ -85,10 +85,9 @@ static void change(world *w)
 // it: equal but for rounding is equal.
 static bool outdone(const world *w, uint32_t best, uint32_t other)
 {
-    td_sched_stand a, b;
-    td_sched_strategy_stand(&w->policy, &w->facts[best], RUN_NS, w->now_ns, &a);
-    td_sched_strategy_stand(&w->policy, &w->facts[other], RUN_NS, w->now_ns,
-                            &b);
+    td_sched_rank a, b;
+    td_sched_strategy_rank(&w->policy, &w->facts[best], RUN_NS, w->now_ns, &a);
+    td_sched_strategy_rank(&w->policy, &w->facts[other], RUN_NS, w->now_ns, &b);
     if (a.band != b.band) return b.band < a.band;
     double rounding = 1e-9 * (1 + fabs(a.value) * 1e-6);
     if (b.value > a.value + rounding) return true;

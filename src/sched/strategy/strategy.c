@@ -73,7 +73,7 @@ void td_sched_strategy_fix(const td_sched_policy *policy, td_sched_facts *facts)
 
 static void stand_scored(const td_sched_weights *weights,
                          const td_sched_facts *facts, int64_t now_ns,
-                         td_sched_stand *stand)
+                         td_sched_rank *rank)
 {
     double value = facts->fixed, slope = 0;
     int64_t until_ns = TD_SCHED_NEVER_NS;
@@ -92,17 +92,17 @@ static void stand_scored(const td_sched_weights *weights,
     } else {
         value += weights->age;
     }
-    stand->value = value;
-    stand->slope = slope;
-    stand->until_ns = until_ns;
+    rank->value = value;
+    rank->slope = slope;
+    rank->until_ns = until_ns;
 }
 
 double td_sched_strategy_score(const td_sched_policy *policy,
                                const td_sched_facts *facts, int64_t now_ns)
 {
-    td_sched_stand stand;
-    stand_scored(&policy->weights, facts, now_ns, &stand);
-    return stand.value;
+    td_sched_rank rank;
+    stand_scored(&policy->weights, facts, now_ns, &rank);
+    return rank.value;
 }
 
 static td_score_request request_of(const td_sched_policy *policy,
@@ -146,13 +146,13 @@ static double evaluate(const td_sched_expr *expr,
 
 // Nothing is known of how such a score moves, so it holds for this moment only.
 static void stand_custom(const td_sched_policy *policy,
-                         const td_sched_facts *facts, td_sched_stand *stand)
+                         const td_sched_facts *facts, td_sched_rank *rank)
 {
-    td_score_request request = request_of(policy, facts, stand->at_ns);
+    td_score_request request = request_of(policy, facts, rank->at_ns);
     double value = policy->score ? policy->score(policy->score_user, &request)
                                  : evaluate(&policy->expr, &request);
-    stand->value = isfinite(value) ? value : -DBL_MAX;
-    stand->until_ns = stand->at_ns + 1;
+    rank->value = isfinite(value) ? value : -DBL_MAX;
+    rank->until_ns = rank->at_ns + 1;
 }
 
 static bool is_custom(const td_sched_policy *policy)
@@ -169,32 +169,32 @@ int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
 }
 
 static void stand_due(const td_sched_facts *facts, int64_t run_ns,
-                      td_sched_stand *stand)
+                      td_sched_rank *rank)
 {
     int64_t last_ns = facts->due_ns - run_ns;
-    bool met = stand->at_ns <= last_ns;
-    stand->band = met ? TD_SCHED_BAND_MET : TD_SCHED_BAND_LATE;
-    stand->value = met ? -(double)facts->due_ns : (double)facts->due_ns;
-    if (met) stand->until_ns = last_ns + 1;
+    bool met = rank->at_ns <= last_ns;
+    rank->band = met ? TD_SCHED_BAND_MET : TD_SCHED_BAND_LATE;
+    rank->value = met ? -(double)facts->due_ns : (double)facts->due_ns;
+    if (met) rank->until_ns = last_ns + 1;
 }
 
-void td_sched_strategy_stand(const td_sched_policy *policy,
-                             const td_sched_facts *facts, int64_t run_ns,
-                             int64_t now_ns, td_sched_stand *ret_stand)
+void td_sched_strategy_rank(const td_sched_policy *policy,
+                            const td_sched_facts *facts, int64_t run_ns,
+                            int64_t now_ns, td_sched_rank *ret_rank)
 {
-    td_sched_stand *stand = ret_stand;
-    *stand = (td_sched_stand){.at_ns = now_ns,
-                              .until_ns = TD_SCHED_NEVER_NS,
-                              .order = facts->order,
-                              .band = TD_SCHED_BAND_SCORED};
+    td_sched_rank *rank = ret_rank;
+    *rank = (td_sched_rank){.at_ns = now_ns,
+                            .until_ns = TD_SCHED_NEVER_NS,
+                            .order = facts->order,
+                            .band = TD_SCHED_BAND_SCORED};
     if (policy->strategy == TD_SCHED_ROUND_ROBIN)
-        stand->value = -(double)facts->round;
+        rank->value = -(double)facts->round;
     else if (!td_sched_strategy_scores(policy->strategy))
-        stand->value = 0; // by arrival alone
+        rank->value = 0; // by arrival alone
     else if (is_custom(policy))
-        stand_custom(policy, facts, stand);
+        stand_custom(policy, facts, rank);
     else if (facts->due_ns != TD_SCHED_NEVER_NS)
-        stand_due(facts, run_ns, stand);
+        stand_due(facts, run_ns, rank);
     else
-        stand_scored(&policy->weights, facts, now_ns, stand);
+        stand_scored(&policy->weights, facts, now_ns, rank);
 }

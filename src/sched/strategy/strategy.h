@@ -4,7 +4,7 @@
 
 // Who goes first: the six strategies, and the score that three of them use.
 //
-// A request stands somewhere at every moment (td_sched_stand): in a band, with
+// A request has a rank at every moment (td_sched_rank): in a band, with
 // a value in it that changes along a line until a known time. That is what lets
 // an order be kept without scoring everybody anew for each decision.
 //
@@ -12,7 +12,7 @@
 // deadline, and what cannot goes last, the least late before the others. A
 // score of the user's own replaces all of that.
 //
-// Pure. To add a strategy: a row here, and where it stands in strategy.c.
+// Pure. To add a strategy: a row here, and its rank in strategy.c.
 
 #include "base/err.h"
 #include "sched/strategy/expr.h"
@@ -127,24 +127,24 @@ typedef enum td_sched_band {
     TD_SCHED_BAND_NOBODY, // behind everybody: an empty place
 } td_sched_band;
 
-typedef struct td_sched_stand {
+typedef struct td_sched_rank {
     double value; // at that moment; higher first, then by order
     double slope; // of the value, per nanosecond
     int64_t at_ns;
     int64_t until_ns; // before then all this holds
     uint64_t order;   // of arrival
     td_sched_band band;
-} td_sched_stand;
+} td_sched_rank;
 
 // The last moment to start it at so that its deadline is met, if the engine
 // takes `run_ns`; INT64_MIN where it does not go by one.
 int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
                                   const td_sched_facts *facts, int64_t run_ns);
 
-// Where a request stands; `run_ns` is what the engine takes for it.
-void td_sched_strategy_stand(const td_sched_policy *policy,
-                             const td_sched_facts *facts, int64_t run_ns,
-                             int64_t now_ns, td_sched_stand *ret_stand);
+// The rank of a request; `run_ns` is what the engine takes for it.
+void td_sched_strategy_rank(const td_sched_policy *policy,
+                            const td_sched_facts *facts, int64_t run_ns,
+                            int64_t now_ns, td_sched_rank *ret_rank);
 
 // When the lower of two overtakes the higher, if both go on as they do; NEVER.
 static inline int64_t
@@ -156,16 +156,16 @@ td_sched_strategy_crossing_ns(double apart, double closing, int64_t now_ns)
     return now_ns + (in_ns < 1 ? 1 : (int64_t)in_ns);
 }
 
-static inline double td_sched_strategy_value_at(const td_sched_stand *stand,
+static inline double td_sched_strategy_value_at(const td_sched_rank *rank,
                                                 int64_t now_ns)
 {
-    return stand->value + stand->slope * (double)(now_ns - stand->at_ns);
+    return rank->value + rank->slope * (double)(now_ns - rank->at_ns);
 }
 
 // Whether a goes before b, and before which time that holds if neither is to
-// stand elsewhere. Here because an order asks it at every match.
-static inline bool td_sched_strategy_before(const td_sched_stand *a,
-                                            const td_sched_stand *b,
+// get another rank. Here because an order asks it at every match.
+static inline bool td_sched_strategy_before(const td_sched_rank *a,
+                                            const td_sched_rank *b,
                                             int64_t now_ns,
                                             int64_t *ret_until_ns)
 {

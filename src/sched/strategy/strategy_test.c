@@ -80,12 +80,12 @@ static void a_stand_holds_until_it_says(void **state)
     facts.expected_ns = 20 * MS;
     td_sched_strategy_fix(&policy, &facts);
     for (int64_t now_ns = 0; now_ns < 60 * MS;) {
-        td_sched_stand stand;
-        td_sched_strategy_stand(&policy, &facts, 0, now_ns, &stand);
-        assert_true(stand.until_ns > now_ns);
+        td_sched_rank rank;
+        td_sched_strategy_rank(&policy, &facts, 0, now_ns, &rank);
+        assert_true(rank.until_ns > now_ns);
         int64_t last_ns =
-            stand.until_ns < 100 * MS ? stand.until_ns - 1 : 100 * MS;
-        double then = stand.value + stand.slope * (double)(last_ns - now_ns);
+            rank.until_ns < 100 * MS ? rank.until_ns - 1 : 100 * MS;
+        double then = rank.value + rank.slope * (double)(last_ns - now_ns);
         double score = td_sched_strategy_score(&policy, &facts, last_ns);
         assert_true(fabs(then - score) < 1e-9);
         now_ns = last_ns + 1;
@@ -98,13 +98,13 @@ static void a_deadline_is_met_until_the_engine_has_no_time_left(void **state)
     td_sched_policy policy = published();
     td_sched_facts facts = plain();
     facts.due_ns = 100 * MS;
-    td_sched_stand stand;
-    td_sched_strategy_stand(&policy, &facts, 30 * MS, 70 * MS, &stand);
-    assert_int_equal(stand.band, TD_SCHED_BAND_MET);
-    assert_int_equal(stand.until_ns, 70 * MS + 1);
-    td_sched_strategy_stand(&policy, &facts, 30 * MS, 70 * MS + 1, &stand);
-    assert_int_equal(stand.band, TD_SCHED_BAND_LATE);
-    assert_int_equal(stand.until_ns, NEVER);
+    td_sched_rank rank;
+    td_sched_strategy_rank(&policy, &facts, 30 * MS, 70 * MS, &rank);
+    assert_int_equal(rank.band, TD_SCHED_BAND_MET);
+    assert_int_equal(rank.until_ns, 70 * MS + 1);
+    td_sched_strategy_rank(&policy, &facts, 30 * MS, 70 * MS + 1, &rank);
+    assert_int_equal(rank.band, TD_SCHED_BAND_LATE);
+    assert_int_equal(rank.until_ns, NEVER);
 }
 
 static void strategies_go_by_their_names(void **state)
@@ -158,11 +158,11 @@ static void every_field_reaches_an_expression(void **state)
                                   td_sched_strategy_fields, &policy.expr, NULL),
             TD_OK);
         td_sched_strategy_fix(&policy, &facts);
-        td_sched_stand stand;
-        td_sched_strategy_stand(&policy, &facts, 0, 100 * MS, &stand);
-        assert_int_equal(stand.band, TD_SCHED_BAND_SCORED);
-        if (fabs(stand.value - cases[i].value) > 1e-9)
-            fail_msg("%s is %g", cases[i].text, stand.value);
+        td_sched_rank rank;
+        td_sched_strategy_rank(&policy, &facts, 0, 100 * MS, &rank);
+        assert_int_equal(rank.band, TD_SCHED_BAND_SCORED);
+        if (fabs(rank.value - cases[i].value) > 1e-9)
+            fail_msg("%s is %g", cases[i].text, rank.value);
     }
 }
 
@@ -179,9 +179,9 @@ static void a_function_without_a_value_goes_last(void **state)
     td_sched_policy policy = published();
     policy.score = not_a_number;
     td_sched_facts facts = plain();
-    td_sched_stand stand;
-    td_sched_strategy_stand(&policy, &facts, 0, 0, &stand);
-    assert_true(stand.value < -1e300 && isfinite(stand.value));
+    td_sched_rank rank;
+    td_sched_strategy_rank(&policy, &facts, 0, 0, &rank);
+    assert_true(rank.value < -1e300 && isfinite(rank.value));
 }
 
 int main(void)

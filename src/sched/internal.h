@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SCHED_STATE_H
-#define TD_SCHED_STATE_H
+#ifndef TD_SCHED_INTERNAL_H
+#define TD_SCHED_INTERNAL_H
 
 // What a scheduler is made of; only its own files (sched, submit, next, done,
 // ready, lane) include this.
 //
-// A request that waits is in one place: READY in the order of its lane; PARKED
-// while its client is ahead of its share; HELD while its slot runs another or,
-// with ROUND_ROBIN, behind an older one of its member; BACKOFF before a retry;
-// PICKED while a batch is formed. A lane is what may share a batch, in a tier.
+// A request that waits is in one place: READY in the order of its lane;
+// DEFERRED while its client is ahead of its share; HELD while its slot runs
+// another or, with ROUND_ROBIN, behind an older one of its member; BACKOFF
+// before a retry; PICKED while a batch is formed. A lane is what may share a
+// batch, in a tier.
 
 #include "sched/sched.h"
 #include "sched/strategy/heap.h"
@@ -18,7 +19,7 @@
 typedef enum td_sched_place {
     TD_SCHED_FREE,
     TD_SCHED_READY,
-    TD_SCHED_PARKED,
+    TD_SCHED_DEFERRED,
     TD_SCHED_HELD,
     TD_SCHED_BACKOFF,
     TD_SCHED_PICKED,
@@ -30,16 +31,16 @@ typedef struct td_sched_entry {
     td_sched_request request;
     td_sched_item item;               // as it came
     uint32_t mix, tier, lane, client; // while it waits or runs
-    uint32_t seat;                    // READY
+    uint32_t leaf;                    // READY
     uint32_t before, after; // in its member's list or, FREE, in the free list
-    uint32_t parked_before, parked_after;
+    uint32_t deferred_before, deferred_after;
     uint32_t generation; // of its ticket
     uint32_t attempts;
     bool passed_over; // an older one had its place
     int64_t charged_ns;
 } td_sched_entry;
 
-typedef struct td_sched_seat { // of a member
+typedef struct td_sched_slot { // of a member
     td_sched_member member;
     bool used;
     uint32_t mix; // of its last
@@ -49,12 +50,12 @@ typedef struct td_sched_seat { // of a member
     int64_t answered_ns;     // with nothing left to do; NEVER
     int64_t return_ns;       // from then to its next, on average; 0: not known
     int64_t return_off_ns;   // by which that was off, on average
-} td_sched_seat;
+} td_sched_slot;
 
-typedef struct td_sched_park { // of a client in a tier
-    uint32_t first, last;      // the better ones first, as they came up
-    uint32_t ready;            // how many are not parked
-} td_sched_park;
+typedef struct td_sched_deferred { // of a client in a tier
+    uint32_t first, last;          // the better ones first, as they came up
+    uint32_t ready;                // how many are not deferred
+} td_sched_deferred;
 
 typedef struct td_sched_mix {
     uint64_t mix;
@@ -66,15 +67,15 @@ typedef struct td_sched_lane {
     td_sched_order order;
     uint32_t model;
     uint32_t tier;
-    uint32_t parked;
+    uint32_t deferred;
 } td_sched_lane;
 
 typedef struct td_sched_model {
     td_sched_batch_rule rule;
     td_sched_batch_times times;
-    int64_t run_ns;       // of one, as the orders see it
-    uint64_t turn;        // of its last batch
-    td_sched_heap coming; // members that do not wait, by their next
+    int64_t run_ns;         // of one, as the orders see it
+    uint64_t turn;          // of its last batch
+    td_sched_heap arriving; // members that do not wait, by their next
 } td_sched_model;
 
 struct td_sched {
@@ -86,22 +87,23 @@ struct td_sched {
     uint64_t last_order, last_turn, last_round;
     uint32_t tiers; // lanes of each mix
     uint32_t capacity, first_free;
-    uint64_t lanes_in_use; // a bit for each that has READY or PARKED ones
-    uint32_t parked;
+    uint64_t lanes_in_use; // a bit for each that has READY or DEFERRED ones
+    uint32_t deferred;
     td_sched_counts counts;
     td_sched_entry *entries; // [capacity]
     td_sched_facts *facts;   // [capacity]
     uint32_t *sorted;        // [capacity], for td_sched_use
-    td_sched_seat *seats;    // [members]
+    td_sched_slot *slots;    // [members]
     td_sched_model *models;  // [models]
     td_sched_mix *mixes;     // [mixes]
     td_sched_lane *lanes;    // [tiers x mixes], the first tier's first
-    td_sched_park *parks;    // [tiers x clients]
-    td_sched_heap parked_clients[TD_SCHED_MAX_TIERS]; // by tag
-    td_sched_heap away_clients[TD_SCHED_MAX_TIERS];   // with nothing READY
-    uint32_t pressed[TD_SCHED_MAX_TIERS];             // that can run
-    td_sched_heap meetable;    // the others that can, by their last moment
-    td_sched_heap spoiling;    // what waits, by when it will be useless
+    td_sched_deferred *deferred_by_client;              // [tiers x clients]
+    td_sched_heap deferred_clients[TD_SCHED_MAX_TIERS]; // by tag
+    td_sched_heap
+        all_deferred_clients[TD_SCHED_MAX_TIERS]; // with nothing READY
+    uint32_t late[TD_SCHED_MAX_TIERS]; // that can run and lose by every wait
+    td_sched_heap in_time;     // the others that can, by their last moment
+    td_sched_heap useless_at;  // what waits, by when it will be useless
     td_sched_heap backing_off; // by the time of the retry
     td_sched_share share;
     td_sched_queue *queue; // queued ones that wait, by tier
@@ -118,22 +120,22 @@ uint32_t td_sched_ready_tier_for(const td_sched *sched,
 void td_sched_ready_expect(td_sched *sched, uint32_t member,
                            int64_t expected_ns);
 
-// The member's next has come; or all of its are done, and the next is expected
-// to have come as long after as those before did, and their spread.
-void td_sched_ready_came(td_sched *sched, uint32_t member);
+// The member's next has arrived; or all of its are done, and the next is
+// expected to have arrived as long after as those before did, and their spread.
+void td_sched_ready_arrived(td_sched *sched, uint32_t member);
 void td_sched_ready_answered(td_sched *sched, uint32_t member);
 
 // Begins to wait: into its member's list, the queue, the expiry. Its item,
 // request and order are set; what follows from them is set here.
 void td_sched_ready_wait(td_sched *sched, uint32_t number);
 // Out of all of them. A retry that it waits for stays set.
-void td_sched_ready_unwait(td_sched *sched, uint32_t number);
+void td_sched_ready_stop_waiting(td_sched *sched, uint32_t number);
 
 // Puts what waits where it belongs: READY or HELD.
 void td_sched_ready_place(td_sched *sched, uint32_t number);
 
-// Out of the order or the park, to be started or put back. With ROUND_ROBIN
-// whoever it held is let go meanwhile.
+// Out of the order or of the deferred, to be started or put back. With
+// ROUND_ROBIN whoever it held is let go meanwhile.
 void td_sched_ready_pick(td_sched *sched, uint32_t number);
 void td_sched_ready_unpick(td_sched *sched, uint32_t number);
 
@@ -151,25 +153,26 @@ void td_sched_ready_free(td_sched *sched, uint32_t number);
 void td_sched_lane_put(td_sched *sched, uint32_t number);
 void td_sched_lane_end(td_sched *sched, uint32_t number);
 
-// Out of the order or the park of its lane, and into the order.
+// Out of the order or of the deferred ones of its lane, and into the order.
 void td_sched_lane_out(td_sched *sched, uint32_t number);
 void td_sched_lane_in(td_sched *sched, uint32_t number);
 
-// READY to PARKED, and back.
-void td_sched_lane_park(td_sched *sched, uint32_t number);
-void td_sched_lane_unpark(td_sched *sched, uint32_t number);
+// READY to DEFERRED, and back.
+void td_sched_lane_defer(td_sched *sched, uint32_t number);
+void td_sched_lane_resume(td_sched *sched, uint32_t number);
 
-const td_sched_park *td_sched_lane_parked(const td_sched *sched, uint32_t tier,
-                                          uint32_t client);
+const td_sched_deferred *td_sched_lane_deferred(const td_sched *sched,
+                                                uint32_t tier, uint32_t client);
 
-// Moves a client in the park, if it is there, after its tag has changed.
+// Moves a client among those with deferred requests, if it is one, after its
+// tag has changed.
 void td_sched_lane_tagged(td_sched *sched, uint32_t tier, uint32_t client);
 
-// Those that cannot be met any longer are pressed from now on.
-void td_sched_lane_press(td_sched *sched);
+// Those that cannot be met any longer are late from now on.
+void td_sched_lane_find_late(td_sched *sched);
 
 // Whether its client has to let others go first: it is ahead of its share, and
-// somebody is pressed. Never where members take turns.
+// somebody is late. Never where members take turns.
 bool td_sched_lane_ahead(td_sched *sched, uint32_t number);
 
 #endif
