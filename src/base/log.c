@@ -1,4 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+// The log: any thread hands over a line without waiting, one thread writes.
+//
+// td_log() copies a format and numbers into a queue of fixed entries;
+// td_log_text() formats first, for those who may take the time. Neither
+// allocates, neither takes a lock, neither waits: when the queue is full the
+// line is dropped and counted, and the writer says in the log how many were
+// lost and where. td_log() does not even wake the writer, as that may be a
+// system call; the writer looks by itself every POLL_NS.
+//
+// The thread td-log formats, blanks control characters, and writes to a file
+// descriptor or a sink of the user's. It blocks all signals, so that a reader
+// of the log that goes away cannot end the process.
+//
+// State: `inlet` is the queue while lines are taken and NULL else; `lowest` and
+// `dropped` are atomics; `writer` belongs to whoever starts and stops, and
+// while the thread runs its lower half to the thread. `held_lock` guards
+// `held`, the count of those inside this process who need the log running
+// (td_log_hold).
+//
+// Stop: the inlet is closed to new lines, the writer is told, prints what is
+// waiting and returns, and is joined. The queue stays for the life of the
+// process: a line that was past the inlet when it closed may still be on its
+// way in.
 #include "base/log.h"
 
 #include "base/clock.h"
@@ -15,18 +38,11 @@
 #include <string.h>
 #include <unistd.h>
 
-// Stop: close the door to new lines, tell the writer, which prints what is
-// waiting and returns, join it. The queue stays for the life of the process: a
-// line that was past the door when it closed may still be on its way in.
-//
-// td_log() does not wake the writer, as that may be a system call: the writer
-// looks by itself every POLL_NS.
-
 #define POLL_NS (20 * TD_NS_PER_MS)
 
 enum { QUEUE_LINES = 1024, TEXT_BYTES = 600, LINE_BYTES = 1024 };
 
-struct record {
+struct entry {
     int64_t at_ns;
     uint64_t lost; // all lines dropped until now
     td_log_level level;
@@ -38,7 +54,7 @@ struct record {
     };
 };
 
-static _Atomic(td_queue *) door; // NULL: not running
+static _Atomic(td_queue *) inlet; // NULL: not running
 static _Atomic td_log_level lowest;
 static _Atomic uint64_t dropped;
 
@@ -54,7 +70,7 @@ static struct {
     int fd;
     bool has_colour;
     int64_t start_ns;
-    uint64_t lost; // of `dropped`, those already told
+    uint64_t lost; // of `dropped`, those already reported
 } writer;
 
 static const struct {
@@ -82,12 +98,12 @@ uint64_t td_log_dropped(void)
     return atomic_load(&dropped);
 }
 
-static void submit(struct record *record)
+static void submit(struct entry *entry)
 {
-    td_queue *queue = atomic_load(&door);
-    record->at_ns = td_clock_monotonic_ns();
-    record->lost = td_log_dropped();
-    if (!queue || td_queue_push(queue, record) != TD_OK)
+    td_queue *queue = atomic_load(&inlet);
+    entry->at_ns = td_clock_monotonic_ns();
+    entry->lost = td_log_dropped();
+    if (!queue || td_queue_push(queue, entry) != TD_OK)
         atomic_fetch_add(&dropped, 1);
 }
 
@@ -97,27 +113,27 @@ void td_log_args(td_log_level level, const char *fmt, const td_log_arg *args,
     if (level < atomic_load(&lowest)) return;
     if (count > TD_LOG_MAX_ARGS) count = TD_LOG_MAX_ARGS;
 
-    struct record record;
-    record.level = level;
-    record.fmt = fmt;
-    record.arg_count = count;
+    struct entry entry;
+    entry.level = level;
+    entry.fmt = fmt;
+    entry.arg_count = count;
     for (size_t i = 0; i < count; i++)
-        record.args[i] = args[i];
-    submit(&record);
+        entry.args[i] = args[i];
+    submit(&entry);
 }
 
 void td_log_text(td_log_level level, const char *fmt, ...)
 {
     if (level < atomic_load(&lowest)) return;
 
-    struct record record;
-    record.level = level;
-    record.fmt = NULL;
+    struct entry entry;
+    entry.level = level;
+    entry.fmt = NULL;
     va_list args;
     va_start(args, fmt);
-    vsnprintf(record.text, sizeof record.text, fmt, args);
+    vsnprintf(entry.text, sizeof entry.text, fmt, args);
     va_end(args);
-    submit(&record);
+    submit(&entry);
     td_event_signal(&writer.wake);
 }
 
@@ -161,14 +177,14 @@ static void put_arg(struct line *line, const td_log_arg *arg)
     }
 }
 
-static void put_formatted(struct line *line, const struct record *record)
+static void put_formatted(struct line *line, const struct entry *entry)
 {
-    const char *rest = record->fmt;
-    for (size_t i = 0; i < record->arg_count; i++) {
+    const char *rest = entry->fmt;
+    for (size_t i = 0; i < entry->arg_count; i++) {
         const char *hole = strstr(rest, "{}");
         if (!hole) break;
         line_put(line, rest, (size_t)(hole - rest));
-        put_arg(line, &record->args[i]);
+        put_arg(line, &entry->args[i]);
         rest = hole + 2;
     }
     line_put(line, rest, strlen(rest));
@@ -185,22 +201,22 @@ void td_log_blank(char *text, size_t size)
     }
 }
 
-static void put_text(struct line *line, const struct record *record)
+static void put_text(struct line *line, const struct entry *entry)
 {
     size_t from = line->used;
-    if (record->fmt)
-        put_formatted(line, record);
+    if (entry->fmt)
+        put_formatted(line, entry);
     else
-        line_put(line, record->text, strlen(record->text));
+        line_put(line, entry->text, strlen(entry->text));
     td_log_blank(line->text + from, line->used - from);
 }
 
-static void put_head(struct line *line, const struct record *record)
+static void put_head(struct line *line, const struct entry *entry)
 {
-    double elapsed_s = (double)(record->at_ns - writer.start_ns) / 1e9;
-    const char *colour = writer.has_colour ? levels[record->level].colour : "";
+    double elapsed_s = (double)(entry->at_ns - writer.start_ns) / 1e9;
+    const char *colour = writer.has_colour ? levels[entry->level].colour : "";
     line_print(line, "%.3f %s%-5s%s ", elapsed_s, colour,
-               levels[record->level].name, *colour ? "\033[0m" : "");
+               levels[entry->level].name, *colour ? "\033[0m" : "");
 }
 
 static bool write_all(int fd, const char *text, size_t size)
@@ -215,44 +231,44 @@ static bool write_all(int fd, const char *text, size_t size)
     return true;
 }
 
-static bool print(const struct record *record)
+static bool print(const struct entry *entry)
 {
     struct line line;
     line.used = 0;
     if (writer.sink) {
-        put_text(&line, record);
+        put_text(&line, entry);
         line.text[line.used] = '\0';
-        writer.sink(writer.user, record->level, line.text);
+        writer.sink(writer.user, entry->level, line.text);
         return true;
     }
-    put_head(&line, record);
-    put_text(&line, record);
+    put_head(&line, entry);
+    put_text(&line, entry);
     line.text[line.used++] = '\n';
     return write_all(writer.fd, line.text, line.used);
 }
 
-static void tell_lost(uint64_t lost, int64_t at_ns)
+static void report_lost(uint64_t lost, int64_t at_ns)
 {
     if (lost <= writer.lost) return;
 
-    const struct record record = {
+    const struct entry entry = {
         .at_ns = at_ns,
         .level = TD_LOG_WARN,
         .fmt = "log: {} lines lost",
         .arg_count = 1,
         .args = {td_log_arg_i((int64_t)(lost - writer.lost))},
     };
-    if (print(&record)) writer.lost = lost;
+    if (print(&entry)) writer.lost = lost;
 }
 
 static void drain(void)
 {
-    struct record record;
-    while (td_queue_pop(writer.queue, &record) == TD_OK) {
-        tell_lost(record.lost, record.at_ns);
-        if (!print(&record)) atomic_fetch_add(&dropped, 1);
+    struct entry entry;
+    while (td_queue_pop(writer.queue, &entry) == TD_OK) {
+        report_lost(entry.lost, entry.at_ns);
+        if (!print(&entry)) atomic_fetch_add(&dropped, 1);
     }
-    tell_lost(td_log_dropped(), td_clock_monotonic_ns());
+    report_lost(td_log_dropped(), td_clock_monotonic_ns());
 }
 
 static void write_lines(void *user)
@@ -276,7 +292,7 @@ static td_err start(td_log_sink sink, void *user, int fd, td_log_level level)
 {
     if (writer.thread) return TD_ERR_EXISTS;
     if (!writer.queue)
-        TD_TRY(td_queue_new(QUEUE_LINES, sizeof(struct record), &writer.queue));
+        TD_TRY(td_queue_new(QUEUE_LINES, sizeof(struct entry), &writer.queue));
 
     writer.sink = sink;
     writer.user = user;
@@ -288,7 +304,7 @@ static td_err start(td_log_sink sink, void *user, int fd, td_log_level level)
     TD_TRY(td_thread_start(&config, write_lines, NULL, &writer.thread, NULL));
 
     atomic_store(&lowest, level);
-    atomic_store(&door, writer.queue);
+    atomic_store(&inlet, writer.queue);
     return TD_OK;
 }
 
@@ -305,7 +321,7 @@ td_err td_log_start_sink(td_log_sink sink, void *user, td_log_level level)
 void td_log_stop(void)
 {
     if (!writer.thread) return;
-    atomic_store(&door, NULL);
+    atomic_store(&inlet, NULL);
     atomic_store(&writer.stopping, true);
     td_event_signal(&writer.wake);
     td_thread_join(writer.thread);

@@ -1,8 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Forming a batch: the best request of all decides the lane, the best of that
-// lane fill it, and the batch rule says whether it starts. Requests are only
-// picked (out of their order) until then, so that a batch that waits changes
-// nothing.
+// Forms a batch and starts it.
+//
+// First the clock's work: retries whose wait is over are placed, requests that
+// can no longer be met become late, and clients that the others have caught up
+// with have their deferred requests back.
+//
+// Then the best request of all lanes decides the lane, by tier, band and value;
+// a model's turn decides between models where all are scored. The best of that
+// lane fill the batch as long as growing costs nobody a deadline that can still
+// be met. A client that is ahead of its share is deferred when it comes up; if
+// room would else stay empty, the one that is ahead by the least takes it.
+//
+// The batch rule says whether the batch starts now or waits for more: for a
+// fixed time, until it is full, or with `slack` as long as those who wait lose
+// less than those who are expected gain (sched/batch.c). Requests are only
+// picked, out of their order, until then. A batch that waits puts them back,
+// notes when to ask again, and the next best lane is tried.
+//
+// What starts is charged to its client at once, at the mean cost, and corrected
+// when it is done.
 #include "sched/internal.h"
 
 #include <assert.h>

@@ -1,4 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// Where a waiting request is, and what is expected of its member.
+//
+// A request begins to wait (td_sched_ready_wait) in the list of its member, the
+// oldest first; if its protocol queues, in the queue by tier; and, if its
+// answer becomes useless at some time, in the heap by that time.
+// td_sched_ready_place() then decides between READY and HELD: a slot that runs
+// one holds the next, and with ROUND_ROBIN a member's newer requests are held
+// behind its oldest. Whoever leaves lets the next one go (release).
+//
+// Of each member two things are learnt. The cadence of its client says when its
+// next request is expected (expected_ns), which counts for its oldest request
+// in the score. And the time from its last answer to its next request is
+// averaged with its spread (return_ns, return_off_ns), which tells a batch that
+// could wait whether the members that were just answered will be back in time
+// (`arriving` of each model).
+//
+// A request may claim priority and urgency; set_facts() holds the claim to what
+// its member is allowed.
+//
+// PICKED is a state for the length of one td_sched_next(): a request that was
+// taken out of its order for a batch that may not start goes back by unpick,
+// and nothing has changed.
 #include "sched/internal.h"
 
 #include <assert.h>

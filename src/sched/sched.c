@@ -1,4 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0
+// The scheduler of one device: what waits, what runs next, and what becomes of
+// it. This file makes it, lets members join and leave, drops what is not worth
+// running, and changes its policy; the rest is in five files that share
+// internal.h.
+//
+//   submit.c  a request arrives: it waits, replaces an older one, is refused
+//   ready.c   where a waiting request is; what is expected of its member
+//   lane.c    the order of what can run; who is deferred, ahead of its share
+//   next.c    forms a batch and starts it
+//   done.c    a running request has ended, or waits for a retry
+//
+// Requests are numbers into arrays of a fixed size (entries, facts), taken from
+// a free list; nothing is allocated after td_sched_new(). A waiting request is
+// in exactly one place (td_sched_place) and, beside it, in the list of its
+// member, in the queue if its protocol queues, and in the heap of those that
+// will be useless. `counts` is kept where places change, so that the outcomes
+// always add up to what was submitted.
+//
+// A lane is what may share a batch, in a tier: a kind of batch (mix) times a
+// priority. Each lane keeps its READY requests in an order (strategy/order.c)
+// that knows the best one at any moment without scoring everybody again; a
+// change of the policy or of what a run takes plays the order again.
+//
+// Times come in as arguments. One that goes back counts as standing still.
+// Pure: no clock, no thread, no lock. The caller holds its own lock around
+// every call, and borrows nothing from the scheduler beyond one call but
+// td_sched_times().
+//
+// It ends by td_sched_free(). Payloads that still wait or run then belong to
+// the caller, who has them back by td_sched_clear() and td_sched_done() before.
 #include "sched/sched.h"
 
 #include "sched/internal.h"

@@ -1,4 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
+// A small HTTP server for numbers: GET and HEAD on a few paths.
+//
+// libmicrohttpd speaks HTTP, without a thread of its own: our thread td-http
+// runs it whenever a socket is ready (epoll, under one poll() with wake_fd),
+// and calls the route's handler there. So a handler that blocks makes all
+// clients wait, and nobody else.
+//
+// Nothing that a client sends is kept but the text after the '?', of limited
+// length. A request with a body, with another method or with a path that is not
+// there is refused with a line that says why; every answer closes its
+// connection.
+//
+// Slow clients are hung up on after `patience` (hang_up_on_the_slow): the
+// library has a limit for idle clients only, which one byte now and then
+// defeats. When TD_HTTP_MAX_CLIENTS are connected the library stops listening;
+// has_room_again makes it run once more after one of them has gone.
+//
+// State: `clients` and has_room_again belong to td-http; everything else is set
+// before it starts. No lock.
+//
+// Shutdown: td_http_close() writes wake_fd, which ends the thread, and joins
+// it; then the library closes what is still connected.
 #include "base/http/http.h"
 
 #include "base/clock.h"
@@ -16,13 +38,6 @@
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-// libmicrohttpd speaks HTTP, without a thread of its own: ours runs it whenever
-// a socket is ready, and hangs up on clients that take too long. (The library
-// has a limit for idle clients only, which one byte now and then defeats.)
-//
-// Shutdown: close() writes wake_fd, which ends the thread; then the library
-// closes what is still connected.
 
 enum {
     PATIENCE_S = 10,

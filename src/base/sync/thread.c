@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// Threads with a name, a priority and a processor, and what a real-time process
+// asks of the kernel.
+//
+// td_thread_start() asks for what its config says and takes what it gets: a
+// real-time priority or a processor that is refused is left out, and
+// td_thread_refusal() says so in words, with the command that would allow it.
+// An ordinary thread is given SCHED_OTHER explicitly, since it must not inherit
+// a real-time creator's priority.
+//
+// `ended` is signalled when the thread's function has returned, so that
+// td_thread_join_until() can wait for a time and give up without leaving the
+// thread in doubt: after false it is still to be joined. Joining frees the
+// thread.
+//
+// The rest are single requests: locking memory (asked for only where no limit
+// could make a later allocation fail), keeping processors awake, keeping a
+// thread off a processor, touching a stack before it is needed. Each is refused
+// with what to do about it. No lock and no state of this file's own.
 #include "base/sync/thread.h"
 
 #include "base/sync/event.h"

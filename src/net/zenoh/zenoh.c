@@ -1,13 +1,35 @@
 // SPDX-License-Identifier: Apache-2.0
+// The Zenoh transport: td_net_ops over our Rust library
+// (rust/include/tendon_rust.h), which runs Zenoh.
+//
+// Each object here (session, publication, declaration, message, request, loan)
+// wraps its counterpart in Rust, which does the work. This file translates:
+// error codes, structs, callbacks. It holds no state of its own, takes no lock
+// and starts no thread.
+//
+// Threads are Zenoh's. Callbacks for samples, requests, replies, tokens and
+// links run on Zenoh's threads, and inside them nothing may be undeclared or
+// closed: td_net_undeclare() then returns BUSY, and closing is a mistake of the
+// programmer. What is to outlive a callback is kept (tdr_keep).
+//
+// A callback gets the wrapper as its `user`. The Rust side promises that no
+// callback runs any more when tdr_undeclare() has returned other than BUSY, and
+// that on_done of a query comes exactly once and last. So a wrapper is freed
+// after its counterpart: a declaration by td_net_undeclare(), a query's wrapper
+// by its own on_done, everything else by the call that ends it. Where making
+// the counterpart fails, the wrapper is freed at once and nothing was declared.
+//
+// Panics in Rust are caught at the border, counted (td_net_counts) and returned
+// as INTERNAL; they never unwind into C.
+//
+// It ends with td_net_close(), after everything that was made of the session
+// has been freed.
 #include "net/zenoh/zenoh.h"
 
 #include "tendon_rust.h"
 
 #include <assert.h>
 #include <stdlib.h>
-
-// Each object wraps its counterpart in Rust, which does the work. A wrapper is
-// freed after its counterpart, when no callback can see it any more.
 
 typedef struct zenoh_net {
     td_net base;

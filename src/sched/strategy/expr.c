@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recursive descent into postfix. The parser follows the stack's height, so
-// that the evaluation needs no check.
+// A user's score as an expression: parsed once, evaluated at every decision.
+//
+// Recursive descent into postfix, with a table of operators and a fixed array
+// for the result. The grammar is comparison, sum, product, unary minus,
+// parentheses, min() and max() of any number of values, numbers, and the fields
+// that the caller names. Depth and length are limited, so that no text can make
+// the parser recurse or the program grow beyond them.
+//
+// The parser follows the height of the stack that evaluation will need, and
+// refuses what would exceed it; evaluation therefore checks nothing. A value
+// that is not finite becomes 0 where it arises (a division by zero, an
+// overflow), so that one strange field cannot poison the order of all requests.
+//
+// An error names the place in the text and what was expected there. Pure; a
+// parsed expression has no pointers and is copied by assignment.
 #include "sched/strategy/expr.h"
 
 #include <assert.h>
