@@ -3,7 +3,7 @@
 #define TD_ENGINE_NATIVE_ACT_ACT_LOAD_H
 
 // How ACT is loaded: act_load.c sees to inputs and memory, act_layers.c to the
-// layers, act_table.c to what is computed once.
+// layers and to what is computed once, at the start.
 
 #include "engine/native/act/act.h"
 

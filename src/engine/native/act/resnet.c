@@ -13,11 +13,11 @@ typedef struct conv {
     uint32_t in, out, kernel, stride, pad, dilation;
 } conv;
 
-// Two convolutions, or three, and a way around them.
+// Two convolutions, or three, and the shortcut around them.
 typedef struct block {
     conv convs[3];
     uint32_t count;
-    conv around; // without a weight: the input itself
+    conv shortcut; // without a weight: the input itself
 } block;
 
 struct td_native_resnet {
@@ -139,11 +139,11 @@ static td_err load_block(td_native_model *model, const char *prefix,
         TD_TRY(load_conv(model, name, norm, &made->convs[i], info));
     }
     if (!has(model, prefix, ".downsample.0.weight")) return TD_OK;
-    made->around.stride = stride;
-    made->around.dilation = 1;
+    made->shortcut.stride = stride;
+    made->shortcut.dilation = 1;
     td_native_params_name(name, "%s.downsample.0.weight", prefix);
     td_native_params_name(norm, "%s.downsample.1", prefix);
-    return load_conv(model, name, norm, &made->around, info);
+    return load_conv(model, name, norm, &made->shortcut, info);
 }
 
 // Channels must go on from one to the next, and out as they came where the
@@ -157,9 +157,9 @@ static td_err check_block(const char *prefix, const block *made, uint32_t in,
         fits &= made->convs[i].in == channels;
         channels = made->convs[i].out;
     }
-    if (made->around.weight)
-        fits &= made->around.in == in && made->around.out == channels &&
-                made->around.kernel == 1;
+    if (made->shortcut.weight)
+        fits &= made->shortcut.in == in && made->shortcut.out == channels &&
+                made->shortcut.kernel == 1;
     else
         fits &= in == channels;
     if (fits) return TD_OK;
@@ -315,8 +315,8 @@ static td_err build_block(const block *of, progress *now, td_errinfo *info)
             .out = view_of(now, made, next),
             .activation = TD_OPS_RELU,
         };
-        if (last && of->around.weight) {
-            op.shortcut_weight = of->around.weight;
+        if (last && of->shortcut.weight) {
+            op.shortcut_weight = of->shortcut.weight;
             op.shortcut_height = first.height;
             op.shortcut_width = first.width;
             op.shortcut = view_of(now, first, now->slot);

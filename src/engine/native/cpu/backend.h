@@ -107,16 +107,13 @@ TD_NODISCARD td_err td_native_cpu_attention(td_ops_backend *backend,
 TD_NODISCARD td_err td_native_cpu_conv(td_ops_backend *backend,
                                        const td_ops_conv *op, td_errinfo *info);
 
-// Its two algorithms: any convolution, and those of 3 x 3 with stride 1 whose
-// channels are whole panels, which Winograd's does with a quarter of the work.
+// The second algorithm of a convolution, for those of 3 x 3 with stride 1 whose
+// channels are whole panels: Winograd's, with a quarter of the work.
 bool td_native_cpu_winograd_can(const td_native_cpu_kernel *kernel,
                                 const td_ops_conv *op);
 TD_NODISCARD td_err td_native_cpu_winograd_add(td_ops_backend *backend,
                                                const td_ops_conv *op,
                                                td_errinfo *info);
-TD_NODISCARD td_err td_native_cpu_direct_add(td_ops_backend *backend,
-                                             const td_ops_conv *op,
-                                             td_errinfo *info);
 
 // One number of a source.
 static inline float td_native_cpu_number(const td_ops_source *from, size_t at)
