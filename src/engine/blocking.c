@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread of an engine that can only be called and waited for.
+//
+// submit() puts a batch into a small ring and returns; the thread takes one
+// after the other, calls run() and then `done`. A batch counts as in flight
+// until just before its `done`, so that the next can be submitted inside it.
+//
+// The lock guards the ring and is never held over run() or `done`.
+//
+// Stop: td_engine_blocking_free() sets `stopping`, after which nothing more is
+// taken. Drain: the thread runs what it had taken and calls each `done`. Free:
+// the thread is joined, then everything goes.
 #include "engine/blocking.h"
 
 #include "base/clock.h"
@@ -6,10 +17,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-
-// Stop: td_engine_blocking_free() sets `stopping`, after which nothing more is
-// taken. Drain: the thread runs what it had taken and calls each `done`. Free:
-// the thread is joined, then everything goes.
 
 typedef struct entry {
     td_engine_job job;
@@ -113,8 +120,7 @@ td_err td_engine_blocking_submit(td_engine_blocking *blocking,
 {
     if (batch->count == 0 || batch->count > blocking->config.max_batch)
         return TD_ERR_INVALID;
-    entry given = {
-        {part, batch, td_clock_monotonic_ns()}, done, user};
+    entry given = {{part, batch, td_clock_monotonic_ns()}, done, user};
     pthread_mutex_lock(&blocking->lock);
     td_err err = put_locked(blocking, &given);
     pthread_mutex_unlock(&blocking->lock);

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// What every engine must do, whichever it is: one suite that each engine's own
+// test runs with its name and settings.
+//
+// Each test opens the engine anew and makes observations of its spec, with a
+// JPEG for every camera. It checks the contract of tendon/engine.h: `done`
+// comes once and on another thread, equal inputs give equal answers, alone and
+// in any batch, a bad member spoils no other, `done` may submit as many batches
+// as the engine takes and the next is BUSY, close() finishes what was
+// submitted; and of engines that work in two halves, that these give what the
+// whole gives.
+//
+// Asserts are on the test's own thread; `done` only counts and signals.
 #include "engine/conformance.h"
 
 #include "base/sync/event.h"

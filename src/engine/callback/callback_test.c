@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// An engine that is a function of the program's own: what it is shown, and what
+// becomes of what it gives.
+//
+// The conformance suite with a function in place of a model; then the whole of
+// an observation in its view, pictures decoded or in pieces; members that fail
+// alone or all with the function's reason; results that go with the answer or
+// are refused.
 #include "engine/callback/callback.h"
 
 #include "base/sync/event.h"

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// The native engine on a GPU, in a process of its own: what `tendon
+// native-worker` runs.
+//
+// It asks the server what is wanted (checkpoint, device, names), loads the CUDA
+// library, the checkpoint and the model, says what the model is, runs it a few
+// times so that the first robot does not pay for it, and then answers batches
+// until the server ends it. Frames and numbers are copied from the ring into
+// pinned memory of the backend's, and answers back.
+//
+// An error of one member is that member's. NOMEM of a batch is told to its
+// members, and the child goes on. Any other error of CUDA's ends the process
+// after the batch was answered with it: the server starts another.
+//
+// One thread, which is also CUDA's. Everything is freed in child_free(), the
+// model before the checkpoint that it borrows.
 #include "engine/native/child.h"
 
 #include "base/clock.h"

@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The native engine as a worker of its own: on a GPU (tools/gpu-check), and
-// elsewhere with a backend that stands for one (tests/worker/fake_cuda.c).
+// The native engine as a worker of its own on a GPU (child.c), where there is
+// one; elsewhere with a backend that stands for one (tests/worker/fake_cuda.c),
+// which fails as a GPU can when a file tells it to.
+//
+// The server's end is the worker engine itself, so that restarts and what
+// robots are told are the real ones. Answers are compared with those of the
+// golden checkpoint "no-camera".
 #include "engine/native/child.h"
 
 #include "base/clock.h"

@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// Close: the thread finishes what it took and ends; then nobody uses the rest.
+// The native engine on this machine's processor: td_engine_ops over a thread.
+//
+// open() reads the checkpoint, makes the pipeline and the model with the CPU's
+// backend, and starts the thread of engine/blocking.h. A batch there: each
+// observation goes through request.c into the model's inputs, the model runs
+// once for all members, and each answer goes back through the pipeline, after
+// the temporal ensemble where there is one. A member that does not fit fails
+// alone, before the run.
+//
+// On a GPU the engine is a worker instead (child.c), which the server starts.
+//
+// Everything but `blocking` is its thread's. Close: the thread finishes what it
+// took and ends; then nobody uses the rest.
 #include "engine/native/native.h"
 
 #include "base/finite.h"

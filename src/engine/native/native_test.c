@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The native engine in this process, with golden checkpoints.
+//
+// The conformance suite; the spec that a checkpoint makes, and names that the
+// manifest gives; observations, pictures, folders and weights that are refused
+// by name; the temporal ensemble of each client.
 #include "engine/native/native.h"
 
 #include "engine/conformance.h"

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread of a synthetic engine that batches continuously.
+//
+// submit() leaves a batch in the list `came` and wakes the thread. The thread
+// lets it join what runs (shared.c says how fast each goes on), sleeps until
+// the next start or end or until somebody comes, and calls `done` of what has
+// ended. Time is the real clock's; what happens when is shared.c's, which is
+// pure.
+//
+// The lock guards the entries and their lists; it is not held over `done`.
+//
+// Stop: td_engine_synthetic_continuous_free() sets `stopping`, after which
+// nothing more is taken. Drain: the thread plays what it has to the end and
+// calls each `done`. Free: the thread is joined, then everything goes.
 #include "engine/synthetic/continuous.h"
 
 #include "base/clock.h"
@@ -7,10 +20,6 @@
 
 #include <pthread.h>
 #include <stdlib.h>
-
-// Stop: td_engine_synthetic_continuous_free() sets `stopping`, after which
-// nothing more is taken. Drain: the thread plays what it has to the end and
-// calls each `done`. Free: the thread is joined, then everything goes.
 
 typedef struct entry entry;
 struct entry {
@@ -61,8 +70,7 @@ static void finish(td_engine_synthetic_continuous *continuous, entry *ended)
 {
     entry copy = *ended;
     td_engine_batch *batch = copy.job.batch;
-    batch->service_ns =
-        td_clock_monotonic_ns() - copy.job.submitted_ns;
+    batch->service_ns = td_clock_monotonic_ns() - copy.job.submitted_ns;
     pthread_mutex_lock(&continuous->lock);
     continuous->members -= batch->count;
     ended->next = continuous->unused;

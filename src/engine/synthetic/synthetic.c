@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// The synthetic engine: answers that a formula gives (model.c), after as long
+// as a real model took (latency.c), so that a whole system runs without one.
+//
+// Batches run one at a time, as on a device that does (serial.c, on the thread
+// of engine/blocking.h), or join what runs, as with continuous batching
+// (shared.c, on the thread of continuous.c): one of the two is there. Waiting
+// is until a time, not for a time, so that what the thread itself takes does
+// not add up.
+//
+// It also works in two halves: a prefix keeps the cursor and the state, and a
+// decode answers from them; each half takes its share of the time.
+//
+// Any thread submits; everything else is the thread's own. Close: that thread
+// finishes what it took and ends, then the rest is freed.
 #include "engine/synthetic/synthetic.h"
 
 #include "base/clock.h"

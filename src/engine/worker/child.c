@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker's own side of tendon/worker.h, in C.
+// The worker's end of tendon/worker.h, in C: what a program calls that the
+// server started as a worker. tests/worker and engine/native/child.c use it;
+// the Python worker (python/tendon/worker) speaks the same memory by itself.
+//
+// td_worker_open() maps the two pages of the handshake. td_worker_say() writes
+// what the model is and waits for the ring, which is checked before it is used:
+// the server is trusted no more than it trusts us. Then td_worker_next() waits
+// for the bell and finds the oldest batch that was not answered; members are
+// answered in place, and td_worker_done() shows the result and rings back.
+//
+// Before it hands a batch out it lets go of all prefixes that the server
+// dropped before that batch was set. It maps no segments of frames, so that the
+// server copies them into the ring. One thread. It ends when the server says
+// so, or when the bell's other end is gone.
 #include "base/err.h"
 #include "engine/worker/ring/ring.h"
 #include "tendon/worker.h"

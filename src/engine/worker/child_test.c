@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker against servers that make no sense.
+// A worker's own end (child.c) against servers that make no sense, and those
+// that do: the test plays the server, on memory that it lays out itself.
+//
+// The handshake and rings that are out of bounds; the order of batches; answers
+// and values in place; prefixes that are dropped, in the order that is
+// promised; what is expected. Both ends are in this process, on real eventfds.
 #include "engine/worker/ring/ring.h"
 
 #include <fcntl.h>

@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Batches into the ring: the thread td-worker-fill, or whoever submits.
+//
+// Filling is decoding and copying, which takes milliseconds for compressed
+// frames, so that it has a thread of its own: the next batch is written while
+// one runs. A batch for an idle process that only has to be copied, and not
+// much of it, is written by whoever submits it (td_engine_worker_fill_claim):
+// there is nothing to overlap, and a hand-over less. Either way one batch is
+// filled at a time, which `filling` says.
+//
+// A batch runs in rounds. Members that are no suspects (suspects.c) go together
+// in the first; each suspect goes alone in one after that; those that are
+// guilty are refused here. After a round the supervisor makes the slot WAITING
+// again, and it comes back.
+//
+// self->lock is held to take a slot and to hand it on, and not while writing.
+// When the process ends meanwhile, `lost` of the slot says so: the rest is not
+// written, and the supervisor completes the batch.
+//
+// Stop: close() sets `filler_stop` when the supervisor has ended; the thread
+// leaves at its next look for work.
 #include "base/clock.h"
 #include "engine/worker/internal.h"
 

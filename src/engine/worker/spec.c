@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a worker says of its model, against what the manifest says.
+//
+// A hello lies in memory that the other process may write at any time. It is
+// copied first, and the copy is checked: magic, version, counts, then each name
+// and kind, with words that name the field. Texts that it wrote are made
+// printable before anybody sees them.
+//
+// Agreeing goes field by field: what only one of the two says holds; what both
+// say must be alike, and the message names both; what neither says has a
+// default or is refused, as channels without names are.
 #include "engine/worker/spec.h"
 
 #include "engine/results.h"

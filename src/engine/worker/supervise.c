@@ -1,4 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
+// The supervisor: the thread td-worker, which owns the worker's process.
+//
+// It starts the process, shakes hands (handshake.c), takes answers, completes
+// batches, reads what the process prints, and starts another when it has ended.
+// When to do which is decided by watch.c, which is pure; this file only acts.
+//
+// It sleeps in poll() on four things: its own eventfd (td_engine_worker_wake:
+// something is over, or close() began), the process' end, its answers, its
+// output; and no longer than the watch says. Once a second it also looks for
+// shared memory in which robots' frames lie (ring/segments.c).
+//
+// A process is lost when it ended, hangs, starts too slowly, answers with
+// nonsense or has no memory three times in a row. lose() tells everybody at
+// once: those whose observations it had are struck (suspects.c), all batches
+// that wait or run fail with the reason, and a filler that is still writing is
+// shown `lost` and leaves its batch to complete_over(). `is_lost` holds from
+// then until the next start, so that nothing is told twice. Memory and eventfds
+// are new for each start; the old ones go when nobody fills them any more.
+//
+// self->lock guards what the threads share (internal.h). It is held for a few
+// assignments at a time, never in poll(), in start() or over `done`, inside
+// which the next batch may be submitted.
+//
+// Stop: close() sets `stopping`, after which nothing more is taken. Drain: what
+// was taken is answered, or lost with the process. End: the process is asked to
+// end, after two seconds killed with all that it started, and reaped.
 #include "base/clock.h"
 #include "base/log.h"
 #include "engine/worker/internal.h"
@@ -9,10 +35,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-// Stop: close() sets `stopping`, after which nothing more is taken. Drain: what
-// was taken is answered, or lost with the process. End: the process is asked
-// to, and after a while made to.
 
 #define LOOK_NS (100 * TD_NS_PER_MS) // at least this often, at a batch too
 #define GRACE_NS (2 * TD_NS_PER_S)

@@ -1,4 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// An engine that is another process: td_engine_ops over worker/ring and two
+// threads.
+//
+// Life cycle. open() starts the two threads and waits until the first process
+// is up or has failed. From then on the process may end and be started again
+// any number of times; the engine stays, and says so in health(). close() sets
+// `stopping`, after which nothing more is taken; the supervisor answers what
+// was taken, or loses it with the process, ends the process and returns; only
+// then is the filler stopped, since a batch for another round is its work. With
+// both joined nobody uses the rest, and it is freed.
+//
+// One batch. submit() takes a free slot (slots.c). Who fills (fill.c) decodes
+// and copies its members into the ring and rings the process' bell: the thread
+// td-worker-fill, or the caller itself where the process is idle and there is
+// little to copy. The process answers; the supervisor (supervise.c, thread
+// td-worker) reads, frees the slot and calls `done`.
+//
+// Lock order: there is one lock, self->lock, and no other is taken under it. It
+// is never held while decoding, waiting, doing I/O that may block, or over
+// `done`. What it guards is said in internal.h; what lies above it there
+// belongs to one thread, or does not change after open().
 #include "engine/worker/worker.h"
 
 #include "base/clock.h"

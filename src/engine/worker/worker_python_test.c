@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker engine with tests/worker/policy.py as its process.
+// The worker engine with python/tendon/worker as its process, which runs
+// tests/worker/policy.py.
+//
+// The conformance suite with a Python model; everything of an observation
+// arrives, frames in shared memory included; results beside actions; exceptions
+// and starts that fail, with their texts; coroutines; prefixes that are dropped
+// are let go.
 #include "engine/worker/worker.h"
 
 #include "base/clock.h"

@@ -1,5 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// The worker engine with tests/worker/echo.c as its process.
+// The worker engine with tests/worker/echo.c as its process, which answers,
+// dies, hangs or lies as the first value of a state orders (worker_orders.h).
+//
+// The conformance suite, and what only a worker has: who is told what when it
+// ends, that it is started again, that an observation which ended it twice is
+// refused, garbage in its results, starts that fail, its output in the log, and
+// limits of memory.
 #include "engine/conformance.h"
 #include "engine/worker/worker_fixture.h"
 

@@ -3,6 +3,16 @@
 // ResNet, one token a pixel of its last map; an encoder over all tokens; a
 // decoder whose learned queries, one for each step of the chunk, look at what
 // the encoder made. The latent is zero when a policy acts.
+//
+// build() adds the operations of one batch size to a graph, top to bottom:
+// embed (pictures, state, environment), encode, decode, the head, the copy out.
+// Nothing is computed here. Weights and tables are there already (act_load.c,
+// act_layers.c), and so is memory for the largest batch: a graph of fewer
+// members uses the first of it.
+//
+// A layer's sum alternates between two buffers, since an operation may not read
+// where it writes. Where norms come first, the norm of the layer after is fused
+// into the operation before it; else the layer's own.
 #include "engine/native/act/act.h"
 
 #include <math.h>

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// ACT's layers from the checkpoint to the backend, and what of them is
+// constant.
+//
+// Positions are added to what makes queries and keys alone, and (x + p) W is x
+// W + p W: the second part, with the biases, does not depend on an observation.
+// It is computed here once, by the backend itself, and kept as a table that the
+// layer adds. So queries, keys and values are one product.
+//
+// The decoder begins with zeros, of which its first layer attends to itself:
+// whatever the observation, the same comes out. That result, and the queries of
+// the first attention to the encoder, are computed here too, in double, and the
+// layer's own attention to itself is never built.
 #include "engine/native/act/act_load.h"
 
 #include <math.h>

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// ACT from its checkpoint to the backend: options, sizes, inputs, memory.
+//
+// Options come from config.json and are checked before any weight is read,
+// which is also all that `check` does. Sizes come from the tensors and must
+// agree with the options. Then, in this order: cameras and the ResNet (which
+// say how many tokens there are), projections of the inputs, positions, and the
+// layers (act_layers.c); at last the buffers that all layers share.
+//
+// Cameras in a row with one size and one normalisation are a group, and go
+// through the ResNet as one batch. Positions are LeRobot's sines and cosines of
+// each feature map, computed once; of the latent only its projection's bias is
+// left, since it is zero.
+//
+// What fails leaves the rest to td_native_act_free(), and the backend frees
+// what it gave.
 #include "engine/native/act/act_load.h"
 
 #include <math.h>

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// The ResNet of torchvision (18, 34, 50, 101, 152) before its last pooling.
+//
+// What kind it is, the tensors say: blocks of two convolutions or of three,
+// with a projection as their shortcut or without, as many as there are names.
+// Each batch norm is frozen and so a scale and a bias for each channel, which
+// are folded into the convolution before it when it is loaded.
+//
+// In a graph a block is its convolutions with ReLU, the last of which also adds
+// the shortcut: the block's input, or its projection, fused into the same
+// operation. Maps take turns in as many buffers as the longest block needs, its
+// input among them. With `dilate` the last stage keeps its size and looks wider
+// instead.
 #include "engine/native/act/resnet.h"
 
 #include <math.h>

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// config.json of a checkpoint, as far as it is the same for every policy.
+//
+// It says which features a policy looks at (cameras, state, environment) and
+// what it gives. LeRobot adds features when it loads some policies: SmolVLA's
+// and pi0's empty cameras, pi0's padded state and action. The same is done here
+// first, on the JSON itself, so that all of them are read in one way after
+// that.
+//
+// Whatever changes what a policy computes and is not understood here is refused
+// by its name: an unknown type, a foreign option, an input that nobody looks
+// at. Nothing is ignored that could matter. Errors name the file and the field.
 #include "engine/native/checkpoint/policy.h"
 
 #include "engine/native/checkpoint/path.h"

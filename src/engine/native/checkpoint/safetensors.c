@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// A safetensors file, mapped: eight bytes of length, a header in JSON, the
+// data.
+//
+// Nothing of the header is believed before it is checked: its length against
+// the file, each dtype and shape against the bytes that the tensor claims, and
+// that all of them, in the order of their offsets, cover the data without a
+// hole or an overlap. After that a tensor is a pointer into the map, aligned to
+// its elements, and reading it cannot fail.
+//
+// Tensors are kept in the order of their names and found by halving. The JSON
+// stays, because it holds the names. Close unmaps the file: no tensor of it may
+// be used after that.
 #include "engine/native/checkpoint/safetensors.h"
 
 #include "base/json/read.h"

@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// Safetensors files, most of them in memory: what is read and where it lies, a
+// table of headers that must be refused with the words they are refused with,
+// files that are cut at any byte, every dtype as floats, and values that are
+// not finite.
 #include "engine/native/checkpoint/safetensors.h"
 
 #include <math.h>

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// One step of LeRobot's pipelines, out of its JSON: a table of the kinds, and
+// for each kind a function that reads what it holds.
+//
+// A step is known by its registry name, and may stand before the policy, after
+// it, or both (TD_NATIVE_STEPS). Its options are read with the names that
+// LeRobot writes; a value that would change numbers in a way that is not
+// computed here is refused. Statistics of normalisers come from a safetensors
+// file that the step names, which must lie in the same folder.
+//
+// td_native_step_read() leaves what it has read in `step` also when it fails,
+// and td_native_step_done() frees it in any case.
 #include "engine/native/checkpoint/step.h"
 
 #include "engine/native/checkpoint/path.h"

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The processor's backend: weights of linears stay where they are, in the
-// mapped file, and are packed in passing; those of convolutions are kept in the
-// order in which they are read.
+// The processor's backend: memory, weights, graphs and their running.
+//
+// A graph is a list of steps; a step is one operation with its algorithm
+// chosen, cut into tasks that the threads of a pool share (pool.c). begin()
+// starts the list, each operation (linear.c, attention.c, conv.c) checks its
+// shapes and adds a step, end() makes the threads' scratch memory as large as
+// the greediest step wants. run() does one step after the other, and can no
+// longer fail.
+//
+// Weights of linears stay where they are, in the mapped file, and are packed in
+// passing; those of convolutions are kept in the order in which they are read.
+// All memory that is given out lies in a list of blocks, aligned for any
+// vector, and is freed by close(), after the pool's threads have ended.
 #include "engine/native/cpu/backend.h"
 
 #include <stdio.h>

@@ -1,7 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The loops of a kernel, included once by each file that defines KERNEL_NAME,
-// KERNEL_TEXT and LANES, the floats in a vector. The compiler's vector types
-// make the same C fit all instruction sets.
+// The innermost loops of a kernel, included once by each file that defines
+// KERNEL_NAME, KERNEL_TEXT and LANES, the floats in a vector. The compiler's
+// vector types make the same C fit all instruction sets.
+//
+// multiply: STRIP rows times a panel of two vectors, in registers from end to
+// end; a row's sum is added up in the same order however many rows there are,
+// which is why answers are the same bits in every batch. softmax and norm: a
+// row at a time, exp by a polynomial. tile_in and tile_out: Winograd's two
+// transforms, for tiles of 4 x 4 and 6 x 6 numbers, a vector of channels at a
+// time.
+//
+// Everything is static but the table at the end. Files that include this are
+// compiled with the flags of cmake/native.cmake.
 
 #include "engine/native/cpu/kernel.h"
 

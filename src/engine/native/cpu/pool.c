@@ -1,9 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A round is the tasks of one operation. Every helper takes part in every
-// round, with nothing to do when others were quicker, so that a round has ended
-// when all helpers have left it.
+// Threads that share the tasks of one operation after another.
 //
-// Free: stop is set and a last round begins; helpers see it and return; join.
+// A round is the tasks of one operation. The caller of run() and all helpers
+// take tasks by counting up `next`; every helper takes part in every round,
+// with nothing to do when others were quicker, so that a round has ended when
+// all helpers have left it (`inside` is 0), and the next may change what it is
+// about.
+//
+// Rounds follow each other within microseconds, so that a helper looks for a
+// while before it sleeps. The lock is only there for the two conditions:
+// whoever is about to sleep checks once more with it, and who changes `round`
+// or `inside` to what is waited for signals with it.
+//
+// Free: `stop` is set and a last round begins; helpers see it and return; join.
 #include "engine/native/cpu/pool.h"
 
 #include "base/sync/thread.h"

@@ -1,10 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Convolutions of 3 x 3 by the minimal algorithm (Lavin and Gray, 2015): tiles
-// of the picture and the weights go into another space, where a tile of 4 x 4
-// results costs 36 products for each pair of channels instead of 144, or one of
-// 2 x 2 costs 16 instead of 36. Weights grow there, 4 and 1.8 times: the
-// smaller tile is for small pictures, where reading them would cost more than
-// computing.
+// Convolutions of 3 x 3 with stride 1 by the minimal algorithm (Lavin and Gray,
+// 2015): tiles of the picture and the weights go into another space, where a
+// tile of 4 x 4 results costs 36 products for each pair of channels instead of
+// 144, or one of 2 x 2 costs 16 instead of 36.
+//
+// Weights grow there, 4 and 1.8 times: the smaller tile is for small pictures,
+// where reading them would cost more than computing. They are brought into that
+// space when they are first used, once for all graphs.
+//
+// A task is a block of tiles: it brings them into that space in its scratch
+// memory, multiplies (one product for each of the tile's numbers, tiles x
+// channels in with channels in x channels out), and brings the results back
+// with bias, addition and ReLU. A tile is computed the same way in whichever
+// block it is, so that answers do not depend on the batch or the threads.
 #include "engine/native/cpu/backend.h"
 
 #define LARGE_PIXELS 1024         // from here on tiles of 4 x 4

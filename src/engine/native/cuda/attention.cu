@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Attention with a block for 16 queries of one head: its four warps each take
-// every fourth piece of 32 keys, keep their own running softmax, and join at
-// the end. Few queries make many small blocks, which is what a policy has. SIZE
-// is the head's, or the next larger one, with zeros.
+// Attention: out = softmax(q kT scale) v, in each head of each member.
+//
+// A block has 16 queries of one head: its four warps each take every fourth
+// piece of 32 keys, keep their own running softmax (the largest so far, the
+// total, the weighted sum), and join at the end, in a fixed order. Few queries
+// make many small blocks, which is what a policy has.
+//
+// Keys and values of the next piece are copied while one is worked on, into
+// shared memory of the warp's own, so that warps never wait for each other
+// before the end. Products are mma of 16 x 8 x 16 in bf16 with sums in float.
+// SIZE is the head's, or the next larger one that was compiled, with zeros.
 #include "engine/native/cuda/device.cuh"
 #include "engine/native/cuda/launch.cuh"
 
@@ -269,22 +276,22 @@ __global__ void __launch_bounds__(WARPS * 32)
 
 template <int SIZE>
 static cudaError_t run_size(const td_native_cuda_attention *a,
-                            td_native_cuda_order turn)
+                            td_native_cuda_order order)
 {
     launch how = {};
     how.grid = dim3((unsigned)((a->queries + QUERIES - 1) / QUERIES),
                     (unsigned)a->heads, (unsigned)a->batches);
     how.threads = WARPS * 32;
     how.shared_bytes = (size_t)WARPS * 4 * KEYS * PITCH(SIZE) * 2;
-    return start(attention_kernel<SIZE>, &how, a, turn);
+    return start(attention_kernel<SIZE>, &how, a, order);
 }
 
 cudaError_t
 td_native_cuda_attention_run(const td_native_cuda_attention *attention,
-                             td_native_cuda_order turn)
+                             td_native_cuda_order order)
 {
-    if (attention->size <= 16) return run_size<16>(attention, turn);
-    if (attention->size <= 32) return run_size<32>(attention, turn);
-    if (attention->size <= 64) return run_size<64>(attention, turn);
-    return run_size<128>(attention, turn);
+    if (attention->size <= 16) return run_size<16>(attention, order);
+    if (attention->size <= 32) return run_size<32>(attention, order);
+    if (attention->size <= 64) return run_size<64>(attention, order);
+    return run_size<128>(attention, order);
 }

@@ -1,5 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The GPU itself: its memory, its graphs, and what the library exports.
+// The CUDA backend itself: its memory, its graphs, and what the library
+// exports.
+//
+// Memory of the device comes in blocks of 32 MiB, or one for each large piece,
+// and is only given back by close(): nothing is allocated while robots wait.
+// Host memory of inputs and outputs is pinned.
+//
+// A graph is captured: begin() lets the stream record, operations (graph.cu)
+// launch their kernels into it, end() makes an executable graph of that and
+// uploads it. There are two streams: what needs nothing of the frames goes
+// `aside`, and an event makes one wait for the other where it must. Copies of
+// large inputs wait until something uses them, so that one frame is on its way
+// while another is worked on.
+//
+// A kernel may start while the one before it still runs, and waits inside for
+// what that wrote (`order.alone` says that it must not): see kernels.h.
+//
+// One thread. An error of CUDA's other than NOMEM makes the backend useless;
+// the process that has it ends.
 #include "engine/native/cuda/backend.h"
 
 #include <stdio.h>
@@ -250,17 +268,17 @@ td_native_cuda_order td_native_cuda_backend_order(td_ops_backend *backend)
     // What fails here fails the graph, when it ends.
     if (backend->is_split)
         (void)follow(backend, backend->stream, backend->aside);
-    const td_native_cuda_order turn = {backend->stream,
-                                       backend->is_split || backend->is_alone};
+    const td_native_cuda_order order = {backend->stream,
+                                        backend->is_split || backend->is_alone};
     backend->is_split = backend->is_alone = false;
-    return turn;
+    return order;
 }
 
 td_native_cuda_order td_native_cuda_backend_order_aside(td_ops_backend *backend)
 {
-    const td_native_cuda_order turn = {backend->aside, true};
+    const td_native_cuda_order order = {backend->aside, true};
     backend->is_split = true;
-    return turn;
+    return order;
 }
 
 static td_err copy_aside(td_ops_backend *backend, const td_ops_io *io,

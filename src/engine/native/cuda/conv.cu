@@ -5,9 +5,15 @@
 // warps feeds the others: the copy engine gathers the pixels by itself, into a
 // ring of STAGES.
 //
+// The projection of a shortcut is more steps along K, with pixels and filters
+// of its own. Bias, addition and ReLU happen as the result leaves the
+// registers.
+//
 // Where the result has too few tiles for all multiprocessors, a cluster of
 // SHARE blocks shares one: each takes a part of K, and they add up through each
 // other's shared memory in a fixed order, so that equal inputs give equal bits.
+// Which tile and which SHARE is chosen when the graph is built, by the result's
+// size.
 #include "engine/native/cuda/device.cuh"
 #include "engine/native/cuda/launch.cuh"
 
@@ -116,10 +122,10 @@ __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
     }
     wait_for_earlier();
     cursor_at(&c, p, row, begin);
-    for (int step = begin, i = 0, turn = 0; step < end; step++) {
+    for (int step = begin, i = 0, lap = 0; step < end; step++) {
         if (step == p->shortcut_from) cursor_at(&c, p, row, step);
         if (step >= early) {
-            barrier_wait(r.empty(i), (uint32_t)(turn - 1) & 1);
+            barrier_wait(r.empty(i), (uint32_t)(lap - 1) & 1);
             barrier_expect(r.full(i), r.bytes);
             copy_box(r.stage(i) + r.a_bytes, &c.from->filters, c.column, out,
                      r.full(i));
@@ -130,7 +136,7 @@ __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
         cursor_next(&c);
         if (++i == STAGES) {
             i = 0;
-            turn++;
+            lap++;
         }
     }
 }
@@ -431,7 +437,7 @@ static bool source_of(const td_native_cuda_map *map, int batches, int tile_m,
 
 template <int TILE_M, int TILE_N, int STAGES, int SHARE>
 static cudaError_t run_tiles(const td_native_cuda_conv *conv, product *p,
-                             td_native_cuda_order turn)
+                             td_native_cuda_order order)
 {
     if (!source_of(&conv->x, conv->batches, TILE_M, TILE_N, &p->x) ||
         (conv->shortcut.rows.at && !source_of(&conv->shortcut, conv->batches,
@@ -443,56 +449,57 @@ static cudaError_t run_tiles(const td_native_cuda_conv *conv, product *p,
     how.cluster = SHARE;
     how.threads = TILE_M * 2 + 32;
     how.shared_bytes = ring<TILE_M, TILE_N, STAGES>::size;
-    return start(multiply_kernel<TILE_M, TILE_N, STAGES, SHARE>, &how, p, turn);
+    return start(multiply_kernel<TILE_M, TILE_N, STAGES, SHARE>, &how, p,
+                 order);
 }
 
 // Few tiles, each in 64 x 64: as many blocks share one as there is room for, as
 // long as each has eight steps.
 static cudaError_t run_few(const td_native_cuda_conv *conv, product *p,
-                           int tiles, td_native_cuda_order turn)
+                           int tiles, td_native_cuda_order order)
 {
     if (tiles * 6 <= 132 && p->steps / 6 >= 8)
-        return run_tiles<64, 64, 6, 6>(conv, p, turn);
+        return run_tiles<64, 64, 6, 6>(conv, p, order);
     if (tiles * 4 <= 160 && p->steps / 4 >= 8)
-        return run_tiles<64, 64, 6, 4>(conv, p, turn);
+        return run_tiles<64, 64, 6, 4>(conv, p, order);
     if (tiles * 2 <= 160 && p->steps / 2 >= 8)
-        return run_tiles<64, 64, 6, 2>(conv, p, turn);
-    return run_tiles<64, 64, 6, 1>(conv, p, turn);
+        return run_tiles<64, 64, 6, 2>(conv, p, order);
+    return run_tiles<64, 64, 6, 1>(conv, p, order);
 }
 
 // A long way along K: what is read for a tile counts, so tiles are large, and
 // several blocks share one.
 static cudaError_t run_long(const td_native_cuda_conv *conv, product *p,
-                            int tiles, td_native_cuda_order turn)
+                            int tiles, td_native_cuda_order order)
 {
     const int flat = ceiling(p->rows, 64) * ceiling(p->outs, 128);
     if (ceiling(p->rows, 192) * ceiling(p->outs, 128) >= 45)
-        return run_tiles<192, 128, 4, 2>(conv, p, turn);
-    if (flat > 80) return run_tiles<128, 128, 6, 2>(conv, p, turn);
-    if (flat > 30) return run_tiles<64, 128, 4, 3>(conv, p, turn);
-    if (flat > 12) return run_tiles<64, 128, 4, 4>(conv, p, turn);
-    return run_few(conv, p, tiles, turn);
+        return run_tiles<192, 128, 4, 2>(conv, p, order);
+    if (flat > 80) return run_tiles<128, 128, 6, 2>(conv, p, order);
+    if (flat > 30) return run_tiles<64, 128, 4, 3>(conv, p, order);
+    if (flat > 12) return run_tiles<64, 128, 4, 4>(conv, p, order);
+    return run_few(conv, p, tiles, order);
 }
 
 // Large tiles read less for what they do, small ones are more and sooner done:
 // the fastest for the shapes of ACT, in batches of 1, 4 and 16, on an H200.
 static cudaError_t run_best(const td_native_cuda_conv *conv, product *p,
-                            td_native_cuda_order turn)
+                            td_native_cuda_order order)
 {
     const int tiles = ceiling(p->rows, 64) * ceiling(p->outs, 64);
     const bool is_wide = p->outs % 128 == 0;
     if (is_wide && ceiling(p->rows, 192) * (p->outs / 128) >= 90)
-        return run_tiles<192, 128, 4, 1>(conv, p, turn);
-    if (is_wide && p->steps >= 32) return run_long(conv, p, tiles, turn);
-    if (tiles > 400) return run_tiles<128, 64, 4, 1>(conv, p, turn);
-    if (tiles > 264) return run_tiles<64, 64, 4, 1>(conv, p, turn);
+        return run_tiles<192, 128, 4, 1>(conv, p, order);
+    if (is_wide && p->steps >= 32) return run_long(conv, p, tiles, order);
+    if (tiles > 400) return run_tiles<128, 64, 4, 1>(conv, p, order);
+    if (tiles > 264) return run_tiles<64, 64, 4, 1>(conv, p, order);
     if (tiles > 132 && p->steps >= 16)
-        return run_tiles<128, 64, 4, 1>(conv, p, turn);
-    return run_few(conv, p, tiles, turn);
+        return run_tiles<128, 64, 4, 1>(conv, p, order);
+    return run_few(conv, p, tiles, order);
 }
 
 cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,
-                                    td_native_cuda_order turn)
+                                    td_native_cuda_order order)
 {
     product p;
     memset(&p, 0, sizeof p);
@@ -514,5 +521,5 @@ cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,
     p.steps = p.shortcut_from;
     if (conv->shortcut.rows.at)
         p.steps += ceiling(conv->shortcut.filter.ins, STEP);
-    return run_best(conv, &p, turn);
+    return run_best(conv, &p, order);
 }

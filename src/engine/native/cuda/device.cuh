@@ -1,5 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-// The instructions of Hopper that CUDA C has no word for.
+// The instructions of Hopper that CUDA C has no word for, one function each.
+//
+// Copies: cp.async (16 bytes from global into shared memory, in groups that can
+// be waited for) and the copy engine (a box of a tensor, which arrives at a
+// barrier). Barriers in shared memory count arrivals and bytes, phase by phase;
+// of a cluster, each block sees the others' shared memory.
+//
+// Products: wgmma, four warps together, 64 rows at a time, from shared memory
+// in the layout that swizzles 128 bytes; results stay in registers until
+// wgmma_wait.
+//
+// Dependent launches: a kernel lets the next one start, and the next waits for
+// what this one wrote.
 #ifndef TD_ENGINE_NATIVE_CUDA_DEVICE_CUH
 #define TD_ENGINE_NATIVE_CUDA_DEVICE_CUH
 

@@ -1,5 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an operation of the table to its kernels.
+// From an operation of the table to its kernels, while a graph is captured.
+//
+// Each function checks that the views fit what the kernels can do (bf16, rows
+// at multiples of 16 bytes, widths that are multiples of 8), fills in the
+// kernel's arguments and enqueues it; nothing runs before the whole graph does.
+// Linears and convolutions are one kernel (conv.cu), with bias, addition and
+// ReLU in it; GELU and norms are kernels of their own after it (norm.cu).
+//
+// Inputs of few floats go aside, on the second stream, since nothing before
+// them uses what they give. A frame that is alone is fetched by a kernel
+// (move.cu) piece by piece, and the first layers (stem.cu) begin while it
+// arrives; of several, each is copied while the one before is worked on.
 #include "engine/native/cuda/backend.h"
 
 #define FEW_BYTES ((size_t)128 << 10) // that leave by a kernel
@@ -39,17 +50,17 @@ td_err td_native_cuda_graph_copy_out(td_ops_backend *backend,
                                      const td_ops_io *io, size_t bytes,
                                      td_errinfo *info)
 {
-    const td_native_cuda_order turn = td_native_cuda_backend_order(backend);
+    const td_native_cuda_order order = td_native_cuda_backend_order(backend);
     if (bytes <= FEW_BYTES && bytes % sizeof(float) == 0) {
         const td_native_cuda_leave leave = {(const float *)io->device,
                                             (float *)io->host,
                                             (int32_t)(bytes / sizeof(float))};
-        return added(td_native_cuda_leave_run(&leave, turn), "adding a copy",
+        return added(td_native_cuda_leave_run(&leave, order), "adding a copy",
                      info);
     }
     backend->is_alone = true;
     return added(cudaMemcpyAsync(io->host, io->device, bytes,
-                                 cudaMemcpyDeviceToHost, turn.stream),
+                                 cudaMemcpyDeviceToHost, order.stream),
                  "adding a copy", info);
 }
 
@@ -97,10 +108,10 @@ static td_err build_token(td_ops_backend *backend, const td_ops_linear *op,
     token.batches = (int32_t)op->x.batch;
     token.rows = (int32_t)op->x.rows;
     token.relu = op->activation == TD_OPS_RELU;
-    const td_native_cuda_order turn =
+    const td_native_cuda_order order =
         op->add.data ? td_native_cuda_backend_order(backend)
                      : td_native_cuda_backend_order_aside(backend);
-    return added(td_native_cuda_token_run(&token, turn), "adding a linear",
+    return added(td_native_cuda_token_run(&token, order), "adding a linear",
                  info);
 }
 

@@ -60,7 +60,7 @@ typedef struct td_native_cuda_conv {
 } td_native_cuda_conv;
 
 cudaError_t td_native_cuda_conv_run(const td_native_cuda_conv *conv,
-                                    td_native_cuda_order turn);
+                                    td_native_cuda_order order);
 
 // Bytes from the host's memory, piece by piece: each says when it is there, so
 // that the next kernel, which starts with this one, need not wait for the rest.
@@ -74,7 +74,7 @@ typedef struct td_native_cuda_arrival {
 } td_native_cuda_arrival;
 
 cudaError_t td_native_cuda_arrival_run(const td_native_cuda_arrival *arrival,
-                                       td_native_cuda_order turn);
+                                       td_native_cuda_order order);
 
 // A few numbers into the host's memory, likewise.
 typedef struct td_native_cuda_leave {
@@ -84,7 +84,7 @@ typedef struct td_native_cuda_leave {
 } td_native_cuda_leave;
 
 cudaError_t td_native_cuda_leave_run(const td_native_cuda_leave *leave,
-                                     td_native_cuda_order turn);
+                                     td_native_cuda_order order);
 
 // Frames of 8-bit RGB, scaled (x * scale + shift, then zeros around), through
 // 64 filters of 7 x 7 in steps of 2, relu and the largest of 3 x 3 in steps of
@@ -106,7 +106,7 @@ __host__ __device__ static inline int32_t td_native_cuda_halved(int32_t n)
 }
 
 cudaError_t td_native_cuda_stem_run(const td_native_cuda_stem *stem,
-                                    td_native_cuda_order turn);
+                                    td_native_cuda_order order);
 
 // out = softmax(q kT scale) v in each head; heads stand side by side in a row.
 typedef struct td_native_cuda_attention {
@@ -118,7 +118,7 @@ typedef struct td_native_cuda_attention {
 
 cudaError_t
 td_native_cuda_attention_run(const td_native_cuda_attention *attention,
-                             td_native_cuda_order turn);
+                             td_native_cuda_order order);
 
 // Each row of `width` (a multiple of 8, at most 2048) to mean 0 and variance 1,
 // times weight plus bias. `out` may be `x`.
@@ -130,7 +130,7 @@ typedef struct td_native_cuda_norm {
 } td_native_cuda_norm;
 
 cudaError_t td_native_cuda_norm_run(const td_native_cuda_norm *norm,
-                                    td_native_cuda_order turn);
+                                    td_native_cuda_order order);
 
 // x times the share of a normal distribution that is below it, in place. By
 // itself, so that what everybody uses stays small.
@@ -140,7 +140,7 @@ typedef struct td_native_cuda_gelu {
 } td_native_cuda_gelu;
 
 cudaError_t td_native_cuda_gelu_run(const td_native_cuda_gelu *gelu,
-                                    td_native_cuda_order turn);
+                                    td_native_cuda_order order);
 
 // A linear layer over inputs of any width that are still float.
 typedef struct td_native_cuda_token {
@@ -153,6 +153,6 @@ typedef struct td_native_cuda_token {
 } td_native_cuda_token;
 
 cudaError_t td_native_cuda_token_run(const td_native_cuda_token *token,
-                                     td_native_cuda_order turn);
+                                     td_native_cuda_order order);
 
 #endif

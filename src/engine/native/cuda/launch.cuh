@@ -14,7 +14,7 @@ typedef struct launch {
 // Enqueues `kernel` with its one argument.
 template <typename T>
 static cudaError_t start(void (*kernel)(const T), const launch *how,
-                         const T *argument, td_native_cuda_order turn)
+                         const T *argument, td_native_cuda_order order)
 {
     if (how->shared_bytes > 48 << 10) {
         cudaError_t error = cudaFuncSetAttribute(
@@ -27,7 +27,7 @@ static cudaError_t start(void (*kernel)(const T), const launch *how,
     config.gridDim = how->grid;
     config.blockDim = dim3(how->threads);
     config.dynamicSmemBytes = how->shared_bytes;
-    config.stream = turn.stream;
+    config.stream = order.stream;
     config.attrs = attributes;
     if (how->cluster > 1) {
         cudaLaunchAttribute *attribute = &attributes[config.numAttrs++];
@@ -36,7 +36,7 @@ static cudaError_t start(void (*kernel)(const T), const launch *how,
         attribute->val.clusterDim.y = 1;
         attribute->val.clusterDim.z = 1;
     }
-    if (!turn.alone) {
+    if (!order.alone) {
         cudaLaunchAttribute *attribute = &attributes[config.numAttrs++];
         attribute->id = cudaLaunchAttributeProgrammaticStreamSerialization;
         attribute->val.programmaticStreamSerializationAllowed = 1;

@@ -35,12 +35,12 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 cudaError_t td_native_cuda_arrival_run(const td_native_cuda_arrival *arrival,
-                                       td_native_cuda_order turn)
+                                       td_native_cuda_order order)
 {
     launch how = {};
     how.grid = dim3(BLOCKS);
     how.threads = THREADS;
-    return start(arrival_kernel, &how, arrival, turn);
+    return start(arrival_kernel, &how, arrival, order);
 }
 
 __global__ void __launch_bounds__(THREADS)
@@ -53,10 +53,10 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 cudaError_t td_native_cuda_leave_run(const td_native_cuda_leave *leave,
-                                     td_native_cuda_order turn)
+                                     td_native_cuda_order order)
 {
     launch how = {};
     how.grid = dim3((unsigned)(leave->count + THREADS - 1) / THREADS);
     how.threads = THREADS;
-    return start(leave_kernel, &how, leave, turn);
+    return start(leave_kernel, &how, leave, order);
 }

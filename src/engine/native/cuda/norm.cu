@@ -66,16 +66,16 @@ __global__ void __launch_bounds__(WARPS * 32)
 }
 
 cudaError_t td_native_cuda_norm_run(const td_native_cuda_norm *norm,
-                                    td_native_cuda_order turn)
+                                    td_native_cuda_order order)
 {
     launch how = {};
     int rows = norm->batches * norm->rows;
     how.grid = dim3((unsigned)((rows + WARPS - 1) / WARPS));
     how.threads = WARPS * 32;
-    if (norm->width <= 256) return start(norm_kernel<1>, &how, norm, turn);
-    if (norm->width <= 512) return start(norm_kernel<2>, &how, norm, turn);
-    if (norm->width <= 1024) return start(norm_kernel<4>, &how, norm, turn);
-    return start(norm_kernel<MOST_CHUNKS>, &how, norm, turn);
+    if (norm->width <= 256) return start(norm_kernel<1>, &how, norm, order);
+    if (norm->width <= 512) return start(norm_kernel<2>, &how, norm, order);
+    if (norm->width <= 1024) return start(norm_kernel<4>, &how, norm, order);
+    return start(norm_kernel<MOST_CHUNKS>, &how, norm, order);
 }
 
 // A thread for eight values.
@@ -99,13 +99,13 @@ __global__ void __launch_bounds__(WARPS * 32)
 }
 
 cudaError_t td_native_cuda_gelu_run(const td_native_cuda_gelu *gelu,
-                                    td_native_cuda_order turn)
+                                    td_native_cuda_order order)
 {
     launch how = {};
     int all = gelu->batches * gelu->rows * (gelu->width / 8);
     how.threads = WARPS * 32;
     how.grid = dim3((unsigned)(all + WARPS * 32 - 1) / how.threads);
-    return start(gelu_kernel, &how, gelu, turn);
+    return start(gelu_kernel, &how, gelu, order);
 }
 
 // A warp for each value of the result.
@@ -136,11 +136,11 @@ __global__ void __launch_bounds__(WARPS * 32)
 }
 
 cudaError_t td_native_cuda_token_run(const td_native_cuda_token *token,
-                                     td_native_cuda_order turn)
+                                     td_native_cuda_order order)
 {
     launch how = {};
     how.grid = dim3((unsigned)((token->filter.outs + WARPS - 1) / WARPS),
                     (unsigned)(token->batches * token->rows));
     how.threads = WARPS * 32;
-    return start(token_kernel, &how, token, turn);
+    return start(token_kernel, &how, token, order);
 }

@@ -201,7 +201,7 @@ __global__ void __launch_bounds__(THREADS, 4)
 }
 
 cudaError_t td_native_cuda_stem_run(const td_native_cuda_stem *stem,
-                                    td_native_cuda_order turn)
+                                    td_native_cuda_order order)
 {
     int height = td_native_cuda_halved(td_native_cuda_halved(stem->height));
     int width = td_native_cuda_halved(td_native_cuda_halved(stem->width));
@@ -211,5 +211,5 @@ cudaError_t td_native_cuda_stem_run(const td_native_cuda_stem *stem,
                     (unsigned)stem->batches);
     how.threads = THREADS;
     how.shared_bytes = SHARED_BYTES;
-    return start(stem_kernel, &how, stem, turn);
+    return start(stem_kernel, &how, stem, order);
 }

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// The cases of tests/golden/ops.json on any backend, against PyTorch's numbers.
+//
+// A case names an operation and its sizes; its inputs and weights are made from
+// the case's name (hashed.h), as tests/golden/make_ops.py made them, so that
+// the file only holds what PyTorch gave. Each case is built as a graph of its
+// own, run, and its output compared, with a tolerance of the largest value.
+// What a backend says it does not support is counted and printed, and is no
+// failure.
+//
+// To add an operation: its function here, its row in `operations`, and its
+// cases in make_ops.py.
 #include "engine/native/ops/ops_cases.h"
 
 #include "base/err.h"

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Against what LeRobot's own pipelines made of the same observations and
-// actions: expected.json of each golden folder.
+// LeRobot's steps before and after a policy, against what LeRobot's own
+// pipelines made of the same observations and actions, to the bit:
+// expected.json of each golden folder. Then what a request must not leave to
+// the next, and where a tokenizer comes from.
 #include "engine/native/pipeline/pipeline.h"
 
 #include "engine/native/checkpoint/fixture.h"

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// The memory that a worker shares, without any process: where everything goes,
+// what is written there, and what is read, within bounds whatever the other
+// process has written.
+//
+// The tests lay a ring out in plain memory, write batches with
+// td_engine_worker_write_*, play the worker by setting fields of its results,
+// and read. Tables hold what must be refused, a row for each field.
 #include "engine/worker/ring/ring.h"
 
 #include "engine/results.h"
