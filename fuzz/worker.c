@@ -3,7 +3,7 @@
 // results of a batch. The buffers are as large as they must be and no larger.
 #include "engine/results.h"
 #include "engine/worker/ring/ring.h"
-#include "engine/worker/spec.h"
+#include "engine/worker/ring/spec.h"
 
 #include <stdlib.h>
 #include <string.h>

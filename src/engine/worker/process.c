@@ -3,7 +3,7 @@
 
 #include "base/log.h"
 #include "engine/worker/launch.h"
-#include "engine/worker/spec.h"
+#include "engine/worker/ring/spec.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -5,7 +5,7 @@
 // One step of LeRobot's before or after a policy, with its numbers.
 //
 // To add one: a row in TD_NATIVE_STEPS, how it is read in step.c, and what it
-// does in native/pipeline.c.
+// does in native/pipeline/pipeline.c.
 
 #include "engine/native/checkpoint/norms.h"
 

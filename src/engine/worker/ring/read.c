@@ -3,7 +3,7 @@
 
 #include "base/finite.h"
 #include "engine/results.h"
-#include "engine/worker/spec.h"
+#include "engine/worker/ring/spec.h"
 #include "wire/msgpack/tensor.h"
 
 #include <string.h>

@@ -9,7 +9,7 @@
 // Agreeing goes field by field: what only one of the two says holds; what both
 // say must be alike, and the message names both; what neither says has a
 // default or is refused, as channels without names are.
-#include "engine/worker/spec.h"
+#include "engine/worker/ring/spec.h"
 
 #include "engine/results.h"
 #include "wire/msgpack/text.h"

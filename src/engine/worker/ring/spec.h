@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_ENGINE_WORKER_SPEC_H
-#define TD_ENGINE_WORKER_SPEC_H
+#ifndef TD_ENGINE_WORKER_RING_SPEC_H
+#define TD_ENGINE_WORKER_RING_SPEC_H
 
 // What a worker says of its model, against what the manifest says. Pure.
 

@@ -2,7 +2,7 @@
 // What a worker says against what the manifest says, without any process:
 // tables of hellos that are refused, with the words they are refused with, and
 // of pairs that agree or do not.
-#include "engine/worker/spec.h"
+#include "engine/worker/ring/spec.h"
 
 #include <math.h>
 #include <setjmp.h>
