@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// `tendon checkpoint`: shows what a LeRobot checkpoint wants and gives.
+//
+// It reads a checkpoint's configuration and the headers of its weights, without
+// loading them, and prints what a person needs to serve it: cameras, states and
+// actions, the steps before and after the network in words, the weights, and
+// whether the native engine can run it. --json prints the same for programs.
+//
+// The text and the JSON are two writers over the same struct,
+// td_native_checkpoint; each section has one function of either kind. `words`
+// is a line of text that grows and is cut where it has no more room.
 #include "engine/native/checkpoint/checkpoint.h"
 #include "base/json/json.h"
 #include "cli/cli.h"

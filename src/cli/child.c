@@ -90,13 +90,13 @@ void td_cli_child_hurry(void)
 
 int td_cli_child_stop(pid_t pid, int64_t patience_ns)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t until_ns = now_ns + patience_ns;
     (void)kill(pid, SIGINT);
     while (!td_cli_child_ended(pid) && now_ns < until_ns &&
            !atomic_load(&hurried)) {
         td_clock_sleep_until(now_ns + LOOK_NS);
-        now_ns = td_clock_now_ns(&td_clock_monotonic);
+        now_ns = td_clock_monotonic_ns();
     }
     if (!td_cli_child_ended(pid)) (void)kill(pid, SIGKILL);
     int status = 0;

@@ -1,7 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
-// One server and some robots, each a process of its own, joined by Zenoh over a
-// socket in a folder that goes again. This process only looks: it subscribes to
-// their metrics like anybody could.
+// `tendon demo`: one server and some robots on this machine, and a table of how
+// they do.
+//
+// Each is a process of its own, started from this same program with files that
+// are written here, joined by Zenoh over a socket in a folder that goes again
+// at the end. This process only looks: it subscribes to their metrics, as
+// anybody could, and prints the table.
+//
+// The life of a run: set_up() makes the folder and the files and starts the
+// children; look_on() draws the table until the time is over, a child dies or
+// Ctrl-C comes; stop_children() ends the robots first, so that each can say its
+// last word to a server that still listens; summarise() prints the sums; the
+// demo failed if a robot is missing or none moved. When something went wrong
+// the logs of the children are printed.
+//
+// A child dies with this process, however that ends (cli/child.h).
 #include "base/clock.h"
 #include "base/sync/event.h"
 #include "cli/child.h"
@@ -191,7 +204,7 @@ static bool all_alive(struct demo *demo)
 
 static void look_on(struct demo *demo)
 {
-    int64_t start_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t start_ns = td_clock_monotonic_ns();
     int64_t end_ns = start_ns + demo->seconds * TD_NS_PER_S;
     int64_t now_ns = start_ns;
     int64_t frame_ns = demo->terminal ? FRAME_NS : 10 * FRAME_NS;
@@ -200,7 +213,7 @@ static void look_on(struct demo *demo)
         int64_t until_ns =
             now_ns + FRAME_NS < end_ns ? now_ns + FRAME_NS : end_ns;
         (void)td_event_wait_until(&stopped, until_ns);
-        now_ns = td_clock_now_ns(&td_clock_monotonic);
+        now_ns = td_clock_monotonic_ns();
         if (now_ns < next_ns || now_ns >= end_ns) continue;
         draw(demo, (now_ns - start_ns) / TD_NS_PER_S);
         next_ns = now_ns + frame_ns;

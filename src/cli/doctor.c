@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// `tendon doctor`: what this machine has, what it lacks, and what to do about
+// it.
+//
+// One check a function; each prints one line, or a few, through say(): fine,
+// could be better, or missing, then what was found and what to do.
+// check_machine() calls them in order. With an endpoint the link to it is tried
+// as well; with a manifest each of its models is loaded and asked for a second
+// (doctor_model.c).
+//
+// Nothing here changes the machine. The check of Zenoh opens two sessions over
+// a socket in a folder that goes again; the check of the real-time priority
+// starts a thread that does nothing.
+//
+// `first_link` is written by the transport's thread and guarded by its event:
+// it is read only after the event was signalled.
 #include "base/clock.h"
 #include "base/sync/event.h"
 #include "base/sync/thread.h"
@@ -210,7 +225,7 @@ static bool wait_for_link(td_net *net, first_link *link, td_errinfo *info)
     td_net_decl *decl = NULL;
     td_event_init(&link->seen);
     if (td_net_links(net, on_link, link, &decl, info) != TD_OK) return false;
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + LINK_WAIT_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + LINK_WAIT_NS;
     bool seen = td_event_wait_until(&link->seen, until_ns);
     (void)td_net_undeclare(decl);
     if (!seen)

@@ -48,14 +48,13 @@ static td_err ask(td_net *net, const td_config_robot *config, const char *word,
         .application = config->application_tag,
     };
     char key[TD_WIRE_MAX_KEY];
-    int64_t over_ns = td_clock_now_ns(&td_clock_monotonic) + PATIENCE_NS;
+    int64_t over_ns = td_clock_monotonic_ns() + PATIENCE_NS;
     td_event_init(&answer.done);
     TD_TRY(td_wire_key(&route, config->client_uuid, "episode", key, info));
     TD_TRY(td_net_query(net, key, (td_slice){word, strlen(word)}, PATIENCE_NS,
                         on_reply, on_done, NULL, info));
     (void)td_event_wait_until(&answer.done, over_ns + GRACE_NS);
-    if (answer.came || td_clock_now_ns(&td_clock_monotonic) < over_ns)
-        return TD_OK;
+    if (answer.came || td_clock_monotonic_ns() < over_ns) return TD_OK;
     return td_fail(info, TD_ERR_TIMEOUT,
                    "no answer after %d s; a long episode may still be being "
                    "saved",

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the thread looks for the end between two keys, ten times a second.
+// Keys of the terminal, each as it is pressed, on a thread of their own.
+//
+// Opening takes the terminal out of line mode and turns its echo off; Ctrl-C
+// stays a signal. How the terminal was is kept in this file and put back when
+// the keyboard is closed or the process exits, so that a person finds it as it
+// was.
+//
+// The thread waits in poll() for at most a tenth of a second and looks for the
+// end between two keys; `stopping` is all that it shares. Stop: `stopping` is
+// set. Drain: the thread is joined, which waits for a press under way. Free:
+// the terminal is put back.
 #include "cli/keyboard.h"
 
 #include "base/sync/thread.h"

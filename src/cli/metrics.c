@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// The newest metrics of every robot of a route, for a table.
+//
+// A subscription to the metrics of all robots; its callback runs on the
+// transport's thread, decodes a message and puts the row of its source in its
+// place, in order of the source's name. A row keeps what the message before
+// said, so that a rate can be taken from the difference.
+//
+// `lock` guards the rows; the decoder is the transport's thread's own.
+// td_cli_metrics_rows() copies them under it; nothing blocks while it is held.
+// A source beyond the table's room is left out.
+//
+// The end: undeclaring waits for a callback that runs; then the memory goes.
 #include "cli/metrics.h"
 
 #include "edge/record/episode_writer.h"

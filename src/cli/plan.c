@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// `tendon plan`: reads a factory and its profiles, and makes, shows and saves a
+// plan.
+//
+// The command has four uses, and run() chooses between them: a new plan (or one
+// beside an old plan, with --from), a comparison of planners (--compare), a
+// question what would become of the plan with other numbers (--what-if), and
+// the pages of its fields and schema. How plans are made and tried out in
+// simulation is cli/planning.c; how they are printed is plan/file.
+//
+// A search may have a limit of time: budget is asked after each point that was
+// tried, and when it is used up the best plan so far is taken.
+//
+// A plan is written beside its file and then renamed, so that the plan that
+// runs is never lost for a new one; a device or a pipe is written as it is.
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
@@ -70,7 +84,7 @@ typedef struct budget {
 static bool is_over(void *context, uint32_t points)
 {
     budget *left = context;
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     if (points == 1) left->until_ns = now_ns + left->most_ns;
     return now_ns >= left->until_ns;
 }

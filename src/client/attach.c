@@ -1,19 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
-// The thread td-model: finds a server, attaches, and watches over it.
+// The thread td-model: finds a server, attaches to it, and watches it.
 //
-// Shutdown: the thread is joined first, which leaves the server; then the
-// declarations go, and with the last callback the rest is freed.
+// Two states, and one function for each. search(): ask for the status of every
+// server of this model, choose one, ask it to take this client; when that
+// fails, wait, longer each time, but ask soon when a server appears on the
+// network. watch(): sleep until woken; when the server's liveliness is gone, or
+// when it did not answer in time and does not know this client any more, what
+// was sent is lost and the search begins anew. Finding and watching are the
+// edge's own code (edge/session).
+//
+// While it sleeps the thread also does what nobody else may be there for: it
+// ends what expires and joins large answers that the transport's thread left.
+//
+// `lock` guards what the program sees: the state, the server's name, why there
+// is none. Fields that only this thread uses need none.
+//
+// Stop: the state becomes STOPPED and the event is signalled. Drain: the thread
+// leaves its loop and tells the server that it leaves; td_client_attach_close()
+// joins it. Free: the watch on the network is closed, then the finder.
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/model.h"
 #include "edge/session/state.h"
 
 #include <string.h>
-
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
 
 static bool is_in(const td_model *model, td_client_model_state state)
 {
@@ -47,7 +57,8 @@ static void note_lost(td_model *model, const char *why)
 {
     pthread_mutex_lock(&model->lock);
     (void)enter_locked(model, TD_CLIENT_MODEL_RECONNECTING);
-    td_client_requests_lose(&model->requests, now(), TD_CLIENT_WHY_GONE);
+    td_client_requests_lose(&model->requests, td_clock_monotonic_ns(),
+                            TD_CLIENT_WHY_GONE);
     model->server[0] = 0;
     model->why = td_fail(&model->why_text, TD_ERR_NOTFOUND, "server %s %s",
                          model->found.id, why);
@@ -91,7 +102,7 @@ static td_err join(td_model *model, const td_edge_server *only,
 static void rest_until(td_model *model, int64_t until_ns)
 {
     pthread_mutex_lock(&model->lock);
-    int64_t now_ns = now();
+    int64_t now_ns = td_clock_monotonic_ns();
     int64_t limit_ns = model->settings.limit_ms * TD_NS_PER_MS;
     td_client_model_expire_locked(model, now_ns);
     int64_t due_ns = td_client_requests_due_ns(&model->requests);
@@ -107,13 +118,15 @@ static void rest_until(td_model *model, int64_t until_ns)
 // all who waited for it ask at once.
 static void rest(td_model *model)
 {
-    int64_t due_ns =
-        now() + td_edge_state_retry_ns(model->attempts++, &model->rand);
-    while (!is_in(model, TD_CLIENT_MODEL_STOPPED) && now() < due_ns) {
+    int64_t due_ns = td_clock_monotonic_ns() +
+                     td_edge_state_retry_ns(model->attempts++, &model->rand);
+    while (!is_in(model, TD_CLIENT_MODEL_STOPPED) &&
+           td_clock_monotonic_ns() < due_ns) {
         rest_until(model, due_ns);
         if (!td_edge_presence_has_appeared(model->presence)) continue;
-        int64_t soon_ns = now() + (int64_t)(td_rand_unit(&model->rand) *
-                                            (double)TD_EDGE_RETRY_MIN_NS);
+        int64_t soon_ns =
+            td_clock_monotonic_ns() + (int64_t)(td_rand_unit(&model->rand) *
+                                                (double)TD_EDGE_RETRY_MIN_NS);
         if (soon_ns < due_ns) due_ns = soon_ns;
     }
 }

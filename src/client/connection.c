@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// A client's network session, shared by the models that it asks.
+//
+// Opening reads the settings, each from the struct, else from its environment
+// variable, and opens a session of Zenoh, or borrows one of the caller's in
+// tests. Each model of the connection holds a reference: the session is closed
+// when the program has closed the connection and every model, in any order.
+//
+// `lock` guards the list of models, so that one route is not opened twice; it
+// is never held while something blocks. References are counted atomically.
+//
+// A boot number is taken for each model that is opened: it grows within this
+// process always, and from one process to the next as the wall clock does.
 #include "client/connection.h"
 
 #include "base/log.h"

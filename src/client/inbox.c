@@ -1,6 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// Answers are decoded where they arrive, which takes microseconds and saves a
-// hand-over; only large ones in pieces are left to td-model to join.
+// Answers, from the network into the model's requests.
+//
+// An answer is decoded where it arrives, on the transport's thread: that takes
+// microseconds and saves a hand-over. Only a large one that came in pieces is
+// left to td-model, through the queue `large`, since joining it takes longer.
+//
+// An answer counts if it is for this start of the client and comes from the
+// server that this model is attached to; any other is dropped and counted.
+// `lock` is held while a message is decoded and entered, never while the
+// network is waited for. A message that is entered belongs to its result; any
+// other is freed here.
+//
+// The end: the subscription is undeclared, which waits for a callback that
+// runs; what is left in the queue is freed with the model.
 #include "base/clock.h"
 #include "base/log.h"
 #include "client/model.h"
@@ -26,7 +38,7 @@ static bool is_ours_locked(const td_model *model, const td_wire_action *action)
 static td_err enter_locked(td_model *model, td_net_msg *msg)
 {
     const td_wire_action *action = &model->action;
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     td_model_result *result = NULL;
     TD_TRY(td_client_result_new_answer(msg, action, &result));
     for (uint32_t i = 0; i < action->superseded_count; i++)

@@ -1,8 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
-// A model of a connection: opened, waited for, its results taken.
+// A model of a connection: opened, waited for, its results taken, closed.
 //
-// Close: stop, which ends what is open and wakes whoever waits; the thread is
-// joined and leaves the server; declarations go, then the memory.
+// This is the program's side of td_model; the rest of the work is in files of
+// its own, which share the struct in model.h: observation.c fills a message
+// from the program's struct, outbox.c sends it, inbox.c takes answers in,
+// requests.c says how each observation ended, attach.c has the thread td-model,
+// result.c makes what the program gets.
+//
+// Whoever waits for a result waits on `changed` under `lock`, and ends by
+// itself what expires meanwhile, so that a timeout is exact without td-model. A
+// descriptor for poll() is readable exactly while a result waits, or for ever
+// once the model is stopped.
+//
+// Locks: `sending`, then `lock`. `sending` is held while the network is waited
+// for; `lock` never is, and guards the requests, the server's name, the decoder
+// and the reason why there is no server.
+//
+// Stop: td_model_stop() ends what is open and wakes whoever waits; any thread
+// may call it. Drain: td_model_close() joins td-model, which leaves the server,
+// and undeclares, which waits for callbacks. Free: the connection lets the
+// model go, then the memory goes.
 #include "client/model.h"
 
 #include "base/clock.h"
@@ -20,11 +37,6 @@
 #define LARGE_ANSWERS 64
 
 static const td_net_qos obs_qos = {.priority = TD_NET_DATA};
-
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
 
 static bool is_stopped(const td_model *model)
 {
@@ -192,7 +204,8 @@ void td_model_stop(td_model *model)
 {
     pthread_mutex_lock(&model->lock);
     atomic_store(&model->state, TD_CLIENT_MODEL_STOPPED);
-    td_client_requests_lose(&model->requests, now(), TD_CLIENT_WHY_STOPPED);
+    td_client_requests_lose(&model->requests, td_clock_monotonic_ns(),
+                            TD_CLIENT_WHY_STOPPED);
     td_client_model_changed_locked(model);
     pthread_mutex_unlock(&model->lock);
     td_event_signal(&model->wake);
@@ -223,7 +236,7 @@ const char *td_model_state(const td_model *model)
 static int64_t until_of(int64_t timeout_ms)
 {
     if (timeout_ms < 0 || timeout_ms > LONGEST_MS) return INT64_MAX;
-    return now() + timeout_ms * TD_NS_PER_MS;
+    return td_clock_monotonic_ns() + timeout_ms * TD_NS_PER_MS;
 }
 
 // Gives the lock up meanwhile.
@@ -252,7 +265,7 @@ td_err td_model_wait(td_model *model, int64_t timeout_ms, td_errinfo *info)
     td_err err = TD_OK;
     pthread_mutex_lock(&model->lock);
     while (atomic_load(&model->state) != TD_CLIENT_MODEL_ATTACHED &&
-           !is_stopped(model) && now() < until_ns)
+           !is_stopped(model) && td_clock_monotonic_ns() < until_ns)
         wait_locked(model, until_ns);
     if (atomic_load(&model->state) != TD_CLIENT_MODEL_ATTACHED)
         err = why_locked(model, info);
@@ -297,7 +310,7 @@ static td_err take_locked(td_model *model, td_model_result **ret_result)
 static bool wait_result_locked(td_model *model, int64_t until_ns)
 {
     for (;;) {
-        int64_t now_ns = now();
+        int64_t now_ns = td_clock_monotonic_ns();
         if (td_client_requests_first(&model->requests)) return true;
         int64_t due_ns = td_client_requests_due_ns(&model->requests);
         if (due_ns <= now_ns) {

@@ -1,9 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// Observations, from the program's structs to the network, on its own thread.
+// Observations, from the program's structs to the network, on the program's
+// thread.
 //
-// What is sent is copied once: into the place that the transport lends in
-// shared memory, or by the put. What waits for a server is kept as bytes, and
-// made anew when there is one, since its ages have grown meanwhile.
+// What is sent is copied once: into a place that the transport lends in shared
+// memory, or by the put. Raw pictures are compressed before, unless they may
+// travel raw through shared memory; whether that is so is known only when the
+// loan was given or refused, so compressing comes after it.
+//
+// An observation is entered in the requests before it is put, because its
+// answer may be quicker than this thread. When the put fails it is taken out
+// again, and the program gets the error.
+//
+// While there is no server the newest observation is held as bytes, and made
+// anew when there is one, since its ages have grown meanwhile. A newer one
+// takes its place.
+//
+// `sending` is held for all of it, so that observations leave in the order of
+// their numbers; `lock` only for looks at the requests.
 #include "base/clock.h"
 #include "client/model.h"
 #include "edge/api/options.h"
@@ -14,11 +27,6 @@
 #define FIRST_OBSERVATION_BYTES                                                \
     TD_EDGE_OPTIONS_UP_TO(td_model_observation, limit_ms)
 #define LONGEST_MS (INT64_MAX / TD_NS_PER_MS)
-
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
 
 static bool may_compress(const td_wire_image *image)
 {
@@ -114,7 +122,8 @@ static td_err ask(td_model *model, int64_t limit_ns, bool sent,
     if (atomic_load(&model->state) == TD_CLIENT_MODEL_STOPPED) {
         err = td_fail(info, TD_ERR_CLOSED, "the model was stopped");
     } else {
-        td_client_requests_ask(&model->requests, now(), limit_ns, sent);
+        td_client_requests_ask(&model->requests, td_clock_monotonic_ns(),
+                               limit_ns, sent);
         early = td_client_requests_due_ns(&model->requests) < model->planned_ns;
     }
     pthread_mutex_unlock(&model->lock);
@@ -154,7 +163,7 @@ static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
     td_client_held held = {
         .size = td_wire_encoder_size(model->encoder),
         .seq = model->obs.ident.seq,
-        .held_ns = now(),
+        .held_ns = td_clock_monotonic_ns(),
     };
     held.bytes = malloc(held.size);
     if (!held.bytes) return TD_ERR_NOMEM;
@@ -216,7 +225,8 @@ static td_err read_held(td_model *model)
                                     &model->obs, NULL);
     pthread_mutex_unlock(&model->lock);
     if (err == TD_OK)
-        grow_older(&model->obs, (now() - held->held_ns) / TD_NS_PER_US);
+        grow_older(&model->obs,
+                   (td_clock_monotonic_ns() - held->held_ns) / TD_NS_PER_US);
     return err;
 }
 

@@ -1,17 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// A robot's models beside its policy. When they are asked is the edge's own
-// code; each answers every observation after a time of its own, whoever else
-// asks it.
+// A robot's models beside its policy (System 2, safety, monitor), simulated.
+//
+// When they are asked is the edge's own code (edge/pacing/components.h). The
+// models of one robot share a network session, and each answers every
+// observation after a time of its own, whoever else asks it: there is no queue
+// and no batch, since these models are not what the simulation is about.
+//
+// Messages wait in mailboxes until td_sim_components_act() takes them. An
+// observation becomes an answer with a due time, and is sent when that has
+// come. Of an answer only the arrival counts; those that came and those that
+// are late are counted.
+//
+// Nothing here starts a thread or reads a clock. The robot's network is
+// borrowed.
 #include "edge/pacing/components.h"
 #include "sim/world.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
-// An answer that is being thought of.
-typedef struct thought thought;
-struct thought {
-    thought *next;
+// An answer that is not due yet.
+typedef struct pending_answer pending_answer;
+struct pending_answer {
+    pending_answer *next;
     td_wire_ident ident;
     int64_t due_ns;
 };
@@ -23,7 +34,7 @@ typedef struct component {
     td_sim_mailbox asks, answers;
     td_engine_synthetic_latency *latency;
     td_rand rand;
-    thought *thoughts;
+    pending_answer *thoughts;
     uint64_t seq; // the newest
     bool late;
     td_sim_component_counts counts;
@@ -51,9 +62,9 @@ static td_err think(td_sim_components *own, component *c, int64_t now_ns,
     TD_TRY(td_net_msg_bytes(msg, &bytes));
     TD_TRY(td_wire_obs_decode(own->world->decoder, bytes.data, bytes.size, &obs,
                               info));
-    thought *made = malloc(sizeof *made);
+    pending_answer *made = malloc(sizeof *made);
     if (!made) return TD_ERR_NOMEM;
-    *made = (thought){
+    *made = (pending_answer){
         .next = c->thoughts,
         .ident = obs.ident,
         .due_ns = now_ns +
@@ -80,10 +91,10 @@ static td_err answer(td_sim_components *own, component *c,
 static td_err answer_due(td_sim_components *own, component *c, int64_t now_ns,
                          int64_t *ret_due_ns, td_errinfo *info)
 {
-    thought **link = &c->thoughts;
+    pending_answer **link = &c->thoughts;
     *ret_due_ns = INT64_MAX;
     while (*link) {
-        thought *one = *link;
+        pending_answer *one = *link;
         if (one->due_ns > now_ns) {
             if (one->due_ns < *ret_due_ns) *ret_due_ns = one->due_ns;
             link = &one->next;
@@ -243,7 +254,7 @@ static void close_component(component *c)
            (msg = td_sim_mailbox_take(&c->answers)))
         td_net_msg_free(msg);
     while (c->thoughts) {
-        thought *next = c->thoughts->next;
+        pending_answer *next = c->thoughts->next;
         free(c->thoughts);
         c->thoughts = next;
     }

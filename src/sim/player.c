@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// A robot in virtual time that plays a policy over a recorded session.
+//
+// Whoever uses it gives the frames and asks the policy; this file decides when
+// to ask, what is played and which frame comes next, with the deciding core of
+// a real robot. One control tick is td_sim_player_tick(); where it asks, the
+// caller sends the observation with td_sim_player_send() and gives the answer
+// with td_sim_player_answer().
+//
+// An answer is kept in a list until it is due: every one comes as late as every
+// other, so the list is in order of time. When it is due it is given to the
+// core as if it had come from a server.
+//
+// Without a robot's file the settings are plain: it asks when half a chunk is
+// left, waits however long the answer takes, and has no limits. With one, the
+// file must fit the policy, as it must when a robot attaches to a server.
+//
+// One thread. Answers that are still on their way when the player is freed go
+// with it.
 #include "sim/player.h"
 
 #include "base/clock.h"

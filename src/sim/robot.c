@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// A robot of the simulation: the real core of a robot, without threads.
+//
+// act() does by hand what the real robot's threads do, in this order: merge the
+// answers that arrived, look after the session, let the other components act,
+// and tick if the time has come. It returns when it next has something to do.
+//
+// The session is a small one: ask for the status of any server, ask that one to
+// take this robot, stream. A query that brings nothing is sent again after a
+// while. There is no failover here; sim/factory has it.
+//
+// A tick reads the synthetic hardware, asks the core for a command, writes it,
+// and sends an observation where the core asks for one. Everything that happens
+// is a line of the world's trace, so that two runs with the same seed can be
+// compared byte by byte.
+//
+// The robot is freed by the world, made whole or not: every pointer may be
+// NULL.
 #include "edge/session/check.h"
 #include "sim/world.h"
 
@@ -227,7 +244,7 @@ static void fill_settings(td_sim_robot *robot)
         settings->actions_per_chunk = config->chunk_rows;
 }
 
-static td_err open_body(td_sim_robot *robot, td_errinfo *info)
+static td_err open_hardware(td_sim_robot *robot, td_errinfo *info)
 {
     td_robot_config *config = calloc(1, sizeof *config);
     if (!config) return TD_ERR_NOMEM;
@@ -256,7 +273,7 @@ static td_err robot_init(td_sim_robot *robot, td_errinfo *info)
     fill_settings(robot);
     robot->tick_due_ns =
         robot->settings.period_ns * robot->index / world->config->robots;
-    TD_TRY(open_body(robot, info));
+    TD_TRY(open_hardware(robot, info));
     TD_TRY(td_edge_core_new(&robot->settings, &robot->core, info));
     TD_TRY(td_net_inproc_open(world->hub, robot->id, &robot->net, info));
     TD_TRY(td_wire_key(&world->route, robot->id, "action", key, info));

@@ -1,4 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
+// A server of the simulation: the real core and the real dispatch, without
+// threads.
+//
+// It does by hand what the real server's threads do. Messages that arrived wait
+// in the mailbox of each client, status queries in a list; act() takes them
+// all, then ends the batch that runs if its time is over, then begins the next:
+//
+//   queries   answered with the core's status; one with a payload attaches
+//   mailbox   decoded, checked, given to the core, which says what becomes of
+//   it finish    each member is answered, the core and the dispatch are told
+//   begin     the dispatch forms a batch, the synthetic model answers at once
+//
+// One batch runs at a time. The answers are computed when a batch begins and
+// sent when its time, drawn from the model's latency, has passed.
+//
+// A request is one block of memory with its message, its observation and room
+// for its answer. It belongs to whoever the core says: waiting, running, kept
+// for an answer again, or dropped. Whatever the core drops is freed by drop().
+// At the end let_go() resets every client, so that the core drops what it still
+// holds.
+//
+// Randomness comes from two forks of the seed: one for latencies, one for the
+// noise of chunks, which depends on client and seq alone.
 #include "server/core/answer.h"
 #include "sim/world.h"
 
@@ -228,8 +251,8 @@ static td_err admit(td_sim_server *server, int64_t now_ns, request *held,
     return err;
 }
 
-static td_err take_letters(td_sim_server *server, uint32_t number,
-                           int64_t now_ns, td_errinfo *info)
+static td_err take_messages(td_sim_server *server, uint32_t number,
+                            int64_t now_ns, td_errinfo *info)
 {
     client *c = &server->clients[number];
     td_net_msg *msg;
@@ -338,7 +361,7 @@ td_err td_sim_server_act(td_sim_server *server, int64_t now_ns,
 {
     TD_TRY(answer_queries(server, info));
     for (uint32_t i = 0; i < server->world->config->robots; i++)
-        TD_TRY(take_letters(server, i, now_ns, info));
+        TD_TRY(take_messages(server, i, now_ns, info));
     if (now_ns >= server->done_ns) TD_TRY(finish(server, now_ns, info));
     if (server->batch.count == 0) begin(server, now_ns);
     *ret_due_ns = due_ns(server);

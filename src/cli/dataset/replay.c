@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// `tendon dataset replay`: puts a recorded session to a policy and compares.
+//
+// What the policy answers is compared with what was recorded, channel by
+// channel and step by step of a chunk; with --latency also what a robot would
+// have played, with its own settings if a robot's file is given.
+// cli/dataset/evaluate.c asks the policy; this file reads the arguments,
+// collects what evaluate reports, and prints a table, JSON or a chart.
+//
+// The policy runs in this process: a manifest's model, or a checkpoint's
+// folder. A synthetic policy's latency is set to nothing, because nobody here
+// waits for it.
+//
+// `run` holds what is collected for the table and the chart. Ctrl-C ends the
+// run between two frames.
 #include "base/chart/chart.h"
 #include "base/clock.h"
 #include "base/json/json.h"

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// `tendon profile`: measures a model of a manifest and writes its profile.
+//
+// This file reads the arguments into a plan of what is to be measured, opens
+// the engine as `tendon serve` would, finds out what the profile is of
+// (profile/identity.h), and hands all of it to profile/run.c. The draft keeps
+// what was measured; it becomes the profile when everything is there.
+//
+// Which sizes: those of --sizes, or the powers of two up to the engine's
+// largest batch. An engine that runs continuously has no time of a batch and is
+// refused.
 #include "cli/cli.h"
 #include "cli/policy.h"
 #include "cli/profile/identity.h"

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Measures an engine into a profile, and prints what it finds as it goes.
+//
+// First the sizes: for each batch size, how long a full batch takes alone, and
+// the fewest members that need that size. A size whose times scatter too much
+// is refused, with what to do about it. Then the rates, where they are asked
+// for: requests arrive at random at a part of the highest rate, run through the
+// real engine, and the times are set beside what the profile itself predicts
+// for the same arrivals. That shows whether the profile can be planned from.
+//
+// Everything that was measured is in the draft's file at once
+// (profile/draft.h), so a run that was interrupted goes on where it was: a size
+// or rate that the draft has is not measured again.
+//
+// One thread; the engine is asked one batch at a time through engine/measure.h.
 #include "cli/profile/run.h"
 
 #include "base/clock.h"

@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// What every transport must do with messages: the conformance suite's tests of
+// publish and subscribe.
+//
+// Each test gets two open sessions, `a` and `b`, and a recorder into which
+// callbacks write from any thread (world.h); it sends, waits until the recorder
+// has what is expected, and looks. It runs against every implementation of
+// td_net_ops, so it promises nothing about time: it waits for what must come,
+// and proves that nothing else came by sending one message more after it.
+//
+// A test that does not concern a transport ends itself with td_conf_skip().
 #include "net/conformance/tests.h"
 
 #include "base/clock.h"

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the conformance tests of transports share: sessions, a recorder, and
+// ways to wait.
+//
+// Setup opens two sessions through the fixture of the transport under test;
+// teardown closes them, if the test passed. A test that failed leaves its
+// sessions as they are, because a callback may still run in them.
+//
+// The recorder is what callbacks write into, from any thread; `lock` guards it.
+// It notes what came, keeps messages or requests where a test wants that, and
+// can be slow on purpose. Assertions are made on the test's own thread only.
+//
+// How to wait is the fixture's to say: with a virtual clock it moves the time,
+// else it sleeps a little and looks again, until a limit.
 #include "net/conformance/world.h"
 
 #include "base/clock.h"

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// Declarations of the in-process transport: subscribers, servers, tokens,
+// watches, links.
+//
+// All five are one struct that differs by its kind and callback, in one list of
+// the hub, in order of declaration. A new one is introduced to what is there
+// already: a watch hears of the tokens that are alive, a new token is told to
+// the watches, a `links` declaration hears of the sessions.
+//
+// Undeclaring takes it out of the list, lets go what is on its way to it, and
+// waits until its callback has returned; inside that callback it answers BUSY.
+// After it nothing is called.
+//
+// The hub's lock guards the list and is let go while a callback runs (hub.h).
 #include "net/inproc/hub.h"
 #include "net/inproc/keyexpr.h"
 

@@ -1,8 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// The hub of the in-process transport: what is on its way, and who delivers it.
+//
+// Deliveries stand in a heap by the time when they are due, and among equals in
+// the order in which they were sent. With a virtual clock nobody delivers by
+// itself: td_net_hub_run_until() moves the clock from one delivery to the next,
+// on the caller's thread. A threaded hub has a thread that sleeps until the
+// next is due.
+//
+// One lock guards all of a hub and is never held while a callback runs:
+// call_begin() notes which declaration is called and lets go, call_end() takes
+// it again and wakes whoever waits for that callback to end. One callback runs
+// at a time.
 //
 // Shutdown: the sessions are closed first, each waiting for its callbacks
 // (inproc.c). Then stop (the delivering thread is told and joined), drain (what
-// is still on the way is let go, uncalled), free.
+// is still on its way is let go, uncalled), free.
 #include "net/inproc/hub.h"
 
 #include <assert.h>

@@ -1,4 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
+// What happens between two sessions of a hub: delay, loss, doubling, order,
+// partitions.
+//
+// A direction is one way between two sessions, made when it is first used. It
+// draws its own random numbers, seeded by the hub's seed and both names, so
+// that one session more changes nothing for the others and a run can be
+// repeated.
+//
+// Rules say which faults hold between which names; the last that fits wins.
+// They may change while messages are on the way: that holds for what is sent
+// from then on. What is reliable is never lost and never overtakes what was
+// sent before it in the same direction. A cut link drops what is on its way
+// over it, and tells both ends that the link is down; tokens of the far end are
+// then gone.
+//
+// Every function runs with the hub's lock held, unless it is one of
+// td_net_hub's own, which take it.
 #include "net/inproc/hub.h"
 
 #include <stdlib.h>

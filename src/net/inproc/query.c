@@ -1,8 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Queries of the in-process transport: asked, answered, ended once.
 //
-// A query ends when each server it asked has freed its request, when those that
-// have not are out of reach, when its time is up, or with its session; whatever
-// comes first takes it off the list, so that on_done is called once.
+// A query asks every server whose key matches. Each gets a request, replies as
+// often as it likes and frees it, which is its last word. A query ends when
+// each server it asked has said that, when those that have not are out of
+// reach, when its time is up, or with its session. Whatever comes first takes
+// it off the hub's list, so that on_done is called exactly once.
+//
+// Requests and deliveries know their query by its number alone, never by a
+// pointer, so that they may outlive it: who looks for a query that has ended
+// finds nothing, and what was on its way is let go.
+//
+// The hub's lock guards everything and is let go while a callback runs (hub.h).
+// The end of a session waits for its running callback and then ends its
+// queries; each on_done is called there.
 #include "net/inproc/hub.h"
 #include "net/inproc/keyexpr.h"
 

@@ -1,7 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// One robot: it asks, acts and asks again. Synchronous, System 2 comes before
-// System 1 and both before the action; asynchronous, the next answer is asked
-// for when an action begins, and plans come when they come.
+// One robot of a simulated factory: it asks, acts and asks again.
+//
+// Synchronous, System 2 is asked before System 1 and both before the action.
+// Asynchronous, the next answer is asked for when an action begins, and plans
+// come when they come.
+//
+// The functions here are what happens to a robot, each called by an event of
+// the world: its token is there (ask), an obligation is due (check), an answer
+// arrived or was lost, a deadline passed (late), its action has ended (acted),
+// it is back where its task begins (back). Each moves the robot on and puts the
+// next events on the world's list.
+//
+// What it waits for is a set of bits, one for each component; bit 0 is System
+// 1. An action begins when none is left. An action qualifies when System 1 and
+// everything that it rests on answered in time; poor() says which did not.
+//
+// What late answers and warnings lead to is decided in violation.c; this file
+// carries it out: ask again, which costs a token, go on with what there is,
+// begin the task again, or stop.
 #include "sim/factory/world.h"
 
 #define PRIMARY 1u // the bit of System 1
