@@ -25,7 +25,7 @@ static int64_t world_until_ns;
 static bool world_live(void *self)
 {
     world *w = self;
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     puppet_work(&w->puppets[0]);
     td_edge_report_get(w->edge, &w->report);
     (void)td_event_wait_until(&w->wake, now_ns + LOOK_NS);
@@ -38,7 +38,7 @@ static puppet *world_begin(world *w)
     puppet *p = puppet_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
-    world_until_ns = td_clock_now_ns(&td_clock_monotonic) + PATIENCE_NS;
+    world_until_ns = td_clock_monotonic_ns() + PATIENCE_NS;
     return p;
 }
 

@@ -95,7 +95,7 @@ TD_NODISCARD td_err td_edge_set_task(td_edge *edge, const char *task,
 // it is so on the disk. UNSUPPORTED where nothing is recorded, and as
 // td_edge_recorder_execute().
 TD_NODISCARD td_err td_edge_episode(td_edge *edge,
-                                    td_edge_episode_command order,
+                                    td_edge_episode_command command,
                                     td_errinfo *info);
 
 // Stops the threads, saves the episode that is being recorded, leaves the robot

@@ -11,11 +11,6 @@
 
 static const td_net_qos reliable = {.priority = TD_NET_DATA, .reliable = true};
 
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 // A synthetic robot that remembers each command that differs from the last.
 typedef struct spy {
     td_robot_hardware base;
@@ -38,7 +33,7 @@ static void spy_close(td_robot_hardware *robot)
 static void wait_in_vain(spy *self)
 {
     atomic_fetch_add(&self->waiting, 1);
-    td_clock_sleep_until(now() + LOOK_NS);
+    td_clock_sleep_until(td_clock_monotonic_ns() + LOOK_NS);
     atomic_fetch_sub(&self->waiting, 1);
 }
 
@@ -358,13 +353,14 @@ void world_shout_bytes(world *w, const void *bytes, size_t size)
 
 void world_until_named(world *w, bool (*is_so)(world *w), const char *name)
 {
-    int64_t until_ns = now() + WAIT_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
     for (;;) {
         for (size_t i = 0; i < MAX_PUPPETS; i++)
             if (w->puppets[i].net) puppet_work(&w->puppets[i]);
         td_edge_report_get(w->edge, &w->report);
         if (is_so(w)) return;
-        if (now() > until_ns) fail_msg("waited in vain: %s", name);
-        (void)td_event_wait_until(&w->wake, now() + LOOK_NS);
+        if (td_clock_monotonic_ns() > until_ns)
+            fail_msg("waited in vain: %s", name);
+        (void)td_event_wait_until(&w->wake, td_clock_monotonic_ns() + LOOK_NS);
     }
 }

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// Robot files at random, from the tables that read them.
+//
+// A field is left out, or has a value in its range, at an end of it or, for a
+// few, a wrong one: beyond the range, of another type, misspelt, twice. The
+// table of the field says what its range is, so that a new setting is covered
+// when it has a row. Fields that must fit each other (limits and the safe
+// place between them, rates, cameras) are chosen together first, as a plan, and
+// the walk over the table takes them from there.
+//
+// The same seed makes the same file on every machine. What was made wrong is
+// kept in the result, so that a test can ask whether a refusal names it.
 #include "edge/settings_random.h"
 
 #include "base/rand.h"

@@ -47,8 +47,7 @@ td_err td_robot_report(td_robot *client, td_robot_number_fn each, void *user)
     const listener to = {each, user};
     td_wire_metrics *metrics = malloc(sizeof *metrics);
     if (!metrics) return TD_ERR_NOMEM;
-    td_edge_metrics_get(client->parts.edge,
-                        td_clock_now_ns(&td_clock_monotonic), metrics);
+    td_edge_metrics_get(client->parts.edge, td_clock_monotonic_ns(), metrics);
     tell_all(&to, metrics);
     free(metrics);
     return TD_OK;

@@ -1,5 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The public C API, include/tendon/robot.h, on the edge.
+// The public C API of a robot, include/tendon/robot.h, on the edge.
+//
+// A td_robot is a robot's parsed file, its runtime (hardware, network, edge),
+// a thread that runs the session, and, where the user blends, a thread for
+// that. Each function checks what it is given and passes it on; structs of the
+// caller are read by their `size`, so that an older program may pass a shorter
+// one (options.c).
+//
+// Threads: td-session runs td_edge_run(); its result is kept until somebody
+// asks. The user's functions are called on the edge's threads, as robot.h says
+// of each; a program that pulls calls td_edge_pull() on its own.
 //
 // Close: the session is told to stop and its thread joined; then the edge's
 // threads end, and last the one that blends; after that no function of the

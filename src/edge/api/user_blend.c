@@ -118,8 +118,7 @@ static bool is_done(td_edge_user_blend *blend)
 // gave it up.
 static bool wait_done(td_edge_user_blend *blend)
 {
-    int64_t until_ns =
-        td_clock_now_ns(&td_clock_monotonic) + blend->config.limit_ns;
+    int64_t until_ns = td_clock_monotonic_ns() + blend->config.limit_ns;
     while (!is_done(blend))
         if (!td_event_wait_until(&blend->done, until_ns))
             return !pass(blend, ASKED, IDLE) && !pass(blend, RUNNING, LATE);
@@ -144,7 +143,7 @@ td_err td_edge_user_blend_all(void *user, const td_edge_overlap *overlap,
 // The user's function may be in it.
 static void end_thread(td_thread *thread)
 {
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + PATIENCE_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + PATIENCE_NS;
     if (td_thread_join_until(thread, until_ns)) return;
     td_log_text(TD_LOG_ERROR, "client: cannot close: blend() has not returned");
     td_thread_join(thread);

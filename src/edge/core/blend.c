@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "edge/core/blend.h"
 
+#include "base/finite.h"
+
 #include <assert.h>
 #include <math.h>
 #include <string.h>
@@ -129,13 +131,6 @@ static bool normalise_row(const td_edge_blend *blend, float *row)
     return whole;
 }
 
-static bool row_is_finite(const float *row, uint32_t channels)
-{
-    for (uint32_t i = 0; i < channels; i++)
-        if (!isfinite(row[i])) return false;
-    return true;
-}
-
 void td_edge_blend_alone(const td_edge_blend *blend, const float *new_row,
                          float *ret_row)
 {
@@ -146,7 +141,7 @@ void td_edge_blend_alone(const td_edge_blend *blend, const float *new_row,
 bool td_edge_blend_accept(const td_edge_blend *blend, const float *new_row,
                           float *row)
 {
-    if (row_is_finite(row, blend->channels) && normalise_row(blend, row))
+    if (td_finite_f32(row, blend->channels) && normalise_row(blend, row))
         return true;
     td_edge_blend_alone(blend, new_row, row);
     return false;

@@ -1,5 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-// The merge thread: what was sent, what an answer is worth, the next timeline.
+// The core's merge thread: what was sent, what an answer is worth, the next
+// timeline.
+//
+// An observation that is sent is entered into the ring of what is in flight,
+// and leaves it with exactly one outcome. The newest seq that has ended, and
+// the newest that was never sent, are told to the tick in atomics; by them it
+// knows that it may ask again.
+//
+// An answer passes in three steps. Begin: is it an answer to something that is
+// in flight, from this server, in this boot, route and episode (else it is a
+// stray), and is it worth joining (no error, the right shape, finite, newer
+// than the last, not too old). Blend: its rows are placed on the cursor's axis,
+// those that are past are trimmed, and the next timeline is built; a user's
+// aggregation runs in there. End: the timeline is published with one atomic
+// store, latencies are learnt, and the ring is updated. A new episode may begin
+// between blend and end; then the answer is a stray after all.
+//
+// An old timeline is retired, not freed: the tick may still be on it. It goes
+// when the tick has told a later generation and no blend holds it.
+//
+// Lock: none here. All but the blend is called under the link's lock
+// (session/link.c), or by a single thread in the simulator and in tests.
+#include "base/finite.h"
 #include "edge/core/internal.h"
 
 #include <math.h>
@@ -104,13 +126,7 @@ static bool has_shape(const td_edge_core *core, const td_wire_tensor *actions)
 
 static bool is_finite(const td_wire_tensor *actions)
 {
-    const unsigned char *bytes = actions->data; // may be unaligned
-    for (size_t i = 0; i < actions->size; i += sizeof(float)) {
-        float value;
-        memcpy(&value, bytes + i, sizeof value);
-        if (!isfinite(value)) return false;
-    }
-    return true;
+    return td_finite_f32(actions->data, actions->size / sizeof(float));
 }
 
 // Where the chunk's rows lie. By time, as many rows are past as periods went by

@@ -1,5 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// The tick thread: what to play, through the gate, and whether to ask.
+// The core's tick thread: what to play, through the gate, and whether to ask.
+//
+// One tick: take the newest timeline; see whether the robot must stop (its
+// driver is down, or limits were hit too many steps in a row); else follow the
+// timeline from the row before to the row of the cursor, substep by substep;
+// where there is no row, or it must stop, the fail-safe says what is wanted.
+// Either way the wanted values pass the gate and become the command. Then the
+// ask machine (pacing/ask.h) decides whether an observation is due.
+//
+// The cursor counts rows that were begun. It moves here and nowhere else.
+//
+// No lock, no allocation, no wait. What comes from the merge thread is read
+// from atomics: first the newest seq that has ended, then the timeline, so that
+// an answer that counts as ended has its rows in what is played. What others
+// read, counters, cursor and generation, is atomic too.
 #include "edge/core/internal.h"
 
 #include <string.h>

@@ -134,9 +134,9 @@ static void every_forbidden_act_is_seen(void **state)
     witness_forget();
     assert_int_equal(td_thread_start(&config, misbehave, page, &thread, NULL),
                      TD_OK);
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + 30 * TD_NS_PER_S;
+    int64_t until_ns = td_clock_monotonic_ns() + 30 * TD_NS_PER_S;
     while (witness_count(WITNESS_pthread_cond_wait) == 0 &&
-           td_clock_now_ns(&td_clock_monotonic) < until_ns)
+           td_clock_monotonic_ns() < until_ns)
         sched_yield();
     pthread_mutex_lock(&turn);
     is_turned = true;
@@ -272,8 +272,7 @@ static td_err add_when_it_goes(void *user, const td_dataset_frame *frame,
                                td_errinfo *info)
 {
     while (atomic_load(&disk_hangs))
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     return shelf_add(user, frame, info);
 }
 
@@ -385,7 +384,7 @@ static _Atomic bool host_stops;
 static void pull_on_time(void *user)
 {
     static const float at[CHANNELS];
-    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t due_ns = td_clock_monotonic_ns();
     td_thread_prefault_stack((size_t)64 << 10);
     while (!atomic_load(&host_stops)) {
         td_clock_sleep_until(due_ns += TD_NS_PER_MS);

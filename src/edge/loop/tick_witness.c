@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counts what the control tick must not do, in two ways.
+//
+// By name: the functions that allocate, lock, wait or write are linked in the
+// place of libc's own and count when the thread named td-tick calls them; then
+// they call the real one. So a call is named in the failure of a test.
+//
+// By system call: a seccomp filter, which the tick's thread sets on itself
+// after its first ticks, traps every system call but those that never wait. The
+// trap's signal handler counts the call, which is refused: whatever way a wait
+// is reached, it is seen. Page faults are counted by getrusage().
+//
+// The first ticks are let go: they touch what is there to be touched. Under a
+// sanitizer, which takes malloc's place itself, there is nothing here.
 #include "edge/loop/tick_witness.h"
 
 #ifndef WITNESS_IS_BLIND

@@ -1,6 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the thread is told to stop and woken from its pause; a frame that
-// it waits for is waited for; then everything is freed.
+// One camera, on the thread td-cam-N.
+//
+// Once a period the thread takes a free frame of the pool, has the robot fill
+// it, and leaves it in a slot where the newest wins. The pool has three frames
+// more than the recorder may keep: one is being filled, one is the newest, one
+// is being looked at; so there is always one to fill, and nobody waits.
+//
+// Where the run is recorded, every frame that came goes into a ring as well,
+// held once more for the recorder, until it gives the frame back. When the
+// recorder holds as many as it may, only the time of arrival goes there, so
+// that the dataset can say that a picture is missing.
+//
+// Lock: `lending` guards the transport's publisher, which lends places in
+// shared memory to take frames into. It is held while a place is asked for, so
+// that td_edge_camera_lend(NULL) returns when nobody uses the publisher any
+// more. The robot's function runs without it.
+//
+// Stop: the thread is told and woken from its pause. Drain: a frame under way
+// is waited for, with a limit, since the robot may never return. Free: when
+// the thread has ended, because the robot writes into memory of the pool.
 #include "edge/observe/camera.h"
 
 #include "base/clock.h"
@@ -65,7 +83,7 @@ static void hand_to_recorder(td_edge_camera *camera, td_edge_frame *frame)
 {
     bool room = atomic_load(&camera->kept) < camera->kept_max;
     const td_edge_arrival taken = {
-        .arrived_ns = td_clock_now_ns(&td_clock_monotonic),
+        .arrived_ns = td_clock_monotonic_ns(),
         .frame = room ? frame : NULL,
     };
     if (room) {
@@ -89,7 +107,7 @@ static void take(td_edge_camera *camera)
 {
     td_edge_frame *frame = frame_to_fill(camera);
     borrow_place(camera, frame);
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     td_robot_picture picture = {.bytes = frame->bytes, .room = camera->room};
     td_err err =
         td_robot_hardware_frame(camera->robot, camera->index, now_ns, &picture);
@@ -111,10 +129,10 @@ static void take(td_edge_camera *camera)
 static void run(void *user)
 {
     td_edge_camera *camera = user;
-    int64_t due_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t due_ns = td_clock_monotonic_ns();
     while (!is_stopping(camera)) {
         take(camera);
-        int64_t late_ns = td_clock_now_ns(&td_clock_monotonic) - due_ns;
+        int64_t late_ns = td_clock_monotonic_ns() - due_ns;
         due_ns += (late_ns / camera->period_ns + 1) * camera->period_ns;
         (void)td_event_wait_until(&camera->wake, due_ns);
     }

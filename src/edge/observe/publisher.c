@@ -66,11 +66,6 @@ struct td_edge_publisher {
     td_event released;                      // by the transport
 };
 
-static int64_t now(void)
-{
-    return td_clock_monotonic_ns();
-}
-
 static td_err publisher_init(td_edge_publisher *publisher, td_errinfo *info)
 {
     const td_edge_publisher_config *config = &publisher->config;
@@ -130,7 +125,8 @@ void td_edge_publisher_free(td_edge_publisher *publisher)
 static td_err take_buffers_back(td_edge_publisher *publisher, td_errinfo *info)
 {
     if (!publisher->lent) return TD_OK;
-    if (!td_event_wait_until(&publisher->released, now() + RELEASE_WAIT_NS))
+    if (!td_event_wait_until(&publisher->released,
+                             td_clock_monotonic_ns() + RELEASE_WAIT_NS))
         return td_fail(info, TD_ERR_BUSY, "the last one is still being sent");
     publisher->lent = false;
     return TD_OK;
@@ -162,13 +158,13 @@ static td_err prepare(td_edge_publisher *publisher, uint64_t seq,
     TD_TRY(take_buffers_back(publisher, info));
     meet_server(publisher);
     td_edge_link_wanted(publisher->config.link, wanted);
-    int64_t began_ns = now();
+    int64_t began_ns = td_clock_monotonic_ns();
     bool raw = td_edge_codec_is_raw(&publisher->choice);
     TD_TRY(td_edge_frames_take(publisher->frames, wanted, began_ns, info));
     td_edge_frames_lend(publisher->frames, raw, publisher->pub);
     if (!publisher->similar.settings.on)
         TD_TRY(make_images(publisher, raw, info));
-    publisher->spent_ns = now() - began_ns;
+    publisher->spent_ns = td_clock_monotonic_ns() - began_ns;
     publisher->prepared_seq = seq;
     return TD_OK;
 }
@@ -179,7 +175,7 @@ static bool is_prepared(const td_edge_publisher *publisher, uint64_t seq)
     return publisher->prepared_seq == seq &&
            publisher->connection ==
                td_edge_link_connection(publisher->config.link) &&
-           td_edge_frames_are_fresh(publisher->frames, now());
+           td_edge_frames_are_fresh(publisher->frames, td_clock_monotonic_ns());
 }
 
 // Nothing is similar in another task or episode.
@@ -212,7 +208,7 @@ static td_err encode(td_edge_publisher *publisher, bool raw, td_errinfo *info)
     TD_TRY(make_images(publisher, raw, info));
     td_edge_frames_show(publisher->frames, &publisher->obs);
     TD_TRY(td_wire_obs_encode(publisher->encoder, &publisher->obs, info));
-    publisher->encoded_ns = now();
+    publisher->encoded_ns = td_clock_monotonic_ns();
     return TD_OK;
 }
 
@@ -231,7 +227,7 @@ static td_err write_obs(td_edge_publisher *publisher,
 {
     const td_edge_publisher_config *config = &publisher->config;
     td_edge_observe(config->core, config->client, publisher->task, outgoing,
-                    now(), &publisher->obs);
+                    td_clock_monotonic_ns(), &publisher->obs);
     TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
     publisher->loan_count =
         td_edge_frames_loans(publisher->frames, publisher->loans);
@@ -317,7 +313,8 @@ static void note_sent(td_edge_publisher *publisher,
 static void count_stale(td_edge_publisher *publisher)
 {
     for (uint32_t i = 0; i < publisher->config.frames.cameras->count; i++)
-        if (td_edge_frames_is_stale(publisher->frames, i, now()))
+        if (td_edge_frames_is_stale(publisher->frames, i,
+                                    td_clock_monotonic_ns()))
             atomic_fetch_add(&publisher->stale[i], 1);
 }
 
@@ -346,8 +343,8 @@ static td_err write_again(td_edge_publisher *publisher,
 {
     const td_edge_publisher_config *config = &publisher->config;
     TD_TRY(take_buffers_back(publisher, info));
-    td_edge_observe(config->core, config->client, "", outgoing, now(),
-                    &publisher->obs);
+    td_edge_observe(config->core, config->client, "", outgoing,
+                    td_clock_monotonic_ns(), &publisher->obs);
     publisher->loan_count = 0;
     return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
 }
@@ -377,14 +374,14 @@ static void publish(td_edge_publisher *publisher,
         skip(publisher, seq, TD_EDGE_SKIP_SIMILAR, NULL);
         return;
     }
-    int64_t began_ns = now();
+    int64_t began_ns = td_clock_monotonic_ns();
     if (err == TD_OK) err = write_obs(publisher, outgoing, &info);
     if (err != TD_OK) {
         give_up(publisher, seq, err, &info);
         return;
     }
     bool sent = send(publisher, outgoing);
-    publisher->spent_ns += now() - began_ns;
+    publisher->spent_ns += td_clock_monotonic_ns() - began_ns;
     if (sent) note_sent(publisher, outgoing);
 }
 

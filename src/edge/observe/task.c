@@ -1,6 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// A text under a lock of its own. The lock is held while the text is compared
-// or copied, and by whoever holds it no other is taken.
+// A text under a lock of its own.
+//
+// The task changes when somebody sets it, which may be any thread, and is read
+// by two: the publisher, before each observation, and the recorder, before
+// each row. The publisher keeps a copy of its own, which it compares here, so
+// that it notices a change: nothing is similar in another task.
+//
+// Lock: one, held while the text is checked against a copy, copied or set.
+// Whoever holds it takes no other. The control tick never comes here.
+//
+// End: a plain value, freed when both readers have ended.
 #include "edge/observe/task.h"
 
 #include "wire/msgpack/text.h"

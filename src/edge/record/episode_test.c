@@ -95,7 +95,7 @@ static void a_robot_that_blocks_for_ever_costs_no_episode(void **state)
 static bool has_recorded_lost(world *w)
 {
     static float state[CHANNELS];
-    td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
+    td_clock_sleep_until(td_clock_monotonic_ns() +
                          3 * w->config.core.period_ns);
     td_edge_step step = td_edge_pull(w->edge, state);
     if (step.command) memcpy(state, step.command, sizeof state);
@@ -280,8 +280,7 @@ static td_err add_unless_blocked(void *user, const td_dataset_frame *frame,
 {
     atomic_store(&inside, true);
     while (atomic_load(&blocked))
-        td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
-                             TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     return shelf_add(user, frame, info);
 }
 

@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Which frames an episode has, and what is done when one is not whole.
+//
+// For each row it decides: is an episode under way, is the row of the time
+// after its beginning, has anything been played yet, does the row belong to the
+// next episode (the robot was reset, or there is a gap of ten seconds). A row
+// that is a frame gets, of each camera, the newest picture that had arrived
+// when its state was seen (pictures.c). A picture that is missing, old or
+// damaged is marked in the frame, counted and said; rows that the recorder lost
+// are filled in with the row that follows, marked as lost, so that the
+// dataset's clock stays true.
+//
+// What writes is a sink, a table of functions over a td_dataset_writer; tests
+// have one in memory. When the sink fails, recording stops: what was saved
+// stays, the rest is for `tendon dataset repair`, the robot goes on. When the
+// disk is nearly full the sink says so while there is room to end the episode,
+// and the episode is saved first.
+//
+// No thread, no lock: the recorder's thread calls it, and tests do. The clock
+// is an argument of its configuration. Its end saves what is under way and
+// closes the sink.
 #include "edge/record/episode_writer.h"
 
 #include "base/log.h"

@@ -1,7 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the tick has ended before; the thread is told, obeys the orders
-// that are left, takes the rows behind them, saves the episode and ends; then
-// everything is freed.
+// The recorder, on the thread td-record: between the tick, which must not wait,
+// and a disk that may be away for seconds.
+//
+// The tick makes rows (rows.c) and leaves them in a ring with room for half a
+// minute; when that is full a row counts as lost and the next one says so. The
+// thread takes each row when it is a period old, so that every picture that had
+// arrived with it has been handed over, and gives it to the episode writer,
+// which finds its pictures and writes.
+//
+// Commands (begin, end, discard, next, again) wait in a queue with the time at
+// which they were given. Before the thread carries one out it takes the rows
+// that were seen until then: what was played before the command is before it in
+// the dataset, however late the disk is. Then it calls back whoever gave it.
+//
+// Lock: it guards `seen`, a copy of the writer's status for whoever asks, and
+// is held while that is copied.
+//
+// Stop: the tick has ended before; the thread is told. Drain: it carries out
+// the commands that are left, takes the rows behind them, and saves the
+// episode, as long as that takes. Free: when it is joined.
 #include "edge/record/recorder.h"
 
 #include "base/log.h"
@@ -17,15 +34,15 @@
 // So long may the disk be away before rows are lost.
 #define RING_NS (30 * TD_NS_PER_S)
 
-#define ORDERS 16
+#define COMMANDS_MAX 16
 #define LEAST_NAP_NS (10 * TD_NS_PER_MS)
 
-typedef struct ordered {
+typedef struct submitted {
     td_edge_episode_command what;
     int64_t at_ns;
     td_edge_episode_done done;
     void *user;
-} ordered;
+} submitted;
 
 struct td_edge_recorder {
     td_edge_recorder_config config;
@@ -39,7 +56,7 @@ struct td_edge_recorder {
     bool has_row; // that is not yet recorded
     char task[TD_DATASET_MAX_TASK];
 
-    td_queue *orders; // ordered
+    td_queue *commands; // submitted
     td_event wake;
     _Atomic bool stopping;
     td_thread *thread;
@@ -56,17 +73,12 @@ td_edge_episode_command td_edge_episode_command_find(const char *word,
         TD_EDGE_EPISODE_COMMANDS(TD_EDGE_EPISODE_TEXT)
 #undef TD_EDGE_EPISODE_TEXT
     };
-    int order = 0;
-    while (
-        order < TD_EDGE_EPISODE_COUNT &&
-        (strlen(words[order]) != size || memcmp(words[order], word, size) != 0))
-        order++;
-    return (td_edge_episode_command)order;
-}
-
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
+    int command = 0;
+    while (command < TD_EDGE_EPISODE_COUNT &&
+           (strlen(words[command]) != size ||
+            memcmp(words[command], word, size) != 0))
+        command++;
+    return (td_edge_episode_command)command;
 }
 
 // Rows that were seen until `until_ns`.
@@ -97,8 +109,8 @@ static bool is_under_way(const td_edge_recorder *recorder)
            TD_EDGE_RECORD_RECORDING;
 }
 
-static td_err obey(td_edge_recorder *recorder, td_edge_episode_command what,
-                   td_errinfo *info)
+static td_err carry_out(td_edge_recorder *recorder,
+                        td_edge_episode_command what, td_errinfo *info)
 {
     td_edge_episode_writer *writer = recorder->writer;
     bool keep = what == TD_EDGE_EPISODE_END || what == TD_EDGE_EPISODE_NEXT;
@@ -113,15 +125,15 @@ static td_err obey(td_edge_recorder *recorder, td_edge_episode_command what,
     return begins ? td_edge_episode_writer_begin(writer, info) : TD_OK;
 }
 
-static void take_orders(td_edge_recorder *recorder)
+static void take_commands(td_edge_recorder *recorder)
 {
-    ordered order;
-    while (td_queue_pop(recorder->orders, &order) == TD_OK) {
+    submitted command;
+    while (td_queue_pop(recorder->commands, &command) == TD_OK) {
         td_errinfo why = {.text = ""};
-        take_rows(recorder, order.at_ns);
-        td_err err = obey(recorder, order.what, &why);
+        take_rows(recorder, command.at_ns);
+        td_err err = carry_out(recorder, command.what, &why);
         show(recorder);
-        order.done(order.user, err, &why);
+        command.done(command.user, err, &why);
     }
 }
 
@@ -133,15 +145,16 @@ static void run(void *user)
     int64_t period_ns = recorder->config.writer.period_ns;
     int64_t nap_ns = period_ns > LEAST_NAP_NS ? period_ns : LEAST_NAP_NS;
     while (!atomic_load(&recorder->stopping)) {
-        take_orders(recorder);
-        int64_t ripe_ns = now() - period_ns;
+        take_commands(recorder);
+        int64_t ripe_ns = td_clock_monotonic_ns() - period_ns;
         take_rows(recorder, ripe_ns);
         if (!recorder->has_row)
             td_edge_episode_writer_pass(recorder->writer, ripe_ns);
         show(recorder);
-        (void)td_event_wait_until(&recorder->wake, now() + nap_ns);
+        (void)td_event_wait_until(&recorder->wake,
+                                  td_clock_monotonic_ns() + nap_ns);
     }
-    take_orders(recorder);
+    take_commands(recorder);
     take_rows(recorder, INT64_MAX);
     td_edge_episode_writer_free(TD_TAKE(recorder->writer));
 }
@@ -155,7 +168,7 @@ static td_err make(td_edge_recorder *recorder, td_errinfo *info)
     size_t row_bytes = td_edge_rows_bytes(recorder->rows);
     TD_TRY(td_ring_new((size_t)(RING_NS / config->period_ns) + 1, row_bytes,
                        &recorder->ring));
-    TD_TRY(td_queue_new(ORDERS, sizeof(ordered), &recorder->orders));
+    TD_TRY(td_queue_new(COMMANDS_MAX, sizeof(submitted), &recorder->commands));
     recorder->row = calloc(1, row_bytes);
     if (!recorder->row) return TD_ERR_NOMEM;
     recorder->seen = td_edge_episode_writer_look(recorder->writer);
@@ -193,7 +206,7 @@ void td_edge_recorder_close(td_edge_recorder *recorder)
     if (recorder->writer) td_edge_episode_writer_free(recorder->writer);
     if (recorder->rows) td_edge_rows_free(recorder->rows);
     if (recorder->ring) td_ring_free(recorder->ring);
-    if (recorder->orders) td_queue_free(recorder->orders);
+    if (recorder->commands) td_queue_free(recorder->commands);
     free(recorder->row);
     pthread_mutex_destroy(&recorder->lock);
     free(recorder);
@@ -213,11 +226,11 @@ void td_edge_recorder_tick(td_edge_recorder *recorder,
 }
 
 td_err td_edge_recorder_submit(td_edge_recorder *recorder,
-                               td_edge_episode_command order,
+                               td_edge_episode_command command,
                                td_edge_episode_done done, void *user)
 {
-    const ordered given = {order, now(), done, user};
-    TD_TRY(td_queue_push(recorder->orders, &given));
+    const submitted given = {command, td_clock_monotonic_ns(), done, user};
+    TD_TRY(td_queue_push(recorder->commands, &given));
     td_event_signal(&recorder->wake);
     return TD_OK;
 }
@@ -237,12 +250,13 @@ static void end_waiting(void *user, td_err err, const td_errinfo *why)
 }
 
 td_err td_edge_recorder_execute(td_edge_recorder *recorder,
-                                td_edge_episode_command order, td_errinfo *info)
+                                td_edge_episode_command command,
+                                td_errinfo *info)
 {
     waiting wait = {.info = info};
     td_event_init(&wait.ended);
-    if (td_edge_recorder_submit(recorder, order, end_waiting, &wait) != TD_OK)
-        return td_fail(info, TD_ERR_BUSY, "too many orders at a time");
+    if (td_edge_recorder_submit(recorder, command, end_waiting, &wait) != TD_OK)
+        return td_fail(info, TD_ERR_BUSY, "too many commands at a time");
     (void)td_event_wait_until(&wait.ended, INT64_MAX);
     return wait.err;
 }

@@ -68,14 +68,14 @@ typedef void (*td_edge_episode_done)(void *user, td_err err,
 // Has it done, and `done` called once. Any thread, callbacks too; never blocks.
 // FULL: then it is not.
 TD_NODISCARD td_err td_edge_recorder_submit(td_edge_recorder *recorder,
-                                            td_edge_episode_command order,
+                                            td_edge_episode_command command,
                                             td_edge_episode_done done,
                                             void *user);
 
 // The same, waiting until it is so on the disk. Any thread but a callback's;
 // blocks. As td_edge_episode_writer_begin() and _end(); BUSY.
 TD_NODISCARD td_err td_edge_recorder_execute(td_edge_recorder *recorder,
-                                             td_edge_episode_command order,
+                                             td_edge_episode_command command,
                                              td_errinfo *info);
 
 // Any thread; never blocks for long.

@@ -19,17 +19,12 @@ static td_edge_episode_sink sink;
 static td_edge_recorder *recorder;
 static _Atomic bool blocked, inside; // an add
 
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
-
 static td_err add_unless_blocked(void *user, const td_dataset_frame *frame,
                                  td_errinfo *info)
 {
     atomic_store(&inside, true);
     while (atomic_load(&blocked))
-        td_clock_sleep_until(now() + TD_NS_PER_MS);
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     atomic_store(&inside, false);
     return shelf_add(user, frame, info);
 }
@@ -86,8 +81,10 @@ static void tick(float number)
     static const td_edge_gate_hits no_hits;
     const td_edge_step step = {
         .command = &number, .hits = &no_hits, .fresh = true, .substep = 1};
-    const td_edge_rows_tick seen = {
-        .now_ns = now(), .episode = 1, .state = &number, .step = &step};
+    const td_edge_rows_tick seen = {.now_ns = td_clock_monotonic_ns(),
+                                    .episode = 1,
+                                    .state = &number,
+                                    .step = &step};
     td_edge_recorder_tick(recorder, &seen);
 }
 
@@ -97,9 +94,9 @@ static void tick_times(int count)
         tick((float)i);
 }
 
-static td_err obey(td_edge_episode_command order)
+static td_err execute(td_edge_episode_command command)
 {
-    return td_edge_recorder_execute(recorder, order, NULL);
+    return td_edge_recorder_execute(recorder, command, NULL);
 }
 
 static void every_tick_until_the_end_is_recorded(void **state)
@@ -107,7 +104,7 @@ static void every_tick_until_the_end_is_recorded(void **state)
     (void)state;
     begin_recorder();
     tick_times(20);
-    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
+    assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, 20);
     for (int i = 0; i < 20; i++)
         assert_true(shelved.frames[i].action == (float)i);
@@ -121,9 +118,9 @@ static void nothing_is_recorded_before_the_begin(void **state)
     assert_int_equal(td_edge_recorder_look(recorder).state,
                      TD_EDGE_RECORD_WAITING);
     tick_times(5);
-    assert_int_equal(obey(TD_EDGE_EPISODE_BEGIN), TD_OK);
+    assert_int_equal(execute(TD_EDGE_EPISODE_BEGIN), TD_OK);
     tick_times(2);
-    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
+    assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, 2);
 }
 
@@ -155,15 +152,15 @@ static void each_order_does_what_its_word_says(void **state)
          TD_EDGE_RECORD_RECORDING},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_edge_episode_command order =
+        td_edge_episode_command command =
             td_edge_episode_command_find(cases[i].word, strlen(cases[i].word));
         assert_int_equal(open_recorder(false), TD_OK);
-        td_err waiting = obey(order);
+        td_err waiting = execute(command);
         teardown(state);
         setup(state);
         begin_recorder();
         tick(1);
-        td_err recording = obey(order);
+        td_err recording = execute(command);
         if (waiting != cases[i].waiting || recording != cases[i].recording ||
             shelved.saved != cases[i].saved ||
             shelved.discarded != cases[i].discarded ||
@@ -186,10 +183,10 @@ static void a_begin_that_fails_fails_the_start(void **state)
 
 static void wait_until(bool (*is_so)(void))
 {
-    int64_t until_ns = now() + WAIT_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
     while (!is_so()) {
-        if (now() > until_ns) fail_msg("waited in vain");
-        td_clock_sleep_until(now() + TD_NS_PER_MS);
+        if (td_clock_monotonic_ns() > until_ns) fail_msg("waited in vain");
+        td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     }
 }
 
@@ -264,9 +261,9 @@ static void what_found_no_room_is_in_the_dataset_as_lost(void **state)
     atomic_store(&blocked, true);
     tick_times(RING + 10); // of which one may be on its way to the disk
     atomic_store(&blocked, false);
-    assert_int_equal(obey(TD_EDGE_EPISODE_COUNT), TD_ERR_INVALID);
+    assert_int_equal(execute(TD_EDGE_EPISODE_COUNT), TD_ERR_INVALID);
     tick(1);
-    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
+    assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, RING + 10 + 1);
     assert_true(lost_frames() >= 9);
     assert_int_equal(td_edge_recorder_look(recorder).lost, lost_frames());
@@ -291,9 +288,9 @@ static void orders_may_come_while_ticks_run(void **state)
     assert_int_equal(td_thread_start(&config, tick_on, NULL, &thread, NULL),
                      TD_OK);
     while (!atomic_load(&ticks_are_over))
-        assert_int_equal(obey(TD_EDGE_EPISODE_NEXT), TD_OK);
+        assert_int_equal(execute(TD_EDGE_EPISODE_NEXT), TD_OK);
     td_thread_join(thread);
-    assert_int_equal(obey(TD_EDGE_EPISODE_END), TD_OK);
+    assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(td_edge_recorder_look(recorder).episodes, shelved.saved);
 }
 

@@ -38,7 +38,7 @@ static void reply(void *user, td_err err, const td_errinfo *why)
     if (err == TD_OK) text = TD_EDGE_EPISODE_OK;
     const td_slice answer = {text, strlen(text)};
     if (td_net_reply(from->request, from->remote->key, &answer, 1) != TD_OK)
-        td_log_text(TD_LOG_WARN, "recording: who gave an order is gone");
+        td_log_text(TD_LOG_WARN, "recording: whoever gave a command is gone");
     td_net_request_free(from->request);
     free(from);
 }
@@ -48,7 +48,7 @@ static void drop(td_edge_remote *remote, td_net_request *request)
     uint64_t count = atomic_fetch_add(&remote->full, 1) + 1;
     if (td_log_is_due(count))
         td_log_text(TD_LOG_WARN,
-                    "recording: no room for an order (%llu so far)",
+                    "recording: no room for a command (%llu so far)",
                     (unsigned long long)count);
     td_net_request_free(request);
 }

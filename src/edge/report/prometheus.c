@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// A td_edge_report and its histograms as Prometheus reads them.
+//
+// Plain counters are rows of one table, by name, help and place in the report:
+// a counter that is added to td_edge_report gets a row here and one line in
+// telemetry.c. Counters
+// by reason, outcome, state or camera have a function each, which gives every
+// value its label, those that are 0 too, so that a graph begins at 0.
+//
+// Times are histograms in seconds. The state of the session and of the
+// recording are gauges, 1 for the present one and 0 for the others, as is usual
+// there.
+//
+// No state and no lock: the caller gathers the report.
 #include "edge/report/prometheus.h"
 
 #include <string.h>

@@ -24,7 +24,7 @@ typedef struct td_edge_report {
     td_edge_counts counts;
     uint64_t outbox_replaced; // observations replaced before they were sent
     uint64_t metrics_failed;  // telemetry that could not be sent
-    uint64_t inbox_full;      // answers and orders that found no room
+    uint64_t inbox_full;      // answers and commands without room
     uint64_t missed_ticks;    // periods that went by while the tick was late
     uint64_t driver_failed;
     uint64_t resets_failed;                // messages that could not be sent

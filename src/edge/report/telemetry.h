@@ -2,7 +2,7 @@
 #ifndef TD_EDGE_REPORT_TELEMETRY_H
 #define TD_EDGE_REPORT_TELEMETRY_H
 
-// A robot's numbers by name, on its metrics topic (docs/metrics.md).
+// A robot's numbers by name, on its metrics topic (docs/wire.md).
 
 #include "edge/report/report.h"
 

@@ -1,4 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
+// Holds every command to the robot's limits; docs/gate.md has the formulas.
+//
+// For each channel the gate remembers where it led the robot (`at`), the last
+// step that it took and the last target. A wanted value is first clamped to the
+// position limits; then motion.c plans the step toward it within the limits of
+// step and acceleration; then the step is cut so that the robot can still brake
+// before the position limit. If no limit had to act, the target itself comes
+// out, bit for bit.
+//
+// An angle without position limits turns freely, the shorter way round. A
+// quaternion is four channels that are planned as one rotation vector
+// (rotation.c); its length is made 1 where it is not nearly so, and its sign is
+// that of where the robot is. A value that is not finite, or a quaternion of no
+// length, leaves the target where the robot stands, and counts as a hit.
+//
+// Until it has been started from a reading nothing passes. A robot that is
+// found outside its limits may stay there or come back, and go no further.
+// `approach` is for the fail-safe: the next wanted value on the way to a goal.
+//
+// All is computed in double and rounded to float once. Pure: one thread, no
+// allocation.
 #include "edge/safety/gate.h"
 
 #include "edge/safety/motion.h"

@@ -1,8 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
-// The transport's callbacks only leave replies in a queue.
+// Questions to servers and what became of the replies.
 //
-// Shutdown: a query that was begun is waited for, at most its own timeout,
-// because its callbacks know this finder; so there is none when it is freed.
+// A question is a query on the model's key `status`; every server of the model
+// may reply. Without a payload it asks who is there (find); with a
+// td_wire_attach it asks one of them to take the client, or tells it that the
+// client leaves. The caller waits for the end of the query, a second at most,
+// then looks at the replies one by one, on its own thread, and picks: one that
+// is ready before one that is degraded, another before the one that was just
+// left, the less loaded before the more. A reply that is of no use is counted
+// by why and said; of several reasons the one most worth waiting for is told.
+//
+// The transport's callbacks only leave replies in a queue. One thread asks at a
+// time, and only one query is under way.
+//
+// Lock: it guards `answered`. The callback that ends a query signals under it,
+// because whoever sees the answer may free the finder.
+//
+// End: a query that was begun is always waited for, since its callbacks know
+// this finder; so there is none when it is freed.
 #include "edge/session/finder.h"
 
 #include "base/clock.h"

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the declarations go first, and with the last callback the rest is
-// freed.
+// Liveliness, in both directions. A token of this client, with its boot, tells
+// servers that it is there; a watch over the tokens of the model's servers
+// tells it who is.
+//
+// The watch calls back on a thread of the transport, which must not wait: it
+// sets a flag and signals the event of whoever looks. `appeared` is set when
+// any server's token comes, and taken by the next look. `lost` is set when the
+// token goes of the server that is followed, by its name and, where that is
+// known, its boot: an older start that ends late is not the present one.
+//
+// Lock: it guards which server is followed, and is held while a flag is set for
+// it, so that a token that goes counts for the server that was followed then.
+// Nothing else is called under it.
+//
+// End: the declarations go first, and with the last callback the rest.
 #include "edge/session/presence.h"
 
 #include <pthread.h>

@@ -7,6 +7,9 @@
 // network under a lock. Encoding comes before the beginning, so that a reason
 // that is refused changes nothing, and with an encoder of the call's own.
 //
+// A message that could not be sent is counted and is no failure: the next
+// observation carries the new number too.
+//
 // End: the publisher goes, then the rest; nobody may be inside.
 #include "edge/session/resetter.h"
 

@@ -66,11 +66,6 @@ static bool is_stopping(const td_edge_session *session)
     return atomic_load(&session->stopping);
 }
 
-static int64_t now(void)
-{
-    return td_clock_monotonic_ns();
-}
-
 static td_edge_state state_of(const td_edge_session *session)
 {
     return (td_edge_state)atomic_load(&session->state);
@@ -100,7 +95,7 @@ static void say(const td_edge_session *session, const td_edge_transition *step)
 // A server has the robot: another number makes the tick ask it at once.
 static void begin(td_edge_session *session, td_edge_event event)
 {
-    session->attached_ns = now();
+    session->attached_ns = td_clock_monotonic_ns();
     session->asked_again = event == TD_EDGE_EVENT_STILL_THERE;
     session->refused_ns = 0;
     session->attempts = 0;
@@ -141,8 +136,10 @@ static void handle_result(td_edge_session *session, td_err err,
         handle(session, TD_EDGE_EVENT_MISMATCH);
     } else if (err == TD_ERR_DENIED) {
         handle(session, TD_EDGE_EVENT_REFUSED);
-        if (session->refused_ns == 0) session->refused_ns = now();
-        if (now() - session->refused_ns >= session->config.refused_for_ns)
+        if (session->refused_ns == 0)
+            session->refused_ns = td_clock_monotonic_ns();
+        if (td_clock_monotonic_ns() - session->refused_ns >=
+            session->config.refused_for_ns)
             handle(session, TD_EDGE_EVENT_TURNED_AWAY);
     } else {
         handle(session, TD_EDGE_EVENT_GONE);
@@ -186,9 +183,10 @@ static void complain(td_edge_session *session, td_err err, const char *text)
 static void rest(td_edge_session *session)
 {
     int64_t due_ns =
-        now() + td_edge_state_retry_ns(session->attempts++, &session->rand);
+        td_clock_monotonic_ns() +
+        td_edge_state_retry_ns(session->attempts++, &session->rand);
     for (;;) {
-        int64_t now_ns = now();
+        int64_t now_ns = td_clock_monotonic_ns();
         if (td_edge_presence_has_appeared(session->presence)) {
             int64_t soon_ns = now_ns + (int64_t)(td_rand_unit(&session->rand) *
                                                  (double)TD_EDGE_RETRY_MIN_NS);
@@ -255,7 +253,7 @@ static void check_watchdog(td_edge_session *session,
 {
     bool served = session->merged_ns > session->attached_ns;
     int64_t since_ns = served ? session->merged_ns : session->attached_ns;
-    if (!td_edge_state_overdue(now(), since_ns, counts->left,
+    if (!td_edge_state_overdue(td_clock_monotonic_ns(), since_ns, counts->left,
                                session->config.watchdog_ns))
         return;
     handle(session, session->asked_again && !served ? TD_EDGE_EVENT_SILENT
@@ -276,7 +274,8 @@ static td_err watch(td_edge_session *session, td_errinfo *info)
     (void)info;
     report(session, false);
     if (!is_lost(session))
-        (void)td_event_wait_until(&session->wake, now() + LOOK_NS);
+        (void)td_event_wait_until(&session->wake,
+                                  td_clock_monotonic_ns() + LOOK_NS);
     td_edge_link_counts(session->config.link, &counts);
     if (has_merged(session)) handle(session, TD_EDGE_EVENT_CHUNK);
     if (is_lost(session)) handle(session, TD_EDGE_EVENT_GONE);
