@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// Videos, as far as the program itself is concerned: loads the library that has
+// them and passes calls on.
+//
+// libtendon_video.so links libav and its 130 libraries; a process that neither
+// records nor reads videos loads none of them. The first call that needs it
+// loads it, from where base/library.h looks or where TENDON_VIDEO_LIBRARY says,
+// and asks for its table of functions by version and size, so that a library of
+// another release is refused and not called. What is missing is said in words
+// with what to do.
+//
+// `loading` guards loading. `ops` is written once, under it; whoever has an
+// encoder or a decoder has seen it since, and reads it without the lock. The
+// library is never unloaded.
 #include "media/video.h"
 
 #include "base/library.h"

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// A series as one path. What falls into one column of pixels is thinned to its
-// first, lowest, highest and last place, so that a file stays small and no
-// extreme is lost.
+// A series as one SVG path: lines, steps, marks, bars, spans and bands.
+//
+// What falls into one column of pixels is thinned to its first, lowest, highest
+// and last place, in the order in which they came, so that a file stays small
+// however many values there are and no extreme is lost. A value that its axis
+// cannot show is a gap: the line is begun anew after it. A line begins with a
+// stroke of no length, which alone is a dot.
+//
+// Of bars, spans and bands those that touch become one, and what would be too
+// thin to see has a least width. `styles` has how each style is drawn, one row
+// a style.
+//
+// Pure but for the stream that is written to; the output depends on the values
+// alone.
 #include "base/chart/internal.h"
 #include "base/chart/svg.h"
 

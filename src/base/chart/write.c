@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// The layout: title, subtitle, then the panels, each with its own title and
-// legend; the labels of an x axis stand under the last panel that shares it.
+// The layout of a chart: title, subtitle, then the panels, each with its own
+// title and legend; the labels of an x axis stand under the last panel that
+// shares it.
 //
-// The width of a text is a guess from its number of characters, since the font
-// is the viewer's.
+// Heights are known before anything is drawn, so that the size of the picture
+// can stand in its first line. The width of a text is a guess from its number
+// of characters, since the font is the viewer's.
+//
+// Texts are escaped. Writing returns nothing and fails only with its stream,
+// which the caller asks at the end. The series themselves are drawn by
+// chart/path.c, the ticks and labels of axes come from chart/axis.c.
 #include "base/chart/internal.h"
 #include "base/chart/svg.h"
 

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a factory's description: the format of the Rosa paper's Figure 3, with
+// more fields that are all optional.
+//
+// Tables say what each field may be (config/yaml/table.h); the check functions
+// do what no row can say, from the inside out: GPUs of a cluster without nodes
+// become one node, groups of robots become robots with names and keys, counted
+// on from group to group, each task knows its robots, and throughputs that no
+// robot could reach are refused. So whoever has a td_config_factory finds one
+// form, whatever the file left out.
+//
+// Names of robots and their keys must each be different from all others, since
+// plans know robots by their names and servers by their keys.
+//
+// An error names file, line and field. Everything is the document's memory,
+// freed with td_config_factory_free().
 #include "config/factory/factory.h"
 
 #include "config/factory/task.h"

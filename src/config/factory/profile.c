@@ -1,4 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the profile of a model on a GPU, and answers what a batch takes.
+//
+// The file holds samples of service times, by size of batch, or for a language
+// model prefill and steps by concurrency. They are sorted once when the file is
+// read, so that a quantile is a look-up.
+//
+// A batch between two measured sizes takes what the larger one takes; where the
+// engine was asked for padded batches too, it lies between the fewest members
+// that take that size and the full one. Steps of a language model lie between
+// the neighbouring concurrencies. Nothing is extrapolated: beyond the largest
+// size its own times are given, and td_config_profile_most() says how large
+// that is.
+//
+// A profile whose measuring is not complete is read by
+// td_config_profile_load_part() alone. An error adds the command that measures
+// a new one.
 #include "config/factory/profile.h"
 
 #include <math.h>

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads one task of a factory: its pipeline, its components, and what happens
+// when a deadline is missed.
+//
+// Components refer to each other. System 2 is asked every so many actions,
+// others at a rate, after an action, or after another component; which of
+// `every` and `freq_hz` a component may have follows from how it is asked, and
+// the wrong one is refused. fill_rates() resolves what is asked after what:
+// each round gets one link further, so that whatever has no rate after as many
+// rounds as there are components goes round in a circle.
+//
+// System 1 is put first in the list, since everybody looks for it first; a task
+// without it is refused.
+//
+// An error names the component and the field at the line where it stands.
 #include "config/factory/task.h"
 
 #include <math.h>

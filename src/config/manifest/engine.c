@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads the engine of a model in the manifest.
+//
+// Fields of all kinds of engine stand in one table, since they stand in one map
+// in the file; `engine_only` says which kinds have which field, and a field
+// that the chosen kind does not have is refused by name with the kinds that do.
+// The same is done for the kinds of latency of a synthetic engine. So a file
+// that was copied from another kind of engine says at once what does not apply,
+// and nothing is ignored in silence.
+//
+// What depends on several fields is checked after all of them: a worker needs
+// `python` or `command` and not both, a quaternion is four channels in a row,
+// and states are the actions where none are given. What a worker or a
+// checkpoint says of itself (actions, chunk, batch) is left 0 here unless the
+// file says it.
 #include "config/manifest/engine.h"
 
 #include "config/yaml/table.h"

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Reads a robot's file: who it is, what it is connected to, when it asks, how
+// chunks join, its limits and its fail-safe.
+//
+// One row a field; help, defaults and the reference in the documentation are
+// made from the same rows. What several fields decide together is checked at
+// the end: each way to ask has its own field and only one may be given;
+// fail-safe poses are checked in robot/joints.c, recording in robot/record.c.
+//
+// The limits that protect a robot come from this file alone; nothing that a
+// server says changes them. A field that may change while the robot runs is
+// marked live, and td_config_diff() says whether two files differ in anything
+// else.
+//
+// The boot file's default follows the XDG base directories, /tmp for a user
+// without a home.
 #include "config/robot/robot.h"
 
 #include "config/robot/joints.h"

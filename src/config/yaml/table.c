@@ -1,4 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
+// YAML to structs by tables: walks a document along a table and fills in a
+// struct.
+//
+// read_struct() first looks for names that no row has, so that a misspelt field
+// is an error with the nearest name (by letters that differ) and never a
+// default. Then each row is read in the table's order: its node, or its
+// default, which is YAML text and read by the same code, so that a default
+// cannot be something that the file could not say. Lists and maps become arrays
+// in the document's arena. At last the table's own check runs, which sees all
+// fields.
+//
+// A location (config/yaml/location.h) knows its parent, so that an error can
+// say "file:line: models[0].engine.latency: what is wrong, what would be
+// right".
+//
+// The struct, all that it points to and the tree of nodes are in one arena;
+// td_config_table_free() finds it before the struct. The same tables print the
+// help.
 #include "config/yaml/table.h"
 
 #include "config/yaml/value.h"

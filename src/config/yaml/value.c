@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Single values: how each kind of field is read, compared, printed and
+// described.
+//
+// One row a kind, four functions each. Reading is strict: a number is decimal
+// and finite, a whole number has no fraction, a bool is true or false, and none
+// of them stands in quotes; a text is taken as it is written. Limits come from
+// the field's row.
+//
+// The rule of a field ("1 to 1000", "one of a, b or c") is made from the same
+// row that reads it, so that an error, the help and the documentation cannot
+// disagree with the parser.
+//
+// What a file says is shown in errors cut to SHOWN_BYTES, between characters,
+// without anything that could steer a terminal.
 #include "config/yaml/value.h"
 
 #include <errno.h>

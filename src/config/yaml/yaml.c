@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// A YAML document as a tree of nodes that know their lines, over libyaml's
+// events.
+//
+// Less than all of YAML is taken, so that a file means what it looks like and
+// no small file becomes a large tree: one document, no anchors, aliases or
+// tags, no key twice, keys that are texts, and limits of bytes, depth and nodes
+// that are checked before memory is taken.
+//
+// The parser is recursive, as deep as the depth allowed. Each event is deleted
+// whatever becomes of it; nodes and texts are the arena's, so that an error in
+// the middle leaves nothing to free.
+//
+// td_config_yaml_load() reads a file up to the limit and no further, also one
+// that grows or has no size.
 #include "config/yaml/yaml.h"
 
 #include <errno.h>

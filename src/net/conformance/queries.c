@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// What every transport promises of queries: all servers that fit are asked,
+// every reply arrives before on_done, on_done comes exactly once, also when
+// nobody is there and when time is up; a request may be answered later, from
+// another thread; a reply must match what was asked.
+//
+// `talk` is the usual set-up: an asker, up to two servers, and recorders for
+// what they saw. That a server is there takes a while to get around, so a talk
+// asks again until all of them have answered; only what happens after that is
+// held to the promise.
+//
+// The recorders' locks are taken by callbacks for a moment each; tests assert
+// on their own thread.
 #include "net/conformance/tests.h"
 
 #include "base/clock.h"

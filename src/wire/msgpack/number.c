@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-// The types of numbers, booleans and enumerations.
+// The types of numbers, booleans and enumerations: how each is read, checked,
+// left out and written.
+//
+// A type is four functions (msgpack/table.h). Reading accepts every MessagePack
+// encoding of a value that fits: an integer of any width, and for floats an
+// integer too, because other languages write 1 for 1.0. What does not fit is
+// refused with the member, what came and what it must be. Where a type has a
+// check, values that our own code is about to send pass it too, so that nothing
+// is sent that a reader would refuse.
+//
+// A member whose value is its default is left out, which keeps messages small
+// and lets older readers ignore what they do not know. Integers are written in
+// their shortest encoding and floats in the width of their type, as the golden
+// bytes have it.
 #include "wire/msgpack/table.h"
 #include "wire/msgpack/text.h"
 
