@@ -3,7 +3,7 @@ import signal
 
 import pytest
 from sdk import Sdk
-from tendon_process import House, run
+from tendon_process import Site, run
 
 
 def pytest_configure():
@@ -19,14 +19,14 @@ def swept():
 
 
 @pytest.fixture
-def house(swept):
-    with House() as made:
+def site(swept):
+    with Site() as made:
         yield made
 
 
 @pytest.fixture(scope="module")
 def module_house(swept):
-    with House() as made:
+    with Site() as made:
         yield made
 
 

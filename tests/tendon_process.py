@@ -164,7 +164,7 @@ class Watch:
         self.wait_more(source, "fresh", ROWS)
 
 
-class House:
+class Site:
     """The processes of some tests, in a folder that goes again."""
 
     def __init__(self):

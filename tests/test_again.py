@@ -13,14 +13,14 @@ STATE = np.linspace(-0.5, 0.5, len(JOINTS))
 
 
 @pytest.fixture
-def attached(house):
+def attached(site):
     """Serves, and returns a client that is taken and a watch."""
 
     def open_both(**changes):
-        house.serve(**changes)
-        client = house.keep(Client(house.endpoint, ROUTE, "robot-1"))
+        site.serve(**changes)
+        client = site.keep(Client(site.endpoint, ROUTE, "robot-1"))
         client.attach("gpu-1")
-        return client, house.watch()
+        return client, site.watch()
 
     return open_both
 
@@ -109,11 +109,11 @@ class Forgetful(Server):
 
 
 @pytest.mark.parametrize("keeps", [True, False])
-def test_a_robot_asks_for_what_it_missed_without_pictures(house, keeps):
-    house.router()
-    server = house.keep(Forgetful(house.endpoint, keeps))
-    house.robot(chunk_size_threshold=1, ask_again=True)
-    watch = house.watch()
+def test_a_robot_asks_for_what_it_missed_without_pictures(site, keeps):
+    site.router()
+    server = site.keep(Forgetful(site.endpoint, keeps))
+    site.robot(chunk_size_threshold=1, ask_again=True)
+    watch = site.watch()
     watch.wait_count("robot-1", "asked_again", 3)
     watch.wait_more("robot-1", "merged", 20)
     for word in server.words[:3]:
@@ -124,11 +124,11 @@ def test_a_robot_asks_for_what_it_missed_without_pictures(house, keeps):
     assert ends["superseded"] * ends["refused"] == 0
 
 
-def test_a_robot_observes_anew_unless_it_is_told_to_ask_again(house):
-    house.router()
-    server = house.keep(Forgetful(house.endpoint, keeps=True))
-    house.robot(chunk_size_threshold=1)
-    watch = house.watch()
+def test_a_robot_observes_anew_unless_it_is_told_to_ask_again(site):
+    site.router()
+    server = site.keep(Forgetful(site.endpoint, keeps=True))
+    site.robot(chunk_size_threshold=1)
+    watch = site.watch()
     wait_until(lambda: len(server.missed) > 2, "it goes on")
     watch.wait_more("robot-1", "merged", 5)
     assert server.words == []
@@ -147,12 +147,12 @@ def test_without_precompute_nothing_runs_until_asked(attached):
     assert watch.count("gpu-1", "waiting") == 0
 
 
-def test_a_silent_robot_is_gone_and_comes_back_by_sending(house):
-    content = manifest(house.endpoint) | {"scheduling": {"cadence": {"gone_s": 0.2}}}
-    server = house.start("server", "serve", house.write("server.yaml", content))
+def test_a_silent_robot_is_gone_and_comes_back_by_sending(site):
+    content = manifest(site.endpoint) | {"scheduling": {"cadence": {"gone_s": 0.2}}}
+    server = site.start("server", "serve", site.write("server.yaml", content))
     server.wait_line("serve: ready")
-    watch = house.watch()
-    with Client(house.endpoint, ROUTE, "robot-1") as client:
+    watch = site.watch()
+    with Client(site.endpoint, ROUTE, "robot-1") as client:
         client.attach("gpu-1")
         for times in (1, 2):
             client.send(state=tensor(STATE), images=IMAGES)

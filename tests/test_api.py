@@ -16,20 +16,20 @@ from tendon_process import ROOT, run, wait_until
 
 
 @pytest.fixture
-def start(house, sdk):
+def start(site, sdk):
     """start(program, *args): with the file of a robot of its own."""
 
     def begin(program, *args, cameras=CAMERAS, **changes):
         content = robot_file(
-            house.endpoint,
+            site.endpoint,
             "robot-1",
-            house.folder,
+            site.folder,
             robot={"kind": "callback", "cameras": cameras},
             **changes,
         )
-        path = house.write("own.yaml", content)
-        made = Program(house.folder / "own.log", program, path, *args, env=sdk.env())
-        house.kept.callback(made.end)
+        path = site.write("own.yaml", content)
+        made = Program(site.folder / "own.log", program, path, *args, env=sdk.env())
+        site.kept.callback(made.end)
         return made
 
     return begin
@@ -42,9 +42,9 @@ def threads(program):
 
 @pytest.mark.parametrize("link", ["shared", "static"])
 @pytest.mark.parametrize("name", ["my_robot", "pull_robot"])
-def test_example_plays_chunks_and_ends_cleanly(house, sdk, start, name, link):
-    house.serve()
-    watch = house.watch()
+def test_example_plays_chunks_and_ends_cleanly(site, sdk, start, name, link):
+    site.serve()
+    watch = site.watch()
     program = sdk.compile(f"examples/{name}.c", name=name, static=link == "static")
     robot = start(program, control_hz=300)
     watch.wait_moving("robot-1")
@@ -63,9 +63,9 @@ def test_example_is_at_most_60_lines(name):
 
 
 @pytest.mark.parametrize("wrong", ["blocks", "fails", "lies"])
-def test_bad_driver_is_counted_and_the_fail_safe_acts(house, sdk, start, wrong):
-    house.serve(engine={"cameras": {}})
-    watch = house.watch()
+def test_bad_driver_is_counted_and_the_fail_safe_acts(site, sdk, start, wrong):
+    site.serve(engine={"cameras": {}})
+    watch = site.watch()
     program = sdk.compile("tests/api/bad_driver.c", name="bad_driver")
     robot = start(program, wrong, cameras={}, driver_limit_s=0.1)
     watch.wait_count("robot-1", "failsafe_driver", 5)
@@ -74,10 +74,10 @@ def test_bad_driver_is_counted_and_the_fail_safe_acts(house, sdk, start, wrong):
     assert robot.is_running()
 
 
-def test_cpp_pulls_resets_and_changes_the_task(house, sdk, start):
-    house.serve(engine={"cameras": {}})
+def test_cpp_pulls_resets_and_changes_the_task(site, sdk, start):
+    site.serve(engine={"cameras": {}})
     told, tasks = [], set()
-    session = house.keep(open_session(house.endpoint))
+    session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/reset",
         lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))),
@@ -125,10 +125,10 @@ def test_soname_carries_the_major_version(sdk):
     assert "[libtendon.so.0]" in done.stdout
 
 
-def test_command_line_says_whom_a_callback_robot_is_for(house):
+def test_command_line_says_whom_a_callback_robot_is_for(site):
     content = robot_file(
-        house.endpoint, "robot-1", house.folder, robot={"kind": "callback"}
+        site.endpoint, "robot-1", site.folder, robot={"kind": "callback"}
     )
-    done = run("robot", house.write("own.yaml", content))
+    done = run("robot", site.write("own.yaml", content))
     assert done.returncode == 1
     assert "for programs that use the C API, tendon/robot.h" in done.stderr

@@ -118,12 +118,12 @@ def test_file_that_is_not_there_is_named(tmp_path, command):
     assert done.stderr == f"tendon {command}: {path}: No such file or directory\n"
 
 
-def test_the_files_of_these_tests_are_fine(house):
-    path = house.write("manifest.yaml", manifest(house.endpoint))
+def test_the_files_of_these_tests_are_fine(site):
+    path = site.write("manifest.yaml", manifest(site.endpoint))
     done = run("serve", path, "--check")
     assert done.returncode == 0
     assert done.stdout.startswith(f"{path}: 1 model\ncpu: model_deadline\n")
     assert done.stdout.endswith("\nfine\n")
-    path = house.write("robot.yaml", robot_file(house.endpoint, "r-1", house.folder))
+    path = site.write("robot.yaml", robot_file(site.endpoint, "r-1", site.folder))
     done = run("robot", path, "--check")
     assert (done.returncode, done.stdout) == (0, f"{path}: robot r-1, fine\n")

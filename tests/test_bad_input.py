@@ -46,17 +46,17 @@ HUGE_PNG = (GOLDEN / "pictures" / "huge.png").read_bytes()
 
 @pytest.fixture(scope="module")
 def world(module_house):
-    house = module_house
-    server = house.serve(
+    site = module_house
+    server = site.serve(
         clients=[{"client_uuid": name} for name in LISTED], accept_unknown=False
     )
-    robot = house.robot("healthy")
-    watch = house.watch()
+    robot = site.robot("healthy")
+    watch = site.watch()
     watch.wait_state("gpu-1", "ready")
     watch.wait_moving("healthy")
-    session = house.keep(open_session(house.endpoint))
+    session = site.keep(open_session(site.endpoint))
     return types.SimpleNamespace(
-        house=house, server=server, robot=robot, watch=watch, session=session
+        site=site, server=server, robot=robot, watch=watch, session=session
     )
 
 
@@ -69,7 +69,7 @@ def others_keep_running(world):
 
 @pytest.fixture
 def client(world):
-    with Client(world.house.endpoint, ROUTE, "client-1") as made:
+    with Client(world.site.endpoint, ROUTE, "client-1") as made:
         # The one of the test before may still be leaving.
         wait_until(lambda: made.status()[0]["clients"] == 1, "the healthy one alone")
         made.attach("gpu-1")
@@ -91,16 +91,16 @@ def hold_still(obs):
 
 
 def test_robot_of_another_version_waits_and_says_for_what(world):
-    robot = world.house.robot("second", model_version="v2")
+    robot = world.site.robot("second", model_version="v2")
     robot.wait_line("edge: waiting: no server answers for synthetic/v2/wave")
-    watch = world.house.watch(route=ROUTE.replace("/v1/", "/v2/"))
+    watch = world.site.watch(route=ROUTE.replace("/v1/", "/v2/"))
     watch.wait_count("second", "status_nobody", 1)
     assert robot.stop() == 0
 
 
 def test_robot_that_is_not_listed_is_refused_by_name(world):
     before = world.watch.count("gpu-1", "refused_attach")
-    robot = world.house.robot("stranger")
+    robot = world.site.robot("stranger")
     assert refused(robot) == (
         "tendon robot: client stranger is not in the manifest of server gpu-1: "
         "list it under clients, or set accept_unknown"
@@ -111,8 +111,8 @@ def test_robot_that_is_not_listed_is_refused_by_name(world):
 
 def test_second_robot_of_the_same_name_is_refused(world):
     before = world.watch.count("gpu-1", "refused_attach")
-    elsewhere = world.house.folder / "elsewhere"
-    robot = world.house.robot("healthy", folder=elsewhere)
+    elsewhere = world.site.folder / "elsewhere"
+    robot = world.site.robot("healthy", folder=elsewhere)
     line = refused(robot)
     assert line.startswith("tendon robot: client healthy is already running (boot ")
     assert line.endswith("): stop it or choose another client_uuid")
@@ -156,7 +156,7 @@ MISMATCHES = {
 @pytest.mark.parametrize("case", MISMATCHES)
 def test_mismatch_is_named_with_both_values(world, case):
     changes, line = MISMATCHES[case]
-    robot = world.house.robot("second", **changes)
+    robot = world.site.robot("second", **changes)
     assert refused(robot) == f"tendon robot: {line}"
 
 
@@ -164,9 +164,9 @@ def test_server_that_wants_more_than_a_robot_sends_is_refused(world):
     route = ROUTE.replace("/v1/", "/v5/")
     features = {"force": {"dtype": "<f4", "shape": [2, 3]}}
     greedy = STATUS | {"model_version": "v5", "observation_features": features}
-    watch = world.house.watch(route=route)
-    with Server(world.house.endpoint, route, greedy, hold_still):
-        robot = world.house.robot("second", model_version="v5")
+    watch = world.site.watch(route=route)
+    with Server(world.site.endpoint, route, greedy, hold_still):
+        robot = world.site.robot("second", model_version="v5")
         assert refused(robot) == (
             "tendon robot: observation_features.force: this robot has none, the "
             "server wants 2x3 of <f4"
@@ -180,7 +180,7 @@ def test_server_that_wants_more_than_a_robot_sends_is_refused(world):
 def test_answer_of_a_foreign_server_is_dropped(world):
     foreign = STATUS | {"server_id": "foreign"}
     before = world.watch.count("healthy", "foreign_server")
-    with Server(world.house.endpoint, ROUTE, foreign, hold_still) as server:
+    with Server(world.site.endpoint, ROUTE, foreign, hold_still) as server:
         server.subscribe("healthy")  # without having been asked
         world.watch.wait_count("healthy", "foreign_server", before + 5)
         world.watch.wait_moving("healthy")
@@ -191,9 +191,9 @@ def test_answer_of_a_foreign_server_is_dropped(world):
 def test_server_of_a_newer_major_version_is_refused(world):
     route = ROUTE.replace("/v1/", "/v9/")
     newer = STATUS | {"model_version": "v9", "schema": 2}
-    watch = world.house.watch(route=route)
-    with Server(world.house.endpoint, route, newer, hold_still):
-        robot = world.house.robot("second", model_version="v9")
+    watch = world.site.watch(route=route)
+    with Server(world.site.endpoint, route, newer, hold_still):
+        robot = world.site.robot("second", model_version="v9")
         assert refused(robot) == (
             "tendon robot: status: schema 2 is newer than 1, which this version "
             "speaks: update Tendon"
@@ -207,9 +207,9 @@ def test_chunk_that_is_not_finite_is_refused_whole(world):
     sane = STATUS | {"model_version": "v8"}
     chunk = hold_still(None)
 
-    with Server(world.house.endpoint, route, sane, lambda obs: chunk):
-        watch = world.house.watch(route=route)
-        robot = world.house.robot("second", model_version="v8")
+    with Server(world.site.endpoint, route, sane, lambda obs: chunk):
+        watch = world.site.watch(route=route)
+        robot = world.site.robot("second", model_version="v8")
         watch.wait_moving("second")
         chunk[ROWS - 1, 0] = np.nan
         watch.wait_more("second", "malformed", 2)
@@ -226,14 +226,14 @@ def test_chunk_that_is_not_finite_is_refused_whole(world):
 # Two of one kind in one place.
 
 
-def test_one_of_two_servers_of_one_name_takes_a_robot(house):
+def test_one_of_two_servers_of_one_name_takes_a_robot(site):
     """Two that could not see each other when they were started."""
-    house.router()
-    watch = house.watch()
-    ours = house.serve(mode="client")
+    site.router()
+    watch = site.watch()
+    ours = site.serve(mode="client")
     namesake = STATUS | {"server_id": "gpu-1"}
-    theirs = house.keep(Server(house.endpoint, ROUTE, namesake, hold_still))
-    robot = house.robot()
+    theirs = site.keep(Server(site.endpoint, ROUTE, namesake, hold_still))
+    robot = site.robot()
     watch.wait_moving("robot-1")
     took = [bool(ours.lines("robot-1 attached")), "robot-1" in theirs.clients]
     assert took.count(True) == 1
@@ -246,14 +246,14 @@ def test_one_of_two_servers_of_one_name_takes_a_robot(house):
     assert watch.count("robot-1", "entered_reconnecting") == 0
     ends[took.index(True)]()
     robot.wait_line("server gpu-1 is gone: holding, looking for one")
-    house.serve(mode="client")
+    site.serve(mode="client")
     watch.wait_moving("robot-1")
 
 
 def test_port_in_use_is_named(world):
     endpoint = free_endpoint()
-    first = world.house.serve(endpoint, name="first")
-    done = run("serve", world.house.folder / "first.yaml")
+    first = world.site.serve(endpoint, name="first")
+    done = run("serve", world.site.folder / "first.yaml")
     assert done.returncode == 3
     assert endpoint in done.stderr.splitlines()[-1]
     done = run("router", endpoint)
@@ -265,7 +265,7 @@ def test_port_in_use_is_named(world):
 def test_no_route_is_said_once(world):
     endpoint, page = free_endpoint(), free_endpoint().removeprefix("tcp/")
     port = int(page.split(":")[1])
-    robot = world.house.robot("second", endpoint=endpoint, prometheus_port=port)
+    robot = world.site.robot("second", endpoint=endpoint, prometheus_port=port)
     robot.wait_line("waiting: no server answers")
     with urllib.request.urlopen(f"http://{page}/metrics") as numbers:
         nobody = b'\ntendon_edge_status_unused_total{why="nobody"} '
@@ -479,9 +479,9 @@ def test_random_bytes_as_a_status(world):
         query.reply(f"{route}/status", next(replies))
 
     queryable = world.session.declare_queryable(f"{route}/status", on_query)
-    robot = world.house.robot("second", model_version="v7")
+    robot = world.site.robot("second", model_version="v7")
     robot.wait_line("waiting: status: ")
-    watch = world.house.watch(route=route)
+    watch = world.site.watch(route=route)
     watch.wait_count("second", "status_unreadable", 1)
     queryable.undeclare()
     assert robot.stop() == 0
@@ -505,9 +505,9 @@ class Crowded(Server):
 def test_strangers_who_answer_first_keep_no_robot_out(world):
     route = ROUTE.replace("/v1/", "/v6/")
     sane = STATUS | {"model_version": "v6"}
-    with Crowded(world.house.endpoint, route, sane, hold_still):
-        watch = world.house.watch(route=route)
-        robot = world.house.robot("second", model_version="v6")
+    with Crowded(world.site.endpoint, route, sane, hold_still):
+        watch = world.site.watch(route=route)
+        robot = world.site.robot("second", model_version="v6")
         watch.wait_moving("second")
         for name in ("status_newer", "status_unreadable", "status_failed"):
             assert watch.count("second", name) >= 2  # asked, and asked to attach
@@ -542,7 +542,7 @@ def test_gigabytes_announced_by_an_observation(world, client):
 
 
 def test_gigabytes_announced_by_an_action(world):
-    robot = world.house.robot("second")
+    robot = world.site.robot("second")
     world.watch.wait_moving("second")
 
     def count():
@@ -578,7 +578,7 @@ def test_gigabytes_announced_by_an_attach(world):
 def test_gigabytes_announced_by_a_status(world):
     """As many replies to each of a robot's queries."""
     route = ROUTE.replace("/v1/", "/v6/")
-    robot = world.house.robot("second", model_version="v6")
+    robot = world.site.robot("second", model_version="v6")
     robot.wait_line("waiting: no server answers")
 
     def on_query(query):

@@ -125,7 +125,7 @@ def test_examples_are_fine(path):
     assert done.stdout.startswith(f"{path}: ") and done.stdout.endswith("fine\n")
 
 
-def test_doctor_finds_this_machine_fit(house):
+def test_doctor_finds_this_machine_fit(site):
     done = run("doctor")
     assert done.returncode == 0, done.stdout
     assert done.stdout.endswith("\nThis machine can run Tendon.\n")
@@ -143,12 +143,12 @@ def test_doctor_finds_this_machine_fit(house):
         assert f"  {what} " in done.stdout
 
 
-def test_doctor_tells_whether_somebody_listens(house):
-    house.router()
-    done = run("doctor", house.endpoint)
+def test_doctor_tells_whether_somebody_listens(site):
+    site.router()
+    done = run("doctor", site.endpoint)
     assert done.returncode == 0, done.stdout
     assert "ok    reach " in done.stdout
-    done = run("doctor", f"{house.endpoint}-none")
+    done = run("doctor", f"{site.endpoint}-none")
     assert done.returncode == 1
     assert "FAIL  reach " in done.stdout
     assert "is somebody listening there?" in done.stdout
@@ -164,15 +164,15 @@ COPIED = (
 @pytest.mark.parametrize(
     "start, how",
     [
-        (lambda house: house.router(), THROUGH),
-        (lambda house: house.serve(), THROUGH),
-        (lambda house: house.serve(shared_memory=False), COPIED),
+        (lambda site: site.router(), THROUGH),
+        (lambda site: site.serve(), THROUGH),
+        (lambda site: site.serve(shared_memory=False), COPIED),
     ],
     ids=["router", "server", "server without"],
 )
-def test_doctor_tells_whether_memory_is_shared(house, start, how):
-    start(house)
-    done = run("doctor", house.endpoint)
+def test_doctor_tells_whether_memory_is_shared(site, start, how):
+    start(site)
+    done = run("doctor", site.endpoint)
     if "warn  shared memory " in done.stdout:
         pytest.skip("it cannot be, on this machine")
     (reach,) = (line for line in done.stdout.splitlines() if "  reach " in line)
@@ -180,11 +180,11 @@ def test_doctor_tells_whether_memory_is_shared(house, start, how):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["INT", "TERM"])
-def test_signal_ends_everything_cleanly(house, number):
-    router = house.router()
-    watch = house.watch()
-    server = house.serve(mode="client")
-    robot = house.robot()
+def test_signal_ends_everything_cleanly(site, number):
+    router = site.router()
+    watch = site.watch()
+    server = site.serve(mode="client")
+    robot = site.robot()
     watch.wait_moving("robot-1")
     assert robot.stop(number) == 0
     assert robot.lines(" ticks, ") and not robot.lines("error")
@@ -194,42 +194,40 @@ def test_signal_ends_everything_cleanly(house, number):
     assert router.stop(number) == 0
 
 
-def test_signal_while_a_robot_is_being_opened_is_kept(house):
-    robot = house.robot()
-    wait_until((house.folder / "robot-1.boot").exists, "it is half open")
+def test_signal_while_a_robot_is_being_opened_is_kept(site):
+    robot = site.robot()
+    wait_until((site.folder / "robot-1.boot").exists, "it is half open")
     assert robot.stop() == 0
 
 
-def test_server_stops_while_its_robot_moves(house):
-    house.router()
-    watch = house.watch()
-    server = house.serve(mode="client")
-    robot = house.robot()
+def test_server_stops_while_its_robot_moves(site):
+    site.router()
+    watch = site.watch()
+    server = site.serve(mode="client")
+    robot = site.robot()
     watch.wait_moving("robot-1")
     assert server.stop() == 0
     robot.wait_line("server gpu-1 is gone: holding")
     assert robot.stop() == 0
 
 
-def test_one_manifest_may_hold_several_models(house):
+def test_one_manifest_may_hold_several_models(site):
     first, second = (
         f"""
   - model_id: {model}
     model_version: v1
     application_tag: wave
     server_id: {model}
-    endpoint: {house.endpoint}
+    endpoint: {site.endpoint}
     accept_unknown: true
     engine: {{kind: synthetic}}"""
         for model in ("one", "two")
     )
     head = "cluster_uuid: test\nexperiment_tag: e2e\nmodels:"
-    server = house.start(
-        "both", "serve", house.write("both.yaml", head + first + second)
-    )
+    server = site.start("both", "serve", site.write("both.yaml", head + first + second))
     server.wait_line("serve: ready")
     for model in ("one", "two"):
-        robot = house.robot(
+        robot = site.robot(
             f"robot-{model}",
             model_id=model,
             fps=30,
@@ -239,21 +237,21 @@ def test_one_manifest_may_hold_several_models(house):
     assert server.stop() == 0
 
 
-def test_a_robot_without_rights_says_so_once(house):
+def test_a_robot_without_rights_says_so_once(site):
     weak = ["setpriv", "--bounding-set=-all", "--inh-caps=-all"]
     if os.geteuid() == 0 and not shutil.which("setpriv"):
         pytest.skip("no setpriv to put root's rights down")
     realtime = {"priority": 80, "wake_us": -1, "lock_memory": False}
-    file = robot_file(house.endpoint, "robot-1", house.folder, realtime=realtime)
-    path = house.write("robot.yaml", file)
-    log = house.folder / "robot.log"
+    file = robot_file(site.endpoint, "robot-1", site.folder, realtime=realtime)
+    path = site.write("robot.yaml", file)
+    log = site.folder / "robot.log"
     with log.open("w") as out:
         robot = subprocess.Popen(
             [*(weak if os.geteuid() == 0 else []), BIN, "robot", str(path)],
             stderr=out,
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_RTPRIO, (0, 0)),
         )
-    house.kept.callback(robot.kill)
+    site.kept.callback(robot.kill)
     wait_until(lambda: "edge: waiting" in log.read_text(), "it runs")
     robot.send_signal(signal.SIGINT)
     assert robot.wait(PATIENCE_S) == 0

@@ -66,9 +66,9 @@ MOMENTS = {
 
 @pytest.mark.parametrize("more", [(), (signal.SIGTERM,)], ids=["once", "twice"])
 @pytest.mark.parametrize("moment", MOMENTS)
-def test_ctrl_c_leaves_nothing(house, moment, more):
-    demo = house.start("demo", "demo", env={"TMPDIR": str(house.folder)})
-    wait_until(lambda: MOMENTS[moment](house.folder), moment)
+def test_ctrl_c_leaves_nothing(site, moment, more):
+    demo = site.start("demo", "demo", env={"TMPDIR": str(site.folder)})
+    wait_until(lambda: MOMENTS[moment](site.folder), moment)
     pids = [demo.pid, *children(demo.pid)]
     segments = shared_memory(pids)
     demo.process.send_signal(signal.SIGINT)
@@ -76,13 +76,13 @@ def test_ctrl_c_leaves_nothing(house, moment, more):
         demo.process.send_signal(number)
     assert demo.ended() == 0, demo.text()
     assert all(is_gone(pid) for pid in pids)
-    assert not list(house.folder.glob("tendon-*"))
+    assert not list(site.folder.glob("tendon-*"))
     assert not [path for path in segments if os.path.exists(path)]
 
 
-def test_kill_9_leaves_no_process(house):
-    demo = house.start("demo", "demo", env={"TMPDIR": str(house.folder)})
-    wait_until(lambda: len(attached(house.folder)) == 4, "it runs")
+def test_kill_9_leaves_no_process(site):
+    demo = site.start("demo", "demo", env={"TMPDIR": str(site.folder)})
+    wait_until(lambda: len(attached(site.folder)) == 4, "it runs")
     pids = children(demo.pid)
     assert len(pids) == 5
     segments = shared_memory([demo.pid, *pids])
@@ -95,14 +95,14 @@ def test_kill_9_leaves_no_process(house):
     assert not [path for path in segments if os.path.exists(path)]
 
 
-def test_table_and_summary(house):
-    done = run("demo", "--seconds", 5, env=os.environ | {"TMPDIR": str(house.folder)})
+def test_table_and_summary(site):
+    done = run("demo", "--seconds", 5, env=os.environ | {"TMPDIR": str(site.folder)})
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
     table = re.findall(r"^(robot-\d) +STREAMING +[\d.]+ ", done.stdout, re.MULTILINE)
     assert table == ["robot-1", "robot-2", "robot-3", "robot-4"]
     assert SUMMARY.search(done.stdout)[1] == "4"
-    assert not list(house.folder.glob("tendon-*"))
+    assert not list(site.folder.glob("tendon-*"))
 
 
 def test_table_is_live_on_a_terminal():
@@ -135,12 +135,12 @@ def test_table_is_live_on_a_terminal():
     assert SUMMARY.search(seen.decode().replace("\r\n", "\n"))
 
 
-def test_keep_leaves_the_files_and_says_where(house):
+def test_keep_leaves_the_files_and_says_where(site):
     done = run(
         *("demo", "--seconds", 1, "--robots", 1, "--keep"),
-        env=os.environ | {"TMPDIR": str(house.folder)},
+        env=os.environ | {"TMPDIR": str(site.folder)},
     )
-    (folder,) = house.folder.glob("tendon-*")
+    (folder,) = site.folder.glob("tendon-*")
     assert f"Configuration and logs are in {folder}" in done.stdout
     assert (folder / "robot-1.yaml").is_file()
     assert run("serve", folder / "serve.yaml", "--check").returncode == 0

@@ -80,7 +80,7 @@ GLOSSARY = ROOT / "docs/concepts/glossary.md"
 # What things were called once, and what is said instead.
 FORMER = {
     r"\bporch\b": "loading",
-    r"\bthe house\b": "Tendon, or the module",
+    r"\bthe site\b": "Tendon, or the module",
     r"\btd_host_\w+": "td_server_…",
     r"\btd_client_(open|run|start|step|stop|close)\b": "td_robot_…",
     r"\btd_native_body\w*": "td_native_architecture_…",

@@ -45,13 +45,13 @@ def make_profile(folder, ms):
 
 
 @pytest.fixture
-def native(house, tmp_path):
+def native(site, tmp_path):
     """A manifest of a checkpoint, which says nothing of an engine."""
-    made = manifest(house.endpoint)
+    made = manifest(site.endpoint)
     del made["models"][0]["engine"]
     folder = checkpoint("no-camera", tmp_path)
     made["models"][0] |= {"pretrained_path": str(folder), "model_id": "act"}
-    return house.write("native.yaml", made), folder
+    return site.write("native.yaml", made), folder
 
 
 def test_a_policy_is_named_with_its_device_precision_and_time(native):
@@ -62,9 +62,9 @@ def test_a_policy_is_named_with_its_device_precision_and_time(native):
     assert chunk_ms(said) > 0
 
 
-def test_a_full_batch_is_timed_too(house):
+def test_a_full_batch_is_timed_too(site):
     engine = {"latency": LATENCY, "max_batch": 4}
-    done = run("doctor", house.write("m.yaml", manifest(house.endpoint, engine)))
+    done = run("doctor", site.write("m.yaml", manifest(site.endpoint, engine)))
     assert done.returncode == 0, done.stdout
     said = line(done)
     assert chunk_ms(said) >= 20
@@ -76,29 +76,29 @@ def test_a_full_batch_is_timed_too(house):
     [(200, "ok", "expected are 200 ms"), (1, "warn", "it is slower now")],
     ids=["as expected", "slower"],
 )
-def test_a_profile_says_what_to_expect(house, tmp_path, ms, mark, words):
+def test_a_profile_says_what_to_expect(site, tmp_path, ms, mark, words):
     profiles = make_profile(tmp_path, ms)
-    path = house.write("m.yaml", manifest(house.endpoint, {"latency": LATENCY}))
+    path = site.write("m.yaml", manifest(site.endpoint, {"latency": LATENCY}))
     done = run("doctor", path, "--profiles", profiles)
     assert done.returncode == 0, done.stdout
     said = line(done)
     assert said.startswith(mark) and words in said and "p.yaml" in said
 
 
-def test_a_model_without_a_profile_is_told(house, tmp_path):
+def test_a_model_without_a_profile_is_told(site, tmp_path):
     profiles = make_profile(tmp_path, 1)
-    made = manifest(house.endpoint, {"latency": LATENCY}, model_id="other")
-    done = run("doctor", house.write("m.yaml", made), "--profiles", profiles)
+    made = manifest(site.endpoint, {"latency": LATENCY}, model_id="other")
+    done = run("doctor", site.write("m.yaml", made), "--profiles", profiles)
     said = line(done, "other")
     assert said.startswith("warn") and "no profile to expect from: " in said
 
 
-def test_a_worker_is_asked_too(house, monkeypatch):
+def test_a_worker_is_asked_too(site, monkeypatch):
     own = pathlib.Path(sys.executable).parent  # its python3 has numpy
     monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
-    house.write("policy.py", POLICY.read_text())
-    made = manifest(house.endpoint, worker("infer"))
-    done = run("doctor", house.write("m.yaml", made))
+    site.write("policy.py", POLICY.read_text())
+    made = manifest(site.endpoint, worker("infer"))
+    done = run("doctor", site.write("m.yaml", made))
     assert done.returncode == 0, done.stdout
     assert "worker on cpu, in a precision of its own: " in line(done)
 
@@ -112,26 +112,26 @@ def test_what_does_not_load_is_broken(native):
     assert said.startswith("FAIL") and "has neither model.safetensors nor" in said
 
 
-def test_a_tokenizer_that_nothing_reads_is_refused(house, tmp_path):
-    made = manifest(house.endpoint)
+def test_a_tokenizer_that_nothing_reads_is_refused(site, tmp_path):
+    made = manifest(site.endpoint)
     folder = checkpoint("no-camera", tmp_path)
     made["models"][0] |= {
         "pretrained_path": str(folder),
         "engine": {"tokenizer": "mine.json"},
     }
-    done = run("doctor", house.write("m.yaml", made))
+    done = run("doctor", site.write("m.yaml", made))
     assert done.returncode == 1
-    assert f"tokenizer: {house.folder}/mine.json is given, and" in line(done)
+    assert f"tokenizer: {site.folder}/mine.json is given, and" in line(done)
 
 
-def test_a_manifest_that_is_wrong_is_named_with_its_line(house):
-    made = manifest(house.endpoint, fps=0)
-    done = run("doctor", house.write("m.yaml", made))
+def test_a_manifest_that_is_wrong_is_named_with_its_line(site):
+    made = manifest(site.endpoint, fps=0)
+    done = run("doctor", site.write("m.yaml", made))
     assert done.returncode == 1
     assert "FAIL  manifest " in done.stdout and "fps: must be 1 to" in done.stdout
 
 
-def test_profiles_are_for_a_manifest(house):
-    done = run("doctor", house.endpoint, "--profiles", house.folder)
+def test_profiles_are_for_a_manifest(site):
+    done = run("doctor", site.endpoint, "--profiles", site.folder)
     assert done.returncode == 2 and done.stdout == ""
     assert "--profiles is for a manifest's models" in done.stderr

@@ -22,10 +22,10 @@ def send(client, state_ms, force_ms):
     return client.receive().get("error")
 
 
-def test_ages_are_held_against_the_manifest(house):
-    house.serve(inputs={"staleness_ms": 100, "alignment_ms": 5})
-    watch = house.watch()
-    with Client(house.endpoint, ROUTE, "robot-1") as client:
+def test_ages_are_held_against_the_manifest(site):
+    site.serve(inputs={"staleness_ms": 100, "alignment_ms": 5})
+    watch = site.watch()
+    with Client(site.endpoint, ROUTE, "robot-1") as client:
         client.attach("gpu-1")
         assert send(client, 10, 12) is None
         assert send(client, 10, 20) is None
@@ -37,10 +37,10 @@ def test_ages_are_held_against_the_manifest(house):
         watch.wait_count("gpu-1", "misaligned", 1)
 
 
-def test_errors_of_observations_are_those_that_are_bad_in_themselves(house):
-    house.serve(inputs={"staleness_ms": 100})
-    watch = house.watch()
-    with Client(house.endpoint, ROUTE, "robot-1") as client:
+def test_errors_of_observations_are_those_that_are_bad_in_themselves(site):
+    site.serve(inputs={"staleness_ms": 100})
+    watch = site.watch()
+    with Client(site.endpoint, ROUTE, "robot-1") as client:
         client.attach("gpu-1")
         assert send(client, 10, 10) is None
         watch.wait_count("gpu-1", "answered", 1)
@@ -57,15 +57,15 @@ def test_errors_of_observations_are_those_that_are_bad_in_themselves(house):
 
 
 @pytest.mark.parametrize("engine", [{"continuous": True}, {}])
-def test_robots_share_an_engine(house, engine):
+def test_robots_share_an_engine(site, engine):
     latency = {"kind": "fixed", "ms": 5, "per_batch_ms": 1, "prepare_ms": 1}
-    house.serve(engine={"max_batch": 4, "latency": latency} | engine)
-    watch = house.watch()
+    site.serve(engine={"max_batch": 4, "latency": latency} | engine)
+    watch = site.watch()
     for robot in ("robot-1", "robot-2", "robot-3"):
-        house.robot(robot)
+        site.robot(robot)
     for robot in ("robot-1", "robot-2", "robot-3"):
         watch.wait_moving(robot)
-    with Client(house.endpoint, ROUTE, "witness") as client:
+    with Client(site.endpoint, ROUTE, "witness") as client:
         client.attach("gpu-1")
         client.send(state=tensor(STATE), images=IMAGES)
         actions = array(client.receive()["actions"])

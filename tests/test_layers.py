@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/check_layers.py, on small houses with one thing wrong."""
+"""tools/check_layers.py, on small sites with one thing wrong."""
 
 import subprocess
 import sys
@@ -9,7 +9,7 @@ import pytest
 
 TOOL = Path(__file__).parents[1] / "tools" / "check_layers.py"
 
-TABLE = """# A house
+TABLE = """# A site
 | module | what it is for | may use |
 |---|---|---|
 | `base/` | the ground | – |
@@ -38,7 +38,7 @@ HOUSE = {
 
 
 def check(root, **changes):
-    """Builds the house with some files changed; returns the tool's lines."""
+    """Builds the site with some files changed; returns the tool's lines."""
     for path, text in (HOUSE | changes).items():
         file = root / path
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -121,7 +121,7 @@ BREACHES = {
         "ARCHITECTURE.md: server/ may use 'wires', which is no module",
     ),
     "a lost table": (
-        {"ARCHITECTURE.md": "# A house\n"},
+        {"ARCHITECTURE.md": "# A site\n"},
         "ARCHITECTURE.md: no table '| module | what it is for | may use |'",
     ),
 }

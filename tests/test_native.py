@@ -61,30 +61,30 @@ def observation(name: str, index: int, config: dict) -> dict:
 
 
 @pytest.fixture
-def serve(house):
+def serve(site):
     """Starts a server of a checkpoint. Its manifest says nothing of an engine."""
 
     def begin(folder, **server):
-        made = manifest(house.endpoint)
+        made = manifest(site.endpoint)
         del made["models"][0]["engine"]
         made["models"][0] |= {"pretrained_path": str(folder)} | server
-        return house.start("native", "serve", house.write("native.yaml", made))
+        return site.start("native", "serve", site.write("native.yaml", made))
 
     return begin
 
 
-def connect(house):
-    client = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+def connect(site):
+    client = site.keep(Client(site.endpoint, ROUTE, "robot-0"))
     client.attach("gpu-1")
     return client
 
 
 @pytest.mark.parametrize("name", ["two-cameras", "no-camera"])
-def test_a_checkpoint_answers_as_lerobot_does(name, house, serve, tmp_path):
+def test_a_checkpoint_answers_as_lerobot_does(name, site, serve, tmp_path):
     server = serve(checkpoint(name, tmp_path))
     server.wait_line("serve: ready")
     server.wait_line("native: synthetic: act on")
-    robot = connect(house)
+    robot = connect(site)
     config = json.loads((GOLDEN / name / "config.json").read_text())
     rows, cols = config["chunk_size"], config["output_features"]["action"]["shape"][0]
     expected = np.fromfile(GOLDEN / name / "expected.f32", "<f4")
@@ -94,10 +94,10 @@ def test_a_checkpoint_answers_as_lerobot_does(name, house, serve, tmp_path):
         np.testing.assert_allclose(got, want, atol=TOLERANCE * np.abs(expected).max())
 
 
-def test_a_robot_is_told_what_is_wrong_with_its_observation(house, serve, tmp_path):
+def test_a_robot_is_told_what_is_wrong_with_its_observation(site, serve, tmp_path):
     name = "no-camera"
     serve(checkpoint(name, tmp_path)).wait_line("serve: ready")
-    robot = connect(house)
+    robot = connect(site)
     config = json.loads((GOLDEN / name / "config.json").read_text())
     wrong = observation(name, 0, config) | {"tensors": {}}
     robot.send(**wrong)
@@ -108,7 +108,7 @@ def test_a_robot_is_told_what_is_wrong_with_its_observation(house, serve, tmp_pa
     assert "actions" in robot.receive()
 
 
-def test_what_it_does_not_know_goes_to_a_worker(house, serve, tmp_path):
+def test_what_it_does_not_know_goes_to_a_worker(site, serve, tmp_path):
     folder = shutil.copytree(GOLDEN / "no-camera", tmp_path / "other")
     config = folder / "config.json"
     text = json.loads(config.read_text()) | {"type": "diffusion"}
@@ -119,11 +119,11 @@ def test_what_it_does_not_know_goes_to_a_worker(house, serve, tmp_path):
     assert server.ended() != 0
 
 
-def test_an_ensemble_is_kept_for_each_robot(house, serve, tmp_path):
+def test_an_ensemble_is_kept_for_each_robot(site, serve, tmp_path):
     name = "no-camera"
     engine = {"engine": {"ensemble": {"enabled": True, "coefficient": 0}}}
     serve(checkpoint(name, tmp_path), **engine).wait_line("serve: ready")
-    robot = connect(house)
+    robot = connect(site)
     config = json.loads((GOLDEN / name / "config.json").read_text())
     expected = np.fromfile(GOLDEN / name / "expected.f32", "<f4").reshape(3, 33, 5)
     robot.send(**observation(name, 0, config), cursor=0)

@@ -40,11 +40,11 @@ def has_driver() -> bool:
         ("cuda", {"threads": 2}, "threads: are for device: cpu"),
     ],
 )
-def test_server_says_why_it_does_not_start(house, device, engine, said):
-    made = manifest(house.endpoint)
-    made["models"][0] |= {"device": device, "pretrained_path": str(house.folder)}
+def test_server_says_why_it_does_not_start(site, device, engine, said):
+    made = manifest(site.endpoint)
+    made["models"][0] |= {"device": device, "pretrained_path": str(site.folder)}
     made["models"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
-    server = house.start("native", "serve", house.write("native.yaml", made))
+    server = site.start("native", "serve", site.write("native.yaml", made))
     assert server.ended() == 1
     assert said in server.text()
 
@@ -52,8 +52,8 @@ def test_server_says_why_it_does_not_start(house, device, engine, said):
 class Gpu:
     """A server whose GPU does what it is told."""
 
-    def __init__(self, house, folder):
-        self.house = house
+    def __init__(self, site, folder):
+        self.site = site
         self.checkpoint = checkpoint(NAME, folder)
         self.told = folder / "told"
         self.env = {"LD_LIBRARY_PATH": str(FAKE), "TENDON_FAKE_GPU": str(self.told)}
@@ -63,25 +63,25 @@ class Gpu:
         self.told.write_text(word)
 
     def write(self, **engine):
-        made = manifest(self.house.endpoint)
+        made = manifest(self.site.endpoint)
         made["models"][0] |= {
             "device": "cuda:0",
             "pretrained_path": str(self.checkpoint),
         }
         made["models"][0]["engine"] = {"kind": "native", "max_batch": 4} | engine
-        return self.house.write("gpu.yaml", made)
+        return self.site.write("gpu.yaml", made)
 
     def environment(self):
         return self.env | {"TENDON_CUDA_LIBRARY": str(FAKE / "fake_cuda.so")}
 
     def serve(self, **engine):
         path = self.write(**engine)
-        return self.house.start("gpu", "serve", path, env=self.environment())
+        return self.site.start("gpu", "serve", path, env=self.environment())
 
 
 @pytest.fixture
-def gpu(house, tmp_path):
-    return Gpu(house, tmp_path)
+def gpu(site, tmp_path):
+    return Gpu(site, tmp_path)
 
 
 def ask(robot, index, **fields):
@@ -125,11 +125,11 @@ def test_doctor_names_the_gpu_the_precision_and_the_time(gpu):
     ],
 )
 def test_a_gpu_that_fails_in_service_is_said_and_comes_back(
-    gpu, house, word, code, text
+    gpu, site, word, code, text
 ):
     server = gpu.serve()
     server.wait_line("serve: ready")
-    robot = connect(house)
+    robot = connect(site)
     assert is_answered(robot, 0)
     gpu.tell(word)
     error = ask(robot, 1)["error"]
@@ -140,20 +140,20 @@ def test_a_gpu_that_fails_in_service_is_said_and_comes_back(
     assert server.process.poll() is None
 
 
-def test_an_ensemble_is_kept_on_a_gpu(gpu, house):
+def test_an_ensemble_is_kept_on_a_gpu(gpu, site):
     server = gpu.serve(ensemble={"enabled": True, "coefficient": 0})
     server.wait_line("serve: ready")
-    robot = connect(house)
+    robot = connect(site)
     ask(robot, 0, cursor=0)
     got = array(ask(robot, 1, cursor=1)["actions"])
     mean = (EXPECTED[0][1:] + EXPECTED[1][:-1]) / 2
     np.testing.assert_allclose(got[:-1], mean, atol=1e-3)
 
 
-def test_an_installed_server_finds_its_library(gpu, house, sdk):
+def test_an_installed_server_finds_its_library(gpu, site, sdk):
     shutil.copy(FAKE / "fake_cuda.so", sdk.libs / "libtendon_cuda.so")
-    log = house.folder / "installed.log"
+    log = site.folder / "installed.log"
     program = sdk.prefix / "bin" / "tendon"
     server = Program(log, program, "serve", gpu.write(), env=gpu.env)
-    house.kept.callback(server.end)
+    site.kept.callback(server.end)
     server.wait_line("serve: ready")

@@ -32,29 +32,29 @@ def infer(obs):
 
 
 @pytest.fixture
-def measure(house, monkeypatch):
+def measure(site, monkeypatch):
     """Runs it on an engine; returns how it ended."""
     own = pathlib.Path(sys.executable).parent  # its python3 has numpy
     monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
 
     def begin(engine, *args, out="p.yaml", **changes):
-        made = manifest(house.endpoint, engine=engine, **changes)
-        path = house.write("manifest.yaml", made)
-        return run("profile", path, "--out", house.folder / out, *args)
+        made = manifest(site.endpoint, engine=engine, **changes)
+        path = site.write("manifest.yaml", made)
+        return run("profile", path, "--out", site.folder / out, *args)
 
     return begin
 
 
 @pytest.fixture
-def profile(house, measure):
+def profile(site, measure):
     """The profile of an engine."""
 
     def begin(engine, *args, out="p.yaml", **changes):
         done = measure(engine, *QUICK, *args, out=out, **changes)
         assert done.returncode == 0, done.stderr
-        assert f"wrote {house.folder / out}\n" in done.stdout
-        assert not (house.folder / f"{out}.part").exists()
-        return yaml.safe_load((house.folder / out).read_text())
+        assert f"wrote {site.folder / out}\n" in done.stdout
+        assert not (site.folder / f"{out}.part").exists()
+        return yaml.safe_load((site.folder / out).read_text())
 
     return begin
 
@@ -89,22 +89,22 @@ def test_every_size_is_measured_alone_padded_and_under_load(profile):
         assert row["measured_p50_ms"] >= 2 and row["predicted_p50_ms"] >= 2
 
 
-def test_a_profile_is_played_back(profile, measure, house):
+def test_a_profile_is_played_back(profile, measure, site):
     first = profile({"latency": TIMES, "max_batch": 2}, out="first.yaml")
     played = {"latency": {"kind": "profile", "file": "first.yaml"}, "max_batch": 2}
     second = profile(played, out="second.yaml")
     for batch in (1, 2):
         least = min(sizes(first)[batch]["alone_ms"])
         assert min(sizes(second)[batch]["alone_ms"]) >= least - 0.001
-    (house.folder / "first.yaml").write_text("profile: 1\n")
+    (site.folder / "first.yaml").write_text("profile: 1\n")
     done = measure(played, out="third.yaml")
     assert done.returncode == 1
     assert "first.yaml:1: model: is missing" in done.stderr
     assert "`tendon profile` measures a new one" in done.stderr
 
 
-def test_a_python_worker_is_measured(profile, house):
-    policy = house.write("policy.py", POLICY.read_text())
+def test_a_python_worker_is_measured(profile, site):
+    policy = site.write("policy.py", POLICY.read_text())
     made = profile(
         worker("infer"), "--model", "me/arm", "--gpu", "NVIDIA X", device="cpu"
     )
@@ -130,25 +130,25 @@ def test_a_checkpoint_is_measured(profile, tmp_path):
     assert list(sizes(made)) == [1, 2]
 
 
-def test_a_noisy_run_is_refused_and_says_how_noisy(measure, house):
-    house.write("policy.py", DRIFTS)
+def test_a_noisy_run_is_refused_and_says_how_noisy(measure, site):
+    site.write("policy.py", DRIFTS)
     few = ["--samples", 10, "--requests", 2]
     done = measure(worker("infer"), *few, device="cpu")
     assert done.returncode == 1
     assert re.search(r"too noisy: the times of a batch of 1 vary by \d+ %", done.stderr)
     assert "or take it with --accept-noise" in done.stderr
-    assert not list(house.folder.glob("p.yaml*"))
+    assert not list(site.folder.glob("p.yaml*"))
     done = measure(worker("infer"), *few, "--accept-noise", device="cpu")
     assert done.returncode == 0, done.stderr
-    assert yaml.safe_load((house.folder / "p.yaml").read_text())["noise"] > 0.1
+    assert yaml.safe_load((site.folder / "p.yaml").read_text())["noise"] > 0.1
 
 
-def test_what_was_stopped_goes_on_where_it_was(measure, house):
+def test_what_was_stopped_goes_on_where_it_was(measure, site):
     engine = {"latency": TIMES | {"ms": 20}, "max_batch": 2}
-    path = house.write("manifest.yaml", manifest(house.endpoint, engine=engine))
-    out, part = house.folder / "p.yaml", house.folder / "p.yaml.part"
+    path = site.write("manifest.yaml", manifest(site.endpoint, engine=engine))
+    out, part = site.folder / "p.yaml", site.folder / "p.yaml.part"
     long = ["--samples", 50, "--requests", 10000, "--accept-noise"]
-    first = house.start("profile", "profile", path, "--out", out, *long)
+    first = site.start("profile", "profile", path, "--out", out, *long)
     wait_until(part.exists, "a size is kept")
     assert first.stop() == 1
     assert first.lines("stopped; the same command goes on where it was")
@@ -163,14 +163,14 @@ def test_what_was_stopped_goes_on_where_it_was(measure, house):
     assert list(sizes(made)) == [1, 2]
 
 
-def test_what_is_there_is_not_overwritten(measure, profile, house):
+def test_what_is_there_is_not_overwritten(measure, profile, site):
     profile({"latency": TIMES})
     done = measure({"latency": TIMES})
     assert done.returncode == 1
     assert "p.yaml: is there already; remove it, or choose another" in done.stderr
-    made = (house.folder / "p.yaml").read_text()
+    made = (site.folder / "p.yaml").read_text()
     unfinished = made.replace("complete: true", "complete: false")
-    house.write("q.yaml.part", unfinished.replace('gpu: "CPU"', 'gpu: "other"'))
+    site.write("q.yaml.part", unfinished.replace('gpu: "CPU"', 'gpu: "other"'))
     done = measure({"latency": TIMES}, out="q.yaml")
     assert done.returncode == 1
     assert "q.yaml.part: is of another gpu, other, not CPU; remove it" in done.stderr
@@ -210,8 +210,8 @@ def test_what_cannot_be_measured_is_refused(measure, case):
     assert line in done.stderr
 
 
-def test_a_gpu_that_nobody_knows_must_be_named(measure, house):
-    house.write("policy.py", POLICY.read_text())
+def test_a_gpu_that_nobody_knows_must_be_named(measure, site):
+    site.write("policy.py", POLICY.read_text())
     done = measure(worker("infer"), device="cuda:999")
     assert done.returncode == 1
     assert "knows the GPU cuda:999; say which it is with --gpu" in done.stderr

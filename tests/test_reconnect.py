@@ -9,34 +9,34 @@ from tendon_process import free_endpoint, wait_until
 
 @pytest.mark.parametrize("robot_mode", ["client", "peer"])
 @pytest.mark.parametrize("server_mode", ["peer", "router"])
-def test_robot_may_start_before_its_server(house, server_mode, robot_mode):
-    robot = house.robot(mode=robot_mode)
+def test_robot_may_start_before_its_server(site, server_mode, robot_mode):
+    robot = site.robot(mode=robot_mode)
     robot.wait_line("waiting: no server answers for synthetic/v1/wave")
-    house.serve(mode=server_mode)
-    house.watch().wait_moving("robot-1")
+    site.serve(mode=server_mode)
+    site.watch().wait_moving("robot-1")
     assert robot.stop() == 0
 
 
-def test_robot_moves_on_when_its_server_is_killed_and_comes_back(house):
+def test_robot_moves_on_when_its_server_is_killed_and_comes_back(site):
     endpoint = free_endpoint()
-    server = house.serve(endpoint)
-    robot = house.robot(endpoint=endpoint)
+    server = site.serve(endpoint)
+    robot = site.robot(endpoint=endpoint)
     robot.wait_line("attached to server gpu-1")
     server.kill()
     robot.wait_line("server gpu-1 is gone: holding, looking for one")
-    house.serve(endpoint)
-    watch = house.watch(endpoint)
+    site.serve(endpoint)
+    watch = site.watch(endpoint)
     watch.wait_moving("robot-1")
     assert watch.count("robot-1", "entered_reconnecting") == 1
     assert robot.is_running()
 
 
-def test_robot_holds_while_its_server_is_away(house):
+def test_robot_holds_while_its_server_is_away(site):
     """Both are clients of a router, through which all of it can be seen."""
-    house.router()
-    watch = house.watch()
-    server = house.serve(mode="client")
-    robot = house.robot()
+    site.router()
+    watch = site.watch()
+    server = site.serve(mode="client")
+    robot = site.robot()
     watch.wait_moving("robot-1")
     server.kill()
     watch.wait_state("robot-1", "RECONNECTING")
@@ -44,31 +44,31 @@ def test_robot_holds_while_its_server_is_away(house):
     fresh = watch.count("robot-1", "fresh")
     watch.wait_more("robot-1", "starved", 10)
     assert watch.count("robot-1", "fresh") == fresh
-    house.serve(mode="client")
+    site.serve(mode="client")
     watch.wait_moving("robot-1")
     assert robot.stop() == 0
 
 
-def test_robot_finds_its_server_again_when_the_router_was_away(house):
+def test_robot_finds_its_server_again_when_the_router_was_away(site):
     endpoint = free_endpoint()
-    router = house.router(endpoint)
-    house.serve(endpoint, mode="client")
-    robot = house.robot(endpoint=endpoint)
+    router = site.router(endpoint)
+    site.serve(endpoint, mode="client")
+    robot = site.robot(endpoint=endpoint)
     robot.wait_line("attached to server gpu-1")
     router.kill()
     robot.wait_line("is gone: holding, looking for one")
-    house.router(endpoint)
-    house.watch(endpoint).wait_moving("robot-1")
+    site.router(endpoint)
+    site.watch(endpoint).wait_moving("robot-1")
 
 
-def test_robot_leaves_a_server_that_stops_answering(house):
+def test_robot_leaves_a_server_that_stops_answering(site):
     """Stopped is worse than dead: its connections stay."""
-    house.router()
-    watch = house.watch()
-    first = house.serve(name="first", mode="client", server_id="first")
-    robot = house.robot()
+    site.router()
+    watch = site.watch()
+    first = site.serve(name="first", mode="client", server_id="first")
+    robot = site.robot()
     watch.wait_moving("robot-1")
-    house.serve(name="second", mode="client", server_id="second")
+    site.serve(name="second", mode="client", server_id="second")
     first.process.send_signal(signal.SIGSTOP)
     robot.wait_line("attached to server second")
     watch.wait_moving("robot-1")
@@ -78,11 +78,11 @@ def test_robot_leaves_a_server_that_stops_answering(house):
     assert len(robot.lines("attached to server")) == 2
 
 
-def begin(house, watch):
+def begin(site, watch):
     """A robot that plays chunks, and its boot."""
-    robot = house.robot()
+    robot = site.robot()
     robot.wait_line("attached to server gpu-1")
-    boot = int((house.folder / "robot-1.boot").read_text())
+    boot = int((site.folder / "robot-1.boot").read_text())
     wait_until(
         lambda: watch.newest.get("robot-1", {}).get("boot") == boot,
         "no metrics of this start",
@@ -91,22 +91,22 @@ def begin(house, watch):
     return robot, boot
 
 
-def test_a_killed_robot_comes_back_as_another_start(house):
+def test_a_killed_robot_comes_back_as_another_start(site):
     """Of the same name and from the same file: a later boot tells them apart."""
-    server, watch = house.serve(), house.watch()
-    robot, first = begin(house, watch)
+    server, watch = site.serve(), site.watch()
+    robot, first = begin(site, watch)
     robot.kill()
-    robot, second = begin(house, watch)
+    robot, second = begin(site, watch)
     assert first < second
     for boot in (first, second):
         server.wait_line(f"server: robot-1 attached (boot {boot})")
     assert robot.stop() == 0
 
 
-def test_a_killed_servers_socket_is_taken_over(house):
-    house.serve().kill()
-    assert (house.folder / "socket").is_socket()
-    robot = house.robot()
-    house.serve()
-    house.watch().wait_moving("robot-1")
+def test_a_killed_servers_socket_is_taken_over(site):
+    site.serve().kill()
+    assert (site.folder / "socket").is_socket()
+    robot = site.robot()
+    site.serve()
+    site.watch().wait_moving("robot-1")
     assert robot.stop() == 0

@@ -16,10 +16,10 @@ LARGER = {"cameras": {"front": {"height": 96, "width": 128}}}  # AV1 has a least
 
 
 @pytest.fixture
-def recorded(house):
+def recorded(site):
     """A server, and where its robot records."""
-    house.serve()
-    return house.folder / "data" / "cookies"
+    site.serve()
+    return site.folder / "data" / "cookies"
 
 
 def info_of(folder):
@@ -33,13 +33,13 @@ def wait_frames(watch, least=FRAMES):
     wait_until(lambda: frames() >= least, f"no {least} frames are recorded")
 
 
-def order(house, word):
-    return run("robot", house.folder / "robot-1.yaml", "--episode", word)
+def order(site, word):
+    return run("robot", site.folder / "robot-1.yaml", "--episode", word)
 
 
-def test_a_run_is_a_dataset(house, recorded):
-    robot = house.robot(args=("--record", recorded), robot=LARGER)
-    wait_frames(house.watch())
+def test_a_run_is_a_dataset(site, recorded):
+    robot = site.robot(args=("--record", recorded), robot=LARGER)
+    wait_frames(site.watch())
     assert robot.stop() == 0
     info = info_of(recorded)
     assert info["fps"] == FPS
@@ -55,67 +55,67 @@ def test_a_run_is_a_dataset(house, recorded):
     assert robot.lines("recording: episode 0 saved")
 
 
-def test_a_second_run_goes_on(house, recorded):
+def test_a_second_run_goes_on(site, recorded):
     for episodes in (1, 2):
-        robot = house.robot(args=("--record", recorded), robot=LARGER)
-        wait_frames(house.watch())
+        robot = site.robot(args=("--record", recorded), robot=LARGER)
+        wait_frames(site.watch())
         assert robot.stop() == 0
         assert info_of(recorded)["total_episodes"] == episodes
 
 
-def test_another_program_ends_episodes(house, recorded):
-    robot = house.robot(args=("--record", recorded), robot=LARGER)
-    watch = house.watch()
+def test_another_program_ends_episodes(site, recorded):
+    robot = site.robot(args=("--record", recorded), robot=LARGER)
+    watch = site.watch()
     wait_frames(watch)
-    assert order(house, "next").returncode == 0
+    assert order(site, "next").returncode == 0
     assert info_of(recorded)["total_episodes"] == 1
     wait_frames(watch)
-    assert order(house, "discard").returncode == 0
-    told = order(house, "end")
+    assert order(site, "discard").returncode == 0
+    told = order(site, "end")
     assert told.returncode == 1
     assert "no episode is being recorded" in told.stderr
-    told = order(house, "jump")
+    told = order(site, "jump")
     assert "must be begin, end, discard, next or again" in told.stderr
     assert robot.stop() == 0
     assert info_of(recorded)["total_episodes"] == 1
 
 
-def test_an_order_to_nobody_is_told(house):
-    house.serve()
-    house.write("robot-1.yaml", robot_file(house.endpoint, "robot-1", house.folder))
-    told = order(house, "end")
+def test_an_order_to_nobody_is_told(site):
+    site.serve()
+    site.write("robot-1.yaml", robot_file(site.endpoint, "robot-1", site.folder))
+    told = order(site, "end")
     assert told.returncode == 1
     assert "no robot robot-1 records" in told.stderr
 
 
-def test_an_episode_that_waits_for_a_command(house, recorded):
+def test_an_episode_that_waits_for_a_command(site, recorded):
     record = {"dir": str(recorded), "begin": "command", "codec": "h264"}
-    robot = house.robot(record=record)
-    watch = house.watch()
+    robot = site.robot(record=record)
+    watch = site.watch()
     watch.wait_moving("robot-1")
     assert watch.newest["robot-1"]["gauges"]["record_state"] == 1
-    assert order(house, "begin").returncode == 0
+    assert order(site, "begin").returncode == 0
     wait_frames(watch)
     assert robot.stop() == 0
     assert info_of(recorded)["total_episodes"] == 1
 
 
-def test_a_full_disk_stops_the_recording_and_not_the_robot(house):
-    house.serve(engine={"cameras": {}})
-    folder = house.folder / "data" / "cookies"
+def test_a_full_disk_stops_the_recording_and_not_the_robot(site):
+    site.serve(engine={"cameras": {}})
+    folder = site.folder / "data" / "cookies"
     spoken_for = 260 << 20  # the reserve, and what a commit needs at least
     env = dataset_lab.failing(folder, 0, "EIO", FAIL_FREE=str(spoken_for + 40_000))
     body = {"cameras": {}}
-    robot = house.robot(args=("--record", folder), robot=body, env=env)
+    robot = site.robot(args=("--record", folder), robot=body, env=env)
     robot.wait_line("recording stopped, the robot goes on")
     warned, stopped = (
         robot.text().index(part) for part in ("the disk is full in", "MB are free on")
     )
     assert warned < stopped
-    watch = house.watch()
+    watch = site.watch()
     watch.wait_moving("robot-1")
     assert watch.newest["robot-1"]["gauges"]["record_state"] == 3
-    told = order(house, "begin")
+    told = order(site, "begin")
     assert told.returncode == 1
     assert "MB are free on this disk" in told.stderr
     assert robot.stop() == 0
@@ -126,7 +126,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_robot(house):
 class Terminal:
     """`tendon robot` as a person has it."""
 
-    def __init__(self, house, *args):
+    def __init__(self, site, *args):
         self.master, inside = pty.openpty()
         self.process = subprocess.Popen(
             ["setsid", "--ctty", BIN, "robot", *map(str, args)],
@@ -137,7 +137,7 @@ class Terminal:
         os.close(inside)
         os.set_blocking(self.master, False)
         self.said = ""
-        house.kept.callback(self.end)
+        site.kept.callback(self.end)
 
     def end(self):
         self.process.kill()
@@ -158,11 +158,11 @@ class Terminal:
         os.write(self.master, key.encode())
 
 
-def test_keys_end_episodes(house, recorded):
-    content = robot_file(house.endpoint, "robot-1", house.folder, LARGER)
-    path = house.write("robot-1.yaml", content)
-    robot = Terminal(house, path, "--record", recorded)
-    watch = house.watch()
+def test_keys_end_episodes(site, recorded):
+    content = robot_file(site.endpoint, "robot-1", site.folder, LARGER)
+    path = site.write("robot-1.yaml", content)
+    robot = Terminal(site, path, "--record", recorded)
+    watch = site.watch()
     robot.wait_said("space: save and next")
     wait_frames(watch)
     robot.press(" ")
@@ -176,9 +176,9 @@ def test_keys_end_episodes(house, recorded):
     assert info_of(recorded)["total_episodes"] == 2
 
 
-def test_what_cannot_be_recorded_does_not_start(house, recorded):
+def test_what_cannot_be_recorded_does_not_start(site, recorded):
     recorded.mkdir(parents=True)
     (recorded / "note.txt").write_text("mine")
-    robot = house.robot(args=("--record", recorded), robot=LARGER)
+    robot = site.robot(args=("--record", recorded), robot=LARGER)
     assert robot.ended() == 1
     assert (recorded / "note.txt").read_text() == "mine"

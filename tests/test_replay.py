@@ -20,10 +20,10 @@ HANG = pathlib.Path(BIN).with_name("libhang.so")
 @pytest.fixture(scope="module")
 def recorded(module_house):
     """One episode of a synthetic robot."""
-    house, folder = module_house, module_house.folder / "data"
-    house.serve()
-    watch = house.watch()
-    robot = house.robot(args=("--record", folder), robot=LARGER)
+    site, folder = module_house, module_house.folder / "data"
+    site.serve()
+    watch = site.watch()
+    robot = site.robot(args=("--record", folder), robot=LARGER)
 
     wait_frames(watch, FRAMES)
     assert robot.stop() == 0
@@ -114,10 +114,10 @@ def play(states, late, below=ROWS // 2, new=0.7):
     return np.array(commands), held
 
 
-def played(house, folder, tmp_path, late, *more):
+def played(site, folder, tmp_path, late, *more):
     """What `tendon dataset replay` says of it, and what it had to do with."""
     policy = tmp_path / "policy.yaml"
-    policy.write_text(json.dumps(manifest(house.endpoint)))
+    policy.write_text(json.dumps(manifest(site.endpoint)))
     latency = ("--latency", str(late * 1000 // FPS), *more)
     done = run("dataset", "replay", folder, "--policy", policy, "--json", *latency)
     assert done.returncode == 0, done.stderr
@@ -150,8 +150,8 @@ def test_a_robot_plays_it_in_virtual_time(module_house, recorded, tmp_path, late
     check_played(told, actions, commands)
 
 
-def robot_of(house, folder, **changes):
-    content = robot_file(house.endpoint, "arm", folder, **{"robot": LARGER} | changes)
+def robot_of(site, folder, **changes):
+    content = robot_file(site.endpoint, "arm", folder, **{"robot": LARGER} | changes)
     path = folder / "arm.yaml"
     path.write_text(json.dumps(content))
     return ("--robot", path)
@@ -260,10 +260,10 @@ def test_a_policy_that_does_not_fit_is_named(module_house, recorded, tmp_path):
 
 
 def test_a_recorded_session_is_a_robot(module_house, recorded):
-    house = module_house
-    watch = house.watch()
+    site = module_house
+    watch = site.watch()
     body = LARGER | {"kind": "replay", "dataset": str(recorded)}
-    robot = house.robot(client="robot-2", robot=body)
+    robot = site.robot(client="robot-2", robot=body)
     watch.wait_count("robot-2", "merged", 3)
     assert robot.stop() == 0
 
@@ -272,26 +272,26 @@ RATE, SEED = 30, 1  # of what dataset_log records
 COUNTED = {name: {"kind": "hold"} for name in ("seed", "ordinal", "frame", "noise")}
 
 
-def play_counted(house, speed, least, cameras=None):
+def play_counted(site, speed, least, cameras=None):
     """Replays a session whose states say which frame they are of, as a robot that
     is recorded in turn. Gives the number of the last frame, and the record."""
-    counted, again = house.folder / "counted", house.folder / "again"
+    counted, again = site.folder / "counted", site.folder / "again"
     seen = {"cameras": cameras or {}}
     work = dataset_lab.Work(episodes=1, frames=20_000, cameras=len(seen["cameras"]))
     _, _, count = dataset_lab.record(counted, SEED, work).finished[0]
-    house.serve(engine=seen | {"actions": COUNTED})
-    watch = house.watch()
+    site.serve(engine=seen | {"actions": COUNTED})
+    watch = site.watch()
     body = {"kind": "replay", "dataset": str(counted), "speed": speed}
-    robot = house.robot(
+    robot = site.robot(
         robot=body | seen | {"joints": COUNTED},
         record={"dir": str(again), "codec": "h264"},
         aggregate_fn_name="latest_only",
     )
     wait_frames(watch, least)
     assert robot.stop() == 0
-    done = run("dataset", "export", again, house.folder / "csv")
+    done = run("dataset", "export", again, site.folder / "csv")
     assert done.returncode == 0, done.stderr
-    return count - 1, exported(house.folder / "csv")
+    return count - 1, exported(site.folder / "csv")
 
 
 def numbers(lines, name):
@@ -299,11 +299,11 @@ def numbers(lines, name):
 
 
 @pytest.mark.parametrize("speed", [1, 10])
-def test_it_plays_as_fast_as_it_is_told(house, speed):
+def test_it_plays_as_fast_as_it_is_told(site, speed):
     """The policy answers with the state that it saw, so that an action says which
     frame its observation showed, and its age when that was: to one tick, which is
     never later than that without a mark."""
-    last, lines = play_counted(house, speed, 100)
+    last, lines = play_counted(site, speed, 100)
     states = numbers(lines, "observation.state/frame")
     assert np.all(states == np.round(states))
     assert np.all(np.diff(states) >= 0)
@@ -318,14 +318,14 @@ def test_it_plays_as_fast_as_it_is_told(house, speed):
     assert np.ptp(ahead) <= speed * RATE / FPS + 1 + 1e-3
 
 
-def test_after_its_last_frame_it_stands_still(house):
+def test_after_its_last_frame_it_stands_still(site):
     """A thousand times as fast, a tick is 300 frames."""
     front = {"front": {"height": 64, "width": 64}}
-    last, lines = play_counted(house, 1000, 100, front)
+    last, lines = play_counted(site, 1000, 100, front)
     assert numbers(lines, "observation.state/frame")[-1] == last
     assert numbers(lines, "action/frame")[-1] == last
     grey = int(numbers(lines, "observation.state/noise")[-1]) & 0xFF
-    *_, path = sorted(house.folder.glob("csv/*front/episode-000000/*.jpg"))
+    *_, path = sorted(site.folder.glob("csv/*front/episode-000000/*.jpg"))
     assert np.asarray(PIL.Image.open(path)).mean() == pytest.approx(grey, abs=5)
 
 

@@ -4,13 +4,13 @@
 from tendon_process import free_endpoint
 
 
-def test_robot_and_server_meet_over_two_routers(house):
+def test_robot_and_server_meet_over_two_routers(site):
     near, far = free_endpoint(), free_endpoint()
-    house.router(near)
-    joined = house.router(far, "--connect", near)
-    server = house.serve(near, mode="client")
-    watch = house.watch(far)
-    robot = house.robot(endpoint=far)
+    site.router(near)
+    joined = site.router(far, "--connect", near)
+    server = site.serve(near, mode="client")
+    watch = site.watch(far)
+    robot = site.robot(endpoint=far)
     watch.wait_moving("robot-1")
     watch.wait_more("robot-1", "fresh", 300)
     assert watch.count("robot-1", "entered_reconnecting") == 0
@@ -18,17 +18,17 @@ def test_robot_and_server_meet_over_two_routers(house):
         process.wait_line("net: link up")
 
 
-def test_address_at_which_nobody_answers_is_named(house):
+def test_address_at_which_nobody_answers_is_named(site):
     there, nowhere = free_endpoint(), free_endpoint()
-    house.router(there)
-    server = house.serve(connect=[there, nowhere])
+    site.router(there)
+    server = site.serve(connect=[there, nowhere])
     server.wait_line(f"net: nobody answers at {nowhere} yet; going on trying")
-    watch = house.watch()
-    house.robot()
+    watch = site.watch()
+    site.robot()
     watch.wait_moving("robot-1")
 
 
-def test_router_names_another_that_is_not_there(house):
+def test_router_names_another_that_is_not_there(site):
     nowhere = free_endpoint()
-    router = house.router(None, "--connect", nowhere)
+    router = site.router(None, "--connect", nowhere)
     router.wait_line(f"net: nobody answers at {nowhere} yet; going on trying")

@@ -19,7 +19,7 @@ import pytest
 from outside_client import Client, tensor
 from prometheus_client.parser import text_string_to_metric_families
 from scene import IMAGES, JOINTS, ROUTE, manifest
-from tendon_process import House, wait_until
+from tendon_process import Site, wait_until
 
 ROOT = pathlib.Path(__file__).parents[1]
 ROBOTS = ["robot-1", "robot-2", "robot-3"]
@@ -84,28 +84,28 @@ def total(family):
     return sum(sample.value for sample in family.samples)
 
 
-def start(house, name="server", admin=None, **changes):
+def start(site, name="server", admin=None, **changes):
     """A server that can be seen, and its port; it may still be warming up."""
     port = free_port()
-    content = manifest(house.endpoint, **changes)
+    content = manifest(site.endpoint, **changes)
     content["admin"] = {"port": port} | (admin or {})
     engine = content["models"][0]["engine"]
     if engine["kind"] == "worker":
         del engine["latency"]  # the synthetic one's
-    return house.start(name, "serve", house.write(f"{name}.yaml", content)), port
+    return site.start(name, "serve", site.write(f"{name}.yaml", content)), port
 
 
 @pytest.fixture(scope="module")
 def world(module_house):
-    house = module_house
-    server, port = start(house)
+    site = module_house
+    server, port = start(site)
     server.wait_line("serve: ready")
-    watch = house.watch()
-    robots = [house.robot(name) for name in ROBOTS]
+    watch = site.watch()
+    robots = [site.robot(name) for name in ROBOTS]
     for name in ROBOTS:
         watch.wait_moving(name)
     return types.SimpleNamespace(
-        house=house, server=server, port=port, watch=watch, robots=robots
+        site=site, server=server, port=port, watch=watch, robots=robots
     )
 
 
@@ -217,7 +217,7 @@ def test_it_is_healthy_and_ready(world):
 
 def test_who_comes_and_goes_is_an_event(world):
     newest = events(world.port)[-1]["number"]
-    robot = world.house.robot("passer-by")
+    robot = world.site.robot("passer-by")
     world.watch.wait_moving("passer-by")
     assert robot.stop() == 0
 
@@ -263,15 +263,15 @@ MEASURED = {"device_us", "uptime_s", "net_pool_misses"}  # not counted by hand
 def still(swept):
     """What a server that was asked a few things and has come to rest says of
     itself: in /v1/stats, in /metrics and over Zenoh."""
-    with House() as house:
-        yield numbers_at_rest(house)
+    with Site() as site:
+        yield numbers_at_rest(site)
 
 
-def numbers_at_rest(house):
-    server, port = start(house)
+def numbers_at_rest(site):
+    server, port = start(site)
     server.wait_line("serve: ready")
-    watch = house.watch()
-    client = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+    watch = site.watch()
+    client = site.keep(Client(site.endpoint, ROUTE, "robot-0"))
     client.attach("gpu-1")
     state = tensor(np.zeros(len(JOINTS), np.float32))
     for _ in range(3):
@@ -428,9 +428,9 @@ def test_nothing_can_be_changed(world, method, path):
     assert shout(world.port, request).startswith(b"HTTP/1.1 405 ")
 
 
-def test_readiness_goes_from_warming_to_draining(house):
+def test_readiness_goes_from_warming_to_draining(site):
     slow = {"latency": {"kind": "fixed", "ms": 3000}}
-    server, port = start(house, engine=slow)
+    server, port = start(site, engine=slow)
 
     def state():
         try:
@@ -443,22 +443,22 @@ def test_readiness_goes_from_warming_to_draining(house):
 
     wait_until(lambda: state() == "warming", "it warms up")
     wait_until(lambda: state() == "ready", "it is ready")
-    house.robot()
+    site.robot()
     wait_until(lambda: stats(port)["models"][0]["outcomes"]["running"], "it runs")
     server.process.send_signal(signal.SIGTERM)
     wait_until(lambda: state() == "draining", "it drains")
     assert server.ended() == 0
 
 
-def test_an_engine_that_dies_is_seen(house, monkeypatch):
+def test_an_engine_that_dies_is_seen(site, monkeypatch):
     """Twice by the same observation, which then runs no more."""
     own = pathlib.Path(sys.executable).parent  # its python3 has numpy
     monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
-    house.write("policy.py", (ROOT / "tests/worker/policy.py").read_text())
+    site.write("policy.py", (ROOT / "tests/worker/policy.py").read_text())
     worker = {"kind": "worker", "python": "policy.py:infer_or_not"}
-    server, port = start(house, engine=worker)
+    server, port = start(site, engine=worker)
     server.wait_line("serve: ready")
-    client = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+    client = site.keep(Client(site.endpoint, ROUTE, "robot-0"))
     client.attach("gpu-1")
     state = tensor(np.arange(len(JOINTS), dtype=np.float32))
 
@@ -482,23 +482,23 @@ def test_an_engine_that_dies_is_seen(house, monkeypatch):
     assert {s.labels["error"]: s.value for s in family.samples} == model["errors"]
 
 
-def test_a_taken_port_is_named(house):
+def test_a_taken_port_is_named(site):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        server, _ = start(house, admin={"port": port})
+        server, _ = start(site, admin={"port": port})
         assert server.ended() == 1
     assert server.lines(f"127.0.0.1:{port}: the port is taken")
 
 
-def test_a_reload_is_an_event(house):
-    server, port = start(house)
+def test_a_reload_is_an_event(site):
+    server, port = start(site)
     server.wait_line("serve: ready")
     server.process.send_signal(signal.SIGHUP)
     kinds = ["state", "reloaded"]
     wait_until(lambda: [e["event"] for e in events(port)] == kinds, "reloaded")
-    house.write("server.yaml", "models: [")
+    site.write("server.yaml", "models: [")
     server.process.send_signal(signal.SIGHUP)
     kinds.append("reload_failed")
     wait_until(lambda: [e["event"] for e in events(port)] == kinds, "it failed")

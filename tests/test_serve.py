@@ -13,9 +13,9 @@ from tendon_process import ROOT, run, wait_until
 STATE = tensor([0.0] * len(JOINTS))
 
 
-def rewrite(house, server, content, name="server"):
+def rewrite(site, server, content, name="server"):
     """Puts another manifest where the server's was, and tells it."""
-    house.write(f"{name}.yaml", content)
+    site.write(f"{name}.yaml", content)
     server.process.send_signal(signal.SIGHUP)
 
 
@@ -37,20 +37,20 @@ STRATEGIES = [
 ]
 
 
-def test_strategies_change_while_robots_run_and_nothing_is_lost(house):
-    server = house.serve()
-    robots = [house.robot(f"robot-{i}") for i in (1, 2)]
-    watch = house.watch()
+def test_strategies_change_while_robots_run_and_nothing_is_lost(site):
+    server = site.serve()
+    robots = [site.robot(f"robot-{i}") for i in (1, 2)]
+    watch = site.watch()
     for robot in ("robot-1", "robot-2"):
         watch.wait_moving(robot)
     before = "model_deadline"
     for strategy in STRATEGIES:
-        rewrite(house, server, scheduled(house.endpoint, strategy=strategy))
+        rewrite(site, server, scheduled(site.endpoint, strategy=strategy))
         server.wait_line(f"serve: scheduling.strategy: {strategy}, was {before}")
         before = strategy
         for robot in ("robot-1", "robot-2"):
             watch.wait_moving(robot)
-    rewrite(house, server, scheduled(house.endpoint, score="urgency - age_ms"))
+    rewrite(site, server, scheduled(site.endpoint, score="urgency - age_ms"))
     server.wait_line('serve: scheduling.score: urgency - age_ms, was ""')
     for robot in ("robot-1", "robot-2"):
         watch.wait_moving(robot)
@@ -60,19 +60,19 @@ def test_strategies_change_while_robots_run_and_nothing_is_lost(house):
     assert server.stop(signal.SIGTERM) == 0
 
 
-def test_a_plugin_can_score(house):
-    plugin = house.folder / "my_score.so"
+def test_a_plugin_can_score(site):
+    plugin = site.folder / "my_score.so"
     source = ROOT / "examples/my_score.c"
     command = ["cc", "-shared", "-fPIC", f"-I{ROOT}/include", "-o", plugin, source]
     subprocess.run(command, check=True)
-    server = house.serve()
-    house.robot()
-    watch = house.watch()
+    server = site.serve()
+    site.robot()
+    watch = site.watch()
     watch.wait_moving("robot-1")
-    rewrite(house, server, scheduled(house.endpoint, plugin="my_score.so"))
+    rewrite(site, server, scheduled(site.endpoint, plugin="my_score.so"))
     server.wait_line(f"serve: scheduling.plugin: {plugin}, was")
     watch.wait_moving("robot-1")
-    rewrite(house, server, manifest(house.endpoint))
+    rewrite(site, server, manifest(site.endpoint))
     server.wait_line('serve: scheduling.plugin: "", was')
     watch.wait_moving("robot-1")
     assert server.stop() == 0
@@ -86,34 +86,34 @@ BROKEN = {
 }
 
 
-def broken_manifest(house, case):
+def broken_manifest(site, case):
     content, _ = BROKEN[case]
     if case == "not YAML":
         return content
     if case == "a field":
-        return manifest(house.endpoint, **content)
-    return scheduled(house.endpoint, **{case[2:].replace("-", ""): content})
+        return manifest(site.endpoint, **content)
+    return scheduled(site.endpoint, **{case[2:].replace("-", ""): content})
 
 
-def test_a_broken_manifest_changes_nothing(house):
-    server = house.serve()
-    house.robot()
-    watch = house.watch()
+def test_a_broken_manifest_changes_nothing(site):
+    server = site.serve()
+    site.robot()
+    watch = site.watch()
     watch.wait_moving("robot-1")
     for case, (_, words) in BROKEN.items():
-        rewrite(house, server, broken_manifest(house, case))
+        rewrite(site, server, broken_manifest(site, case))
         line = server.wait_line(words)
         assert "server.yaml" in line and line.endswith("; nothing was changed")
         watch.wait_moving("robot-1")
     assert not server.lines("reloaded")
 
 
-def test_what_needs_a_restart_is_named_each_time(house):
-    server = house.serve()
-    changed = manifest(house.endpoint, fps=50, device="cuda:7")
+def test_what_needs_a_restart_is_named_each_time(site):
+    server = site.serve()
+    changed = manifest(site.endpoint, fps=50, device="cuda:7")
     changed["models"].append(changed["models"][0] | {"server_id": "gpu-2"})
     for count in (1, 2):
-        rewrite(house, server, changed)
+        rewrite(site, server, changed)
         lines_of(server, "serve: models[0].fps: differs, needs a restart", count)
         lines_of(server, "serve: models[0].device: differs, needs a restart", count)
         lines_of(server, "serve: models[1]: is new, needs a restart", count)
@@ -125,69 +125,69 @@ def slow(ms):
 
 
 @pytest.fixture
-def client(house):
+def client(site):
     def open_one(name="client-1"):
-        return house.keep(Client(house.endpoint, ROUTE, name))
+        return site.keep(Client(site.endpoint, ROUTE, name))
 
     return open_one
 
 
-def refused(house, name):
+def refused(site, name):
     reason = f"client {name} is not in the manifest of server gpu-1"
     with (
-        Client(house.endpoint, ROUTE, name) as stranger,
+        Client(site.endpoint, ROUTE, name) as stranger,
         pytest.raises(PermissionError, match=reason),
     ):
         stranger.attach("gpu-1")
 
 
-def test_who_is_served_can_change(house):
+def test_who_is_served_can_change(site):
     one = [{"client_uuid": "robot-1"}]
     both = [*one, {"client_uuid": "robot-2"}]
-    server = house.serve(clients=one, accept_unknown=False)
-    house.robot("robot-1")
-    watch = house.watch()
+    server = site.serve(clients=one, accept_unknown=False)
+    site.robot("robot-1")
+    watch = site.watch()
     watch.wait_moving("robot-1")
-    refused(house, "robot-2")
-    rewrite(house, server, manifest(house.endpoint, clients=both, accept_unknown=False))
+    refused(site, "robot-2")
+    rewrite(site, server, manifest(site.endpoint, clients=both, accept_unknown=False))
     server.wait_line("serve: models[0].clients: changed")
-    house.robot("robot-2")
+    site.robot("robot-2")
     watch.wait_moving("robot-2")
     rewrite(
-        house, server, manifest(house.endpoint, clients=both[1:], accept_unknown=False)
+        site, server, manifest(site.endpoint, clients=both[1:], accept_unknown=False)
     )
     server.wait_line("server: robot-1 left")
     watch.wait_moving("robot-2")
 
 
-def test_unknown_robots_are_taken_where_the_manifest_says_so(house):
-    server = house.serve(clients=[{"client_uuid": "robot-1"}], accept_unknown=False)
-    refused(house, "stranger")
-    rewrite(house, server, manifest(house.endpoint))
+def test_unknown_robots_are_taken_where_the_manifest_says_so(site):
+    server = site.serve(clients=[{"client_uuid": "robot-1"}], accept_unknown=False)
+    refused(site, "stranger")
+    rewrite(site, server, manifest(site.endpoint))
     server.wait_line("serve: models[0].accept_unknown: true, was false")
-    house.robot("newcomer")
-    house.watch().wait_moving("newcomer")
+    site.robot("newcomer")
+    site.watch().wait_moving("newcomer")
 
 
 def running(watch):
     return lambda: watch.count("gpu-1", "running") == 1
 
 
-def test_when_a_silent_robot_is_gone_can_change(house, client):
-    server = house.serve()
+def test_when_a_silent_robot_is_gone_can_change(site, client):
+    server = site.serve()
     client().attach("gpu-1")
-    rewrite(house, server, scheduled(house.endpoint, cadence={"gone_s": 1}))
+    rewrite(site, server, scheduled(site.endpoint, cadence={"gone_s": 1}))
     server.wait_line("serve: scheduling.cadence.gone_s: 1, was 10")
     server.wait_line("server: client-1 is gone: silent for 1 s")
 
 
-def test_a_model_that_loads_is_warming(house, client):
-    house.router()
-    path = house.write(
-        "slow.yaml", manifest(house.endpoint, mode="client", engine=slow(3000))
+def test_a_model_that_loads_is_warming(site, client):
+    site.router()
+    path = site.write(
+        "slow.yaml", manifest(site.endpoint, mode="client", engine=slow(3000))
     )
-    server = house.start("slow", "serve", path)
-    robot = house.robot()
+    server = site.start("slow", "serve", path)
+    robot = site.robot()
     one = client()
     found = wait_until(one.status, "its status")
     assert [s["state"] for s in found] == ["warming"]
@@ -199,10 +199,10 @@ def test_a_model_that_loads_is_warming(house, client):
     robot.wait_line("attached to server gpu-1")
 
 
-def test_sigterm_answers_what_waits_and_ends(house, client):
-    house.router()
-    server = house.serve(mode="client", engine=slow(1500))
-    watch = house.watch()
+def test_sigterm_answers_what_waits_and_ends(site, client):
+    site.router()
+    server = site.serve(mode="client", engine=slow(1500))
+    watch = site.watch()
     clients = [client(f"client-{i}") for i in (1, 2)]
     for each in clients:
         each.attach("gpu-1")
@@ -219,9 +219,9 @@ def test_sigterm_answers_what_waits_and_ends(house, client):
     assert "2 received, 2 answered" in server.lines(" answered")[0]
 
 
-def test_a_second_sigterm_ends_at_once(house, client):
-    server = house.serve(engine=slow(2000))
-    watch = house.watch()
+def test_a_second_sigterm_ends_at_once(site, client):
+    server = site.serve(engine=slow(2000))
+    watch = site.watch()
     one = client()
     one.attach("gpu-1")
     one.send(state=STATE, images=IMAGES)
@@ -231,33 +231,33 @@ def test_a_second_sigterm_ends_at_once(house, client):
     assert server.stop(signal.SIGTERM) == 128 + signal.SIGTERM
 
 
-def test_a_second_start_is_refused_by_name(house):
-    house.router()
-    first = house.serve(mode="client")
-    house.robot()
-    house.watch().wait_moving("robot-1")
-    path = house.write("again.yaml", manifest(house.endpoint, mode="client"))
+def test_a_second_start_is_refused_by_name(site):
+    site.router()
+    first = site.serve(mode="client")
+    site.robot()
+    site.watch().wait_moving("robot-1")
+    path = site.write("again.yaml", manifest(site.endpoint, mode="client"))
     again = run("serve", path)
     assert again.returncode == 3
     assert "server gpu-1 of synthetic/v1/wave is already running (boot " in again.stderr
     assert "stop it, or give this one another server_id" in again.stderr
     assert first.is_running()
-    other = house.serve(name="other", mode="client", server_id="gpu-2")
+    other = site.serve(name="other", mode="client", server_id="gpu-2")
     assert other.is_running()
 
 
-def test_a_killed_server_may_start_again_at_once(house):
-    house.router()
-    house.serve(mode="client").kill()
-    house.serve(mode="client")
+def test_a_killed_server_may_start_again_at_once(site):
+    site.router()
+    site.serve(mode="client").kill()
+    site.serve(mode="client")
 
 
-def test_an_endpoint_that_is_taken_is_named(house):
-    house.serve()
-    path = house.write("again.yaml", manifest(house.endpoint, server_id="gpu-2"))
+def test_an_endpoint_that_is_taken_is_named(site):
+    site.serve()
+    path = site.write("again.yaml", manifest(site.endpoint, server_id="gpu-2"))
     again = run("serve", path)
     assert again.returncode == 3
-    assert house.endpoint in again.stderr
+    assert site.endpoint in again.stderr
 
 
 def entry(endpoint, model, **changes):
@@ -265,40 +265,40 @@ def entry(endpoint, model, **changes):
     return server | {"model_id": model, "server_id": model} | changes
 
 
-def test_two_models_share_a_device(house):
-    content = manifest(house.endpoint)
+def test_two_models_share_a_device(site):
+    content = manifest(site.endpoint)
     content["models"] = [
-        entry(house.endpoint, model, device="cuda:0") for model in ("one", "two")
+        entry(site.endpoint, model, device="cuda:0") for model in ("one", "two")
     ]
-    server = house.start("both", "serve", house.write("both.yaml", content))
+    server = site.start("both", "serve", site.write("both.yaml", content))
     server.wait_line("serve: ready")
     robots = {
-        model: house.robot(f"robot-{model}", model_id=model) for model in ("one", "two")
+        model: site.robot(f"robot-{model}", model_id=model) for model in ("one", "two")
     }
     for model in robots:
-        house.watch(route=ROUTE.replace("synthetic", model)).wait_moving(
+        site.watch(route=ROUTE.replace("synthetic", model)).wait_moving(
             f"robot-{model}"
         )
     assert all(robot.stop() == 0 for robot in robots.values())
     assert server.stop() == 0
 
 
-def test_a_robot_gets_on_without_computing_ahead(house):
-    house.serve(precompute=False)
-    house.robot("robot-1")
-    house.watch().wait_moving("robot-1")
+def test_a_robot_gets_on_without_computing_ahead(site):
+    site.serve(precompute=False)
+    site.robot("robot-1")
+    site.watch().wait_moving("robot-1")
 
 
-def test_check_says_what_would_be_served(house):
-    content = scheduled(house.endpoint, strategy="tiered_deadline", score="urgency")
+def test_check_says_what_would_be_served(site):
+    content = scheduled(site.endpoint, strategy="tiered_deadline", score="urgency")
     content["models"] = [
-        entry(house.endpoint, "one", device="cuda:0"),
-        entry(house.endpoint, "two", device="cpu", batch={"most": 1}),
+        entry(site.endpoint, "one", device="cuda:0"),
+        entry(site.endpoint, "two", device="cpu", batch={"most": 1}),
     ]
-    path = house.write("m.yaml", json.dumps(content))
+    path = site.write("m.yaml", json.dumps(content))
     done = run("serve", path, "--check")
     assert (done.returncode, done.stderr) == (0, "")
-    tail = f"v1 for wave at {house.endpoint}, batches of up to 1; 0 robots listed"
+    tail = f"v1 for wave at {site.endpoint}, batches of up to 1; 0 robots listed"
     assert done.stdout == (
         f"{path}: 2 models\n"
         "cuda:0: tiered_deadline by the manifest's score\n"

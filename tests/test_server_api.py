@@ -26,13 +26,13 @@ def own_manifest(endpoint, model="synthetic", engine=None):
 
 
 @pytest.fixture
-def start(house, sdk):
+def start(site, sdk):
     """start(program, manifest): a server that is ready."""
 
     def begin(program, content):
-        path = house.write("own.yaml", content)
-        made = Program(house.folder / "own.log", program, path, env=sdk.env())
-        house.kept.callback(made.end)
+        path = site.write("own.yaml", content)
+        made = Program(site.folder / "own.log", program, path, env=sdk.env())
+        site.kept.callback(made.end)
         made.wait_line("serve: ready")
         return made
 
@@ -40,20 +40,20 @@ def start(house, sdk):
 
 
 @pytest.mark.parametrize("link", ["shared", "static"])
-def test_example_serves_a_robot_and_ends_cleanly(house, sdk, start, link):
+def test_example_serves_a_robot_and_ends_cleanly(site, sdk, start, link):
     program = sdk.compile(
         "examples/my_server.c", name="my_server", static=link == "static"
     )
-    server = start(program, own_manifest(house.endpoint, "my-policy", {"max_batch": 4}))
-    house.robot(model_id="my-policy")
-    watch = house.watch(route=ROUTE.replace("synthetic", "my-policy"))
+    server = start(program, own_manifest(site.endpoint, "my-policy", {"max_batch": 4}))
+    site.robot(model_id="my-policy")
+    watch = site.watch(route=ROUTE.replace("synthetic", "my-policy"))
     watch.wait_moving("robot-1")
     server.wait_line("attached: robot-1")
     watch.wait_count("gpu-1", "score_calls", 1)
     assert server.stop(signal.SIGINT) == 0
 
 
-def test_cpp_server_answers_while_its_scheduling_changes(house, sdk, start):
+def test_cpp_server_answers_while_its_scheduling_changes(site, sdk, start):
     program = sdk.compile(
         "tests/api/server.cpp",
         "-std=c++17",
@@ -61,9 +61,9 @@ def test_cpp_server_answers_while_its_scheduling_changes(house, sdk, start):
         compiler="g++",
         name="server",
     )
-    server = start(program, own_manifest(house.endpoint))
+    server = start(program, own_manifest(site.endpoint))
     count = 60
-    with Client(house.endpoint, ROUTE, "robot-1") as client:
+    with Client(site.endpoint, ROUTE, "robot-1") as client:
         client.attach("gpu-1")
         for _ in range(count):
             client.send(state=tensor(STATE), images=IMAGES, task="wave")
@@ -89,17 +89,17 @@ def test_cpp_server_answers_while_its_scheduling_changes(house, sdk, start):
 
 
 @pytest.mark.parametrize("check", [[], ["--check"]])
-def test_command_line_says_whom_a_callback_engine_is_for(house, check):
-    path = house.write("own.yaml", own_manifest(house.endpoint))
+def test_command_line_says_whom_a_callback_engine_is_for(site, check):
+    path = site.write("own.yaml", own_manifest(site.endpoint))
     done = run("serve", path, *check)
     assert done.returncode == 1
     assert "server gpu-1: engine.kind: callback runs a function of the" in done.stderr
     assert "(tendon/server.h), and there is none for model synthetic" in done.stderr
 
 
-def test_model_without_its_function_is_refused_by_name(house, sdk):
+def test_model_without_its_function_is_refused_by_name(site, sdk):
     program = sdk.compile("examples/my_server.c", name="my_server")
-    path = house.write("own.yaml", own_manifest(house.endpoint, "other"))
-    made = Program(house.folder / "own.log", program, path, env=sdk.env())
+    path = site.write("own.yaml", own_manifest(site.endpoint, "other"))
+    made = Program(site.folder / "own.log", program, path, env=sdk.env())
     assert made.ended() == 1
     assert "model my-policy: the manifest has no such model" in made.text()

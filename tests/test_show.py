@@ -10,11 +10,11 @@ from prometheus_client.parser import text_string_to_metric_families
 CHARTS = {"overlaps", "queue", "roundtrip", "select", "trajectory"}
 
 
-def test_a_run_is_drawn(house):
-    house.serve()
-    watch = house.watch()
-    charts = house.folder / "charts"
-    robot = house.robot(args=["--plot", charts])
+def test_a_run_is_drawn(site):
+    site.serve()
+    watch = site.watch()
+    charts = site.folder / "charts"
+    robot = site.robot(args=["--plot", charts])
     watch.wait_moving("robot-1")
     assert robot.stop() == 0
     assert {path.stem for path in charts.iterdir()} == CHARTS
@@ -23,10 +23,10 @@ def test_a_run_is_drawn(house):
     robot.wait_line(f"five charts of this run are in {charts}")
 
 
-def test_charts_that_cannot_be_written_are_an_error(house):
-    house.serve()
-    watch = house.watch()
-    robot = house.robot(args=["--plot", "/proc/none"])
+def test_charts_that_cannot_be_written_are_an_error(site):
+    site.serve()
+    watch = site.watch()
+    robot = site.robot(args=["--plot", "/proc/none"])
     watch.wait_moving("robot-1")
     assert robot.stop() == 1
     assert robot.lines("tendon robot: /proc/none: ")
@@ -51,11 +51,11 @@ def total(samples, name):
     return sum(sample.value for sample in samples if sample.name == name)
 
 
-def test_prometheus_reads_every_number(house):
-    house.serve()
-    watch = house.watch()
+def test_prometheus_reads_every_number(site):
+    site.serve()
+    watch = site.watch()
     port = free_port()
-    robot = house.robot(prometheus_port=port)
+    robot = site.robot(prometheus_port=port)
     watch.wait_moving("robot-1")
     samples = numbers(port)
     sent = total(samples, "tendon_edge_observations_sent_total")
@@ -68,11 +68,11 @@ def test_prometheus_reads_every_number(house):
     assert robot.stop() == 0
 
 
-def test_a_port_in_use_is_named(house):
+def test_a_port_in_use_is_named(site):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        robot = house.robot(prometheus_port=port)
+        robot = site.robot(prometheus_port=port)
         assert robot.ended() == 1
     assert robot.lines(f"127.0.0.1:{port}")

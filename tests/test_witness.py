@@ -156,17 +156,17 @@ def policy(obs):
 
 
 @pytest.mark.parametrize("codec", ["jpeg", "raw"])
-def test_server_drives_a_robot(house, codec):
-    house.router()
-    watch = house.watch()
-    server = house.keep(Server(house.endpoint, ROUTE, STATUS, policy))
-    robot = house.robot(image_codec=codec)
+def test_server_drives_a_robot(site, codec):
+    site.router()
+    watch = site.watch()
+    server = site.keep(Server(site.endpoint, ROUTE, STATUS, policy))
+    robot = site.robot(image_codec=codec)
     watch.wait_moving("robot-1")
 
     obs = server.observations["robot-1"]
     assert obs["task"] == "wave to the camera"
     assert array(obs["state"]).shape == (6,)
-    assert obs["boot"] == int((house.folder / "robot-1.boot").read_text())
+    assert obs["boot"] == int((site.folder / "robot-1.boot").read_text())
     image = obs["images"]["front"]
     if codec == "jpeg":
         assert image[:2] == b"\xff\xd8" and image[-2:] == b"\xff\xd9"
@@ -179,14 +179,14 @@ def test_server_drives_a_robot(house, codec):
     watch.wait_state("robot-1", "STOPPED")
 
 
-def test_robot_goes_where_the_server_says(house):
+def test_robot_goes_where_the_server_says(site):
     """The state that a robot reports is the one it was sent to."""
-    house.router()
+    site.router()
     target = np.linspace(-0.5, 0.5, 6, dtype="<f4")
-    server = house.keep(
-        Server(house.endpoint, ROUTE, STATUS, lambda obs: np.tile(target, (ROWS, 1)))
+    server = site.keep(
+        Server(site.endpoint, ROUTE, STATUS, lambda obs: np.tile(target, (ROWS, 1)))
     )
-    house.robot()
+    site.robot()
 
     def arrived():
         obs = server.observations.get("robot-1")

@@ -38,15 +38,15 @@ def worker_manifest(endpoint, policy, engine):
 
 
 @pytest.fixture
-def start(house, monkeypatch):
+def start(site, monkeypatch):
     """Starts a server of a policy that stands beside its manifest."""
     own = pathlib.Path(sys.executable).parent  # its python3 has numpy
     monkeypatch.setenv("PATH", f"{own}:{os.environ['PATH']}")
 
     def begin(policy, text, **engine):
-        house.write("policy.py", text)
-        made = worker_manifest(house.endpoint, policy, engine)
-        return house.start("worker", "serve", house.write("worker.yaml", made))
+        site.write("policy.py", text)
+        made = worker_manifest(site.endpoint, policy, engine)
+        return site.start("worker", "serve", site.write("worker.yaml", made))
 
     return begin
 
@@ -64,11 +64,11 @@ def serve(start):
 
 
 @pytest.fixture
-def client(house):
+def client(site):
     """Connects a robot to the server."""
 
     def connect():
-        made = house.keep(Client(house.endpoint, ROUTE, "robot-0"))
+        made = site.keep(Client(site.endpoint, ROUTE, "robot-0"))
         made.attach("gpu-1")
         return made
 
@@ -294,9 +294,9 @@ def test_a_policy_that_says_prefix_must_have_it(monkeypatch):
         Policy(Halves())
 
 
-def test_what_a_policy_names_beside_its_actions_is_sent(serve, client, house):
+def test_what_a_policy_names_beside_its_actions_is_sent(serve, client, site):
     serve("infer_more")
-    robot, watch = client(), house.watch()
+    robot, watch = client(), site.watch()
     action = ask(robot, task="wave")
     results = action["results"]
     np.testing.assert_allclose(array(action["actions"]), EXPECTED, atol=1e-6)
@@ -330,9 +330,9 @@ def ask_again(robot, missed, delay):
     return robot.receive()
 
 
-def test_a_missed_answer_is_made_from_the_kept_prefix(serve, client, house):
+def test_a_missed_answer_is_made_from_the_kept_prefix(serve, client, site):
     serve("Halves")
-    robot, watch = client(), house.watch()
+    robot, watch = client(), site.watch()
     first = ask(robot)
     assert array(first["results"]["delay"]).tolist() == [0]
     watch.wait_count("gpu-1", "answered", 1)
@@ -343,9 +343,9 @@ def test_a_missed_answer_is_made_from_the_kept_prefix(serve, client, house):
     watch.wait_count("gpu-1", "prefix_hits", 1)
 
 
-def test_a_prefix_goes_with_its_worker_and_the_chunk_stays(serve, client, house):
+def test_a_prefix_goes_with_its_worker_and_the_chunk_stays(serve, client, site):
     server = serve("Halves")
-    robot, watch = client(), house.watch()
+    robot, watch = client(), site.watch()
     first = ask(robot)
     watch.wait_count("gpu-1", "answered", 1)
     os.kill(worker_pid(server), signal.SIGKILL)

@@ -61,12 +61,12 @@ def compress(folder):
     return stored
 
 
-def test_a_stored_jpeg_is_sent_as_it_is(house):
-    folder = house.folder / "set"
+def test_a_stored_jpeg_is_sent_as_it_is(site):
+    folder = site.folder / "set"
     record(folder)
     stored = compress(folder)
-    house.router()
-    server = house.keep(Server(house.endpoint, ROUTE, STATUS, policy))
-    house.robot(robot={"kind": "replay", "dataset": str(folder)})
+    site.router()
+    server = site.keep(Server(site.endpoint, ROUTE, STATUS, policy))
+    site.robot(robot={"kind": "replay", "dataset": str(folder)})
     seen = wait_until(lambda: server.observations.get("robot-1"), "an observation")
     assert seen["images"]["front"] in stored

@@ -51,10 +51,10 @@ def one_thread():
 
 
 @pytest.fixture
-def trained(house, one_thread):
+def trained(site, one_thread):
     """A dataset, and what a policy makes of it."""
-    folder = house.folder / "cookies"
-    record(house, folder)
+    folder = site.folder / "cookies"
+    record(site, folder)
     meta = LeRobotDatasetMetadata("me/cookies", root=folder)
     config = small_act(meta)
     dataset = LeRobotDataset(

@@ -38,9 +38,9 @@ def hub(tmp_path, monkeypatch):
     return place
 
 
-def test_lerobot_uploads_a_recorded_run(house, hub):
-    folder = house.folder / "cookies"
-    record(house, folder)
+def test_lerobot_uploads_a_recorded_run(site, hub):
+    folder = site.folder / "cookies"
+    record(site, folder)
     dataset = LeRobotDataset("me/cookies", root=folder)
     dataset.push_to_hub()
     there = LeRobotDataset("me/cookies", root=hub)

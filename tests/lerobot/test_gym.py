@@ -50,7 +50,7 @@ class Reach(gymnasium.Env):
         return self._see(), 1.0, done, late, {"is_success": done}
 
 
-def settings(house, **more):
+def settings(site, **more):
     return {
         "cluster_uuid": "local",
         "experiment_tag": "default",
@@ -58,17 +58,17 @@ def settings(house, **more):
         "model_version": "v1",
         "application_tag": "default",
         "client_uuid": "sim-1",
-        "endpoint": house.endpoint,
+        "endpoint": site.endpoint,
         "fps": FPS,
-        "boot_file": f"{house.folder}/sim.boot",
+        "boot_file": f"{site.folder}/sim.boot",
         "realtime": QUIET,
     } | more
 
 
 @pytest.fixture
-def served(house):
+def served(site):
     def begin(cameras, **engine):
-        house.endpoint = free_endpoint()
+        site.endpoint = free_endpoint()
         engine = {"actions": ["x", "y"]} | engine
         engine |= {
             "kind": "synthetic",
@@ -76,40 +76,40 @@ def served(house):
             "latency": {"kind": "fixed", "ms": 2},
         }
         route = ("model_id", "model_version", "application_tag", "endpoint", "fps")
-        server = {name: settings(house)[name] for name in route}
+        server = {name: settings(site)[name] for name in route}
         manifest = {
             "cluster_uuid": "local",
             "experiment_tag": "default",
             "models": [server | {"accept_unknown": True, "engine": engine}],
         }
-        path = house.write("wave.yaml", manifest)
-        house.start("server", "serve", path).wait_line("serve: ready")
+        path = site.write("wave.yaml", manifest)
+        site.start("server", "serve", path).wait_line("serve: ready")
 
     return begin
 
 
-def test_episodes_are_played_and_judged(served, house):
+def test_episodes_are_played_and_judged(served, site):
     served({"top": {"height": 48, "width": 64}})
     env = Reach()
-    played = list(play(env, 3, 10, ["x", "y"], **settings(house)))
+    played = list(play(env, 3, 10, ["x", "y"], **settings(site)))
     assert [episode.number for episode in played] == [0, 1, 2]
     assert all(episode.success for episode in played)
     assert all(0 < each.steps == each.reward <= STEPS for each in played)
     assert env.seeds[-3:] == [10, 11, 12]
 
 
-def test_an_episode_that_fails_is_told_so(served, house):
+def test_an_episode_that_fails_is_told_so(served, site):
     served({})
     env = Reach(far=1e9, nested=False)
-    (episode,) = play(env, 1, None, ["x", "y"], **settings(house))
+    (episode,) = play(env, 1, None, ["x", "y"], **settings(site))
     assert not episode.success
     assert episode.steps == STEPS
 
 
-def test_a_server_that_does_not_fit_ends_it(served, house):
+def test_a_server_that_does_not_fit_ends_it(served, site):
     served({}, actions=["x", "z"])
     with pytest.raises(tendon.Mismatch, match="action_names"):
-        list(play(Reach(nested=False), 1, None, ["x", "y"], **settings(house)))
+        list(play(Reach(nested=False), 1, None, ["x", "y"], **settings(site)))
 
 
 def test_what_is_where_is_found():
@@ -146,15 +146,19 @@ def test_a_state_of_another_size_is_told_and_the_joints_are_where_they_were_sent
 def test_a_state_of_the_actions_size_may_have_names_of_its_own():
     robot = GymRobot(Reach(), states=["left", "up"])
     assert (robot.joints, robot.states) == (["joint_0", "joint_1"], ["left", "up"])
-    assert robot.see(robot.begin(None)).tolist() == robot.observe_state().tolist() == [0, 0]
+    assert (
+        robot.see(robot.begin(None)).tolist()
+        == robot.observe_state().tolist()
+        == [0, 0]
+    )
 
 
-def test_a_real_environment_is_played(served, house):
+def test_a_real_environment_is_played(served, site):
     """Gymnasium's own, whose state and action have nothing in common."""
     served({}, actions=["push"], states=["x", "v", "angle", "turn"])
     env = gymnasium.make("CartPole-v1", max_episode_steps=STEPS)
     states = ["x", "v", "angle", "turn"]
-    played = list(play(env, 2, 7, ["push"], states=states, **settings(house)))
+    played = list(play(env, 2, 7, ["push"], states=states, **settings(site)))
     assert [each.number for each in played] == [0, 1]
     assert all(0 < each.steps == each.reward <= STEPS for each in played)
 

@@ -7,20 +7,20 @@ from scene import FPS, JOINTS
 from test_record import LARGER, order, wait_frames
 
 
-def record(house, folder):
+def record(site, folder):
     """Two episodes of a run."""
-    house.serve()
-    robot = house.robot(args=("--record", folder), robot=LARGER)
-    watch = house.watch()
+    site.serve()
+    robot = site.robot(args=("--record", folder), robot=LARGER)
+    watch = site.watch()
     wait_frames(watch)
-    assert order(house, "next").returncode == 0
+    assert order(site, "next").returncode == 0
     wait_frames(watch)
     assert robot.stop() == 0
 
 
-def test_lerobot_reads_every_frame_of_a_run(house):
-    folder = house.folder / "cookies"
-    record(house, folder)
+def test_lerobot_reads_every_frame_of_a_run(site):
+    folder = site.folder / "cookies"
+    record(site, folder)
     dataset = LeRobotDataset("me/cookies", root=folder)
     assert dataset.num_episodes == 2 and dataset.fps == FPS
     assert dataset.meta.robot_type == "synthetic"
@@ -33,9 +33,9 @@ def test_lerobot_reads_every_frame_of_a_run(house):
     assert {int(frame["episode_index"]) for frame in frames} == {0, 1}
 
 
-def test_what_was_really_done_is_there(house):
-    folder = house.folder / "cookies"
-    record(house, folder)
+def test_what_was_really_done_is_there(site):
+    folder = site.folder / "cookies"
+    record(site, folder)
     dataset = LeRobotDataset("me/cookies", root=folder)
     frames = [dataset[i] for i in range(len(dataset))]
     played = [frame for frame in frames if not frame["tendon.held"]]

@@ -32,16 +32,16 @@ QUIET = (
 class Client:
     """tendon-robot-client, as a person starts it."""
 
-    def __init__(self, house, *options):
-        self.log, self.sent = house.folder / "client.log", house.folder / "sent"
+    def __init__(self, site, *options):
+        self.log, self.sent = site.folder / "client.log", site.folder / "sent"
         self.sent.touch()
         args = [
             "--robot.discover_packages_path=sim_arm",
             "--robot.type=sim_arm",
             "--robot.id=arm-1",
             f"--robot.log={self.sent}",
-            f"--robot.calibration_dir={house.folder}/calibration",
-            f"--server_address={house.endpoint.removeprefix('tcp/')}",
+            f"--robot.calibration_dir={site.folder}/calibration",
+            f"--server_address={site.endpoint.removeprefix('tcp/')}",
             "--policy_type=wave",
             "--task=wave",
             f"--settings={QUIET}",
@@ -52,7 +52,7 @@ class Client:
                 [sys.executable, "-m", "tendon.lerobot.robot_client", *args],
                 stdout=out,
                 stderr=out,
-                env=os.environ | {"XDG_STATE_HOME": str(house.folder)},
+                env=os.environ | {"XDG_STATE_HOME": str(site.folder)},
             )
 
     def text(self):
@@ -81,9 +81,9 @@ class Client:
 
 
 @pytest.fixture
-def served(house):
-    house.endpoint = free_endpoint()
-    house.write(
+def served(site):
+    site.endpoint = free_endpoint()
+    site.write(
         "wave.yaml",
         {
             "cluster_uuid": "local",
@@ -93,24 +93,24 @@ def served(house):
                     "model_id": "wave",
                     "model_version": "v1",
                     "application_tag": "default",
-                    "endpoint": house.endpoint,
+                    "endpoint": site.endpoint,
                     "accept_unknown": True,
                     "engine": ENGINE,
                 }
             ],
         },
     )
-    server = house.start("server", "serve", house.folder / "wave.yaml")
+    server = site.start("server", "serve", site.folder / "wave.yaml")
     server.wait_line("serve: ready")
     return server
 
 
 @pytest.fixture
-def drive(house, served):
+def drive(site, served):
     with contextlib.ExitStack() as stack:
 
         def begin(*options):
-            client = Client(house, *options)
+            client = Client(site, *options)
             stack.callback(client.process.wait)
             stack.callback(client.process.kill)
             return client
@@ -149,7 +149,7 @@ def test_a_robot_that_blocks_holds_and_goes_on(drive):
     client.stop()
 
 
-def test_a_server_of_other_joints_is_refused(drive, house):
+def test_a_server_of_other_joints_is_refused(drive, site):
     client = drive("--robot.width=128")
     assert client.process.wait(LOAD_S) == 1
     assert "expected_cameras" in client.text() or "camera" in client.text()

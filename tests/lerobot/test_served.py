@@ -40,18 +40,18 @@ def wait_ready(process, text):
 
 
 @pytest.fixture
-def serve(house, checkpoint):
+def serve(site, checkpoint):
     """A server of a small policy; `engine` changes what its manifest says."""
 
     def begin(kind, policy="Policy", engine=None, **more):
-        house.endpoint = free_endpoint()
-        manifest = manifest_of(config_of(checkpoint(kind), house.endpoint, **more))
+        site.endpoint = free_endpoint()
+        manifest = manifest_of(config_of(checkpoint(kind), site.endpoint, **more))
         made = manifest["models"][0]["engine"]
         made["command"][-1] = f"tiny:{policy}"
         made |= engine or {}
-        path = house.write("manifest.yaml", manifest)
-        seeds = {"TINY_SEEDS": str(house.folder / "seeds")}
-        server = house.start("server", "serve", path, env=seeds)
+        path = site.write("manifest.yaml", manifest)
+        seeds = {"TINY_SEEDS": str(site.folder / "seeds")}
+        server = site.start("server", "serve", path, env=seeds)
         wait_ready(server.process, server.text)
         return server
 
@@ -59,10 +59,10 @@ def serve(house, checkpoint):
 
 
 @pytest.fixture
-def connect(house):
+def connect(site):
     def attach(kind, name="robot-0"):
         route = f"local/default/{kind}/v1/default"
-        made = house.keep(Client(house.endpoint, route, name))
+        made = site.keep(Client(site.endpoint, route, name))
         (status,) = made.status()
         made.attach(status["server_id"])
         made.said = status
@@ -86,9 +86,9 @@ def ask(client, obs, timeout=60, **more):
     return action
 
 
-def seed_of(house, client, seq):
+def seed_of(site, client, seq):
     """What the policy was given for it, the last time."""
-    for line in reversed((house.folder / "seeds").read_text().splitlines()):
+    for line in reversed((site.folder / "seeds").read_text().splitlines()):
         name, number, seed = line.split()
         if (name, int(number)) == (client, seq):
             return int(seed)
@@ -108,7 +108,7 @@ def local(checkpoint):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_served_is_local_bit_for_bit(kind, serve, connect, local, house):
+def test_served_is_local_bit_for_bit(kind, serve, connect, local, site):
     serve(kind)
     robot = connect(kind)
     assert robot.said["action_names"] == robot.said["state_names"] == JOINTS
@@ -117,32 +117,32 @@ def test_served_is_local_bit_for_bit(kind, serve, connect, local, house):
     for number in range(2):
         obs = observation(number)
         action = ask(robot, obs)
-        obs["seed"] = seed_of(house, "robot-0", action["response_to_seq_id"])
+        obs["seed"] = seed_of(site, "robot-0", action["response_to_seq_id"])
         np.testing.assert_array_equal(array(action["actions"]), local(kind, obs))
 
 
-def watch_of(house, kind):
-    return house.watch(route=f"local/default/{kind}/v1/default")
+def watch_of(site, kind):
+    return site.watch(route=f"local/default/{kind}/v1/default")
 
 
 @pytest.mark.parametrize("kind", FLOW)
 def test_another_chunk_is_denoised_from_the_kept_prefix(
-    kind, serve, connect, local, house
+    kind, serve, connect, local, site
 ):
     """The pull path: vision, language and state are paid for once."""
     serve(kind)
-    robot, watch = connect(kind), watch_of(house, kind)
+    robot, watch = connect(kind), watch_of(site, kind)
     server = robot.said["server_id"]
     obs = observation(0)
     first = ask(robot, obs)
     seq = first["response_to_seq_id"]
-    seed = seed_of(house, "robot-0", seq)
+    seed = seed_of(site, "robot-0", seq)
     watch.wait_count(server, "answered", 1)
     asking = robot.send(again=seq, anew=True)
     second = robot.receive(60)
     assert (second["response_to_seq_id"], second["superseded"]) == (seq, [asking])
     assert not np.array_equal(array(second["actions"]), array(first["actions"]))
-    other = seed_of(house, "robot-0", seq)
+    other = seed_of(site, "robot-0", seq)
     assert other != seed
     np.testing.assert_array_equal(
         array(second["actions"]), local(kind, obs | {"seed": other})
@@ -152,15 +152,15 @@ def test_another_chunk_is_denoised_from_the_kept_prefix(
     assert watch.count(server, "prefix_hits") == 1
 
 
-def test_without_room_for_prefixes_none_is_made(serve, connect, local, house):
+def test_without_room_for_prefixes_none_is_made(serve, connect, local, site):
     kind = "smolvla"
     serve(kind, prefix_mb=0)
-    robot, watch = connect(kind), watch_of(house, kind)
+    robot, watch = connect(kind), watch_of(site, kind)
     server = robot.said["server_id"]
     obs = observation(0)
     action = ask(robot, obs)
     seq = action["response_to_seq_id"]
-    obs["seed"] = seed_of(house, "robot-0", seq)
+    obs["seed"] = seed_of(site, "robot-0", seq)
     np.testing.assert_array_equal(array(action["actions"]), local(kind, obs))
     watch.wait_count(server, "answered", 1)
     robot.send(again=seq, anew=True)
@@ -171,10 +171,10 @@ def test_without_room_for_prefixes_none_is_made(serve, connect, local, house):
     assert watch.count(server, "chunks_decoded") == 0
 
 
-def test_without_precompute_a_chunk_is_made_when_it_is_pulled(serve, connect, house):
+def test_without_precompute_a_chunk_is_made_when_it_is_pulled(serve, connect, site):
     kind = "pi0"
     serve(kind, enable_precompute=False)
-    robot, watch = connect(kind), watch_of(house, kind)
+    robot, watch = connect(kind), watch_of(site, kind)
     server = robot.said["server_id"]
     seq = robot.send(**message(observation(0)))
     watch.wait_count(server, "waiting", 1)
@@ -187,7 +187,7 @@ def test_without_precompute_a_chunk_is_made_when_it_is_pulled(serve, connect, ho
     assert watch.count(server, "prefixes_made") == 1
 
 
-def test_served_in_batches_is_local(serve, connect, local, house):
+def test_served_in_batches_is_local(serve, connect, local, site):
     kind = "smolvla"
     server = serve(kind, max_batch=4)
     robots = {name: connect(kind, name) for name in ("a", "b", "c", "d")}
@@ -196,7 +196,7 @@ def test_served_in_batches_is_local(serve, connect, local, house):
         seqs = {name: robots[name].send(**message(obs)) for name, obs in sent.items()}
         for name, obs in sent.items():
             action = robots[name].receive()
-            obs["seed"] = seed_of(house, name, seqs[name])
+            obs["seed"] = seed_of(site, name, seqs[name])
             np.testing.assert_allclose(
                 array(action["actions"]), local(kind, obs), atol=1e-5, rtol=0
             )
@@ -216,11 +216,11 @@ def test_a_worker_that_fails_is_told_and_comes_back(serve, connect, local):
         )
 
 
-def test_the_command_serves_a_checkpoint(house, checkpoint, connect, local):
+def test_the_command_serves_a_checkpoint(site, checkpoint, connect, local):
     """As a person starts it, with LeRobot's own options."""
-    house.endpoint = free_endpoint()
-    host, port = house.endpoint.removeprefix("tcp/").split(":")
-    log = house.folder / "command.log"
+    site.endpoint = free_endpoint()
+    host, port = site.endpoint.removeprefix("tcp/").split(":")
+    log = site.folder / "command.log"
     options = {
         "host": host,
         "port": port,

@@ -18,11 +18,11 @@ QUIET = "{realtime: {priority: 0, wake_us: -1, lock_memory: false}}"
 
 
 @pytest.fixture
-def served(house):
+def served(site):
     """A policy that waves; as many states as the environment has, unless told."""
 
     def begin(states=STATES):
-        house.endpoint = free_endpoint()
+        site.endpoint = free_endpoint()
         engine = {
             "kind": "synthetic",
             "actions": [f"action_{i}" for i in range(ACTIONS)],
@@ -34,26 +34,26 @@ def served(house):
             "model_id": "wave",
             "model_version": "v1",
             "application_tag": "default",
-            "endpoint": house.endpoint,
+            "endpoint": site.endpoint,
             "fps": 50,
             "accept_unknown": True,
             "engine": engine,
         }
         group = {"cluster_uuid": "local", "experiment_tag": "default"}
-        path = house.write("wave.yaml", group | {"models": [server]})
-        house.start("server", "serve", path).wait_line("serve: ready")
+        path = site.write("wave.yaml", group | {"models": [server]})
+        site.start("server", "serve", path).wait_line("serve: ready")
 
     return begin
 
 
-def play(house, *options):
+def play(site, *options):
     """As a person does."""
     args = [
         "--env.discover_packages_path=sim_env",
         "--env.type=sim_env",
-        f"--server_address={house.endpoint.removeprefix('tcp/')}",
+        f"--server_address={site.endpoint.removeprefix('tcp/')}",
         "--policy_type=wave",
-        f"--settings={QUIET[:-1]}, boot_file: {house.folder}/sim.boot}}",
+        f"--settings={QUIET[:-1]}, boot_file: {site.folder}/sim.boot}}",
         *options,
     ]
     ended = subprocess.run(
@@ -66,9 +66,9 @@ def play(house, *options):
     return ended, lines
 
 
-def test_episodes_are_played_and_each_is_judged(served, house):
+def test_episodes_are_played_and_each_is_judged(served, site):
     served()
-    ended, (*episodes, summary) = play(house, "--n_episodes=3")
+    ended, (*episodes, summary) = play(site, "--n_episodes=3")
     assert ended.returncode == 0, ended.stderr
     assert [each["number"] for each in episodes] == [0, 1, 2]
     assert all(each["task"] == "sim_env/0" and each["success"] for each in episodes)
@@ -76,25 +76,25 @@ def test_episodes_are_played_and_each_is_judged(served, house):
     assert summary == {"episodes": 3, "success": 1.0}
 
 
-def test_episodes_that_fail_are_told_so(served, house):
+def test_episodes_that_fail_are_told_so(served, site):
     served()
-    ended, (episode, summary) = play(house, "--n_episodes=1", "--env.far=1000")
+    ended, (episode, summary) = play(site, "--n_episodes=1", "--env.far=1000")
     assert ended.returncode == 0, ended.stderr
     assert (episode["success"], episode["steps"]) == (False, STEPS)
     assert summary == {"episodes": 1, "success": 0.0}
 
 
-def test_a_policy_that_wants_other_states_is_refused(served, house):
+def test_a_policy_that_wants_other_states_is_refused(served, site):
     served(states=STATES - 1)
-    ended, lines = play(house)
+    ended, lines = play(site)
     assert ended.returncode == 1
     assert "state_names" in ended.stderr
     assert "Traceback" not in ended.stderr
     assert lines == []
 
 
-def test_a_command_that_names_no_policy_is_refused(house):
-    ended, lines = play(house, "--policy_type=")
+def test_a_command_that_names_no_policy_is_refused(site):
+    ended, lines = play(site, "--policy_type=")
     assert ended.returncode == 1
     assert "which policy?" in ended.stderr
     assert lines == []

@@ -11,9 +11,9 @@ NAMES = list(JOINTS)
 SIZES = {name: (size["height"], size["width"]) for name, size in CAMERAS.items()}
 
 
-def settings(house, client="robot-1", robot=None, **changes):
+def settings(site, client="robot-1", robot=None, **changes):
     """All that tests/scene.py's robot has, but the robot itself."""
-    made = robot_file(house.endpoint, client, house.folder, **changes)
+    made = robot_file(site.endpoint, client, site.folder, **changes)
     del made["robot"]
     return made | ({"robot": robot} if robot else {})
 

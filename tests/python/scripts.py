@@ -12,11 +12,11 @@ HERE = pathlib.Path(__file__).parent
 
 
 class Script(Tendon):
-    def __init__(self, house, name, text, *args, python=sys.executable, **env):
+    def __init__(self, site, name, text, *args, python=sys.executable, **env):
         import subprocess
 
-        path = house.write(f"{name}.py", textwrap.dedent(text))
-        self.log = house.folder / f"{name}.log"
+        path = site.write(f"{name}.py", textwrap.dedent(text))
+        self.log = site.folder / f"{name}.log"
         paths = [ROOT / "python", ROOT / "tests", HERE]
         with self.log.open("w") as out:
             self.process = subprocess.Popen(
@@ -24,7 +24,7 @@ class Script(Tendon):
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                cwd=house.folder,
+                cwd=site.folder,
                 env=os.environ | {"PYTHONPATH": ":".join(map(str, paths))} | env,
             )
-        house.kept.callback(self.end)
+        site.kept.callback(self.end)

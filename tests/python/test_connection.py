@@ -22,18 +22,18 @@ WHAT = {"version": VERSION, "application": APPLICATION}
 
 
 @pytest.fixture
-def connect(house):
+def connect(site):
     def begin(client="station-1", **changes):
-        made = tendon.Connection(house.endpoint, client, "bench", **WHO | changes)
-        house.kept.callback(made.close)
+        made = tendon.Connection(site.endpoint, client, "bench", **WHO | changes)
+        site.kept.callback(made.close)
         return made
 
     return begin
 
 
 @pytest.fixture
-def model(house, connect):
-    house.serve()
+def model(site, connect):
+    site.serve()
     made = connect().model(MODEL, **WHAT)
     made.wait(60_000)
     return made
@@ -124,20 +124,20 @@ def test_the_newest_wins(model):
     assert sorted(ended) == seqs
 
 
-def test_nobody_answers_for_another_model(house, connect):
-    house.serve()
+def test_nobody_answers_for_another_model(site, connect):
+    site.serve()
     with pytest.raises(tendon.Error) as raised:
         connect().model("another", **WHAT).wait(3000)
     assert raised.value.code == "NOTFOUND"
 
 
-def test_what_is_missing_is_named(monkeypatch, house):
+def test_what_is_missing_is_named(monkeypatch, site):
     with pytest.raises(tendon.Invalid, match="client_id: .* TENDON_CLIENT_ID"):
-        tendon.Connection(house.endpoint, **WHO)
-    monkeypatch.setenv("TENDON_SERVER", house.endpoint)
+        tendon.Connection(site.endpoint, **WHO)
+    monkeypatch.setenv("TENDON_SERVER", site.endpoint)
     monkeypatch.setenv("TENDON_CLIENT_ID", "station-1")
-    (house.folder / "tendon.yaml").write_text(f"cluster: {CLUSTER}\nexperiment: e2e\n")
-    monkeypatch.chdir(house.folder)
+    (site.folder / "tendon.yaml").write_text(f"cluster: {CLUSTER}\nexperiment: e2e\n")
+    monkeypatch.chdir(site.folder)
     with (
         tendon.Connection() as connection,
         pytest.raises(tendon.Invalid, match="missing: version: "),
@@ -181,17 +181,17 @@ def test_close_wakes_who_waits(model):
     assert raised
 
 
-def test_a_server_that_comes_late_is_found(house, connect):
+def test_a_server_that_comes_late_is_found(site, connect):
     model = connect().model(MODEL, limit_ms=60_000, **WHAT)
     seq = model.observe(state=STATE, front=FRAME)
     assert model.get_result(100) is None
-    house.serve()
+    site.serve()
     assert model.get_result(60_000).seq == seq
 
 
-def test_ctrl_c_reaches_who_waits(house):
+def test_ctrl_c_reaches_who_waits(site):
     script = Script(
-        house,
+        site,
         "waits",
         """
         import sys, tendon
@@ -200,18 +200,18 @@ def test_ctrl_c_reaches_who_waits(house):
         print("waits")
         model.get_result()
         """,
-        house.endpoint,
+        site.endpoint,
     )
     script.wait_line("waits")
     script.stop(signal.SIGINT)
     assert script.lines("KeyboardInterrupt")
 
 
-def test_asyncio_asks_and_waits(house):
-    house.serve()
+def test_asyncio_asks_and_waits(site):
+    site.serve()
 
     async def main():
-        connection = tendon.aio.Connection(house.endpoint, "station-1", **WHO)
+        connection = tendon.aio.Connection(site.endpoint, "station-1", **WHO)
         async with connection, connection.model(MODEL, **WHAT) as model:
             await model.wait(60_000)
             assert await model.get_result(5) is None
@@ -223,11 +223,11 @@ def test_asyncio_asks_and_waits(house):
     asyncio.run(main())
 
 
-def test_tasks_share_a_model_and_none_is_lost(house):
-    house.serve()
+def test_tasks_share_a_model_and_none_is_lost(site):
+    site.serve()
 
     async def main():
-        async with tendon.aio.Connection(house.endpoint, "s", **WHO) as connection:
+        async with tendon.aio.Connection(site.endpoint, "s", **WHO) as connection:
             model = connection.model(MODEL, **WHAT)
             await model.wait(60_000)
             tasks = [asyncio.create_task(model.get_result()) for _ in range(4)]
@@ -244,9 +244,9 @@ def test_tasks_share_a_model_and_none_is_lost(house):
     asyncio.run(main())
 
 
-def test_a_task_that_waits_is_told_of_the_close(house):
+def test_a_task_that_waits_is_told_of_the_close(site):
     async def main():
-        connection = tendon.aio.Connection(house.endpoint, "s", **WHO)
+        connection = tendon.aio.Connection(site.endpoint, "s", **WHO)
         model = connection.model(MODEL, **WHAT)
         waits = asyncio.create_task(model.get_result())
         await asyncio.sleep(0)
@@ -276,11 +276,9 @@ THREADS = """
 @pytest.mark.parametrize(
     ("given", "hands_over"), [({}, False), ({"ZENOH_RUNTIME": "()"}, True)]
 )
-def test_who_reads_the_socket_calls_back_unless_the_user_says(house, given, hands_over):
-    house.serve()
-    script = Script(
-        house, "threads", THREADS, house.endpoint, *ROUTE.split("/"), **given
-    )
+def test_who_reads_the_socket_calls_back_unless_the_user_says(site, given, hands_over):
+    site.serve()
+    script = Script(site, "threads", THREADS, site.endpoint, *ROUTE.split("/"), **given)
     assert ("net-0" in script.wait_line("threads").split()) is hands_over
 
 

@@ -74,9 +74,9 @@ ROBOT = """
 
 
 @pytest.fixture
-def server(house):
-    policy = house.write("policy.py", textwrap.dedent(POLICY))
-    made = manifest(house.endpoint)
+def server(site):
+    policy = site.write("policy.py", textwrap.dedent(POLICY))
+    made = manifest(site.endpoint)
     made["models"][0]["engine"] = {
         "kind": "worker",
         "command": [sys.executable, "-m", "tendon.worker", f"{policy}:infer"],
@@ -84,16 +84,16 @@ def server(house):
         "cameras": CAMERAS,
         "chunk": ROWS,
     }
-    started = house.start("worker", "serve", house.write("worker.yaml", made))
+    started = site.start("worker", "serve", site.write("worker.yaml", made))
     started.wait_line("serve: ready")
     return started
 
 
 @pytest.fixture
-def connect(house, server):
+def connect(site, server):
     def begin(client="station-1", **changes):
-        made = tendon.Connection(house.endpoint, client, **WHO | changes)
-        house.kept.callback(made.close)
+        made = tendon.Connection(site.endpoint, client, **WHO | changes)
+        site.kept.callback(made.close)
         return made, made.model(MODEL, **WHAT)
 
     return begin
@@ -158,14 +158,14 @@ def test_a_file_that_was_removed_is_not_needed(server, connect):
     assert ask(model, 4) == COPIED
 
 
-def test_a_robot_may_die_while_its_frame_is_read(house, server, connect):
+def test_a_robot_may_die_while_its_frame_is_read(site, server, connect):
     names = (CLUSTER, EXPERIMENT, MODEL, VERSION, APPLICATION)
-    robot = Script(house, "robot", ROBOT, house.endpoint, *names)
+    robot = Script(site, "robot", ROBOT, site.endpoint, *names)
     place = robot.wait_line("lies in").split()[2]
-    wait_until((house.folder / "begun").exists, "the policy has the frame")
+    wait_until((site.folder / "begun").exists, "the policy has the frame")
     robot.kill()
-    (house.folder / "go").touch()
-    seen = house.folder / "seen"
+    (site.folder / "go").touch()
+    seen = site.folder / "seen"
     wait_until(lambda: seen.exists() and seen.read_text(), "it has read it")
     assert seen.read_text() == f"{place} 7 7 False"
     connection, model = connect()

@@ -77,7 +77,7 @@ def no_libav(tmp_path):
 
 
 @pytest.mark.parametrize("version", PYTHONS)
-def test_it_works_without_libav_on(version, wheel, tmp_path, house, no_libav):
+def test_it_works_without_libav_on(version, wheel, tmp_path, site, no_libav):
     python = interpreter(version)
     if not python:
         pytest.skip(f"no Python {version} here")
@@ -90,7 +90,7 @@ def test_it_works_without_libav_on(version, wheel, tmp_path, house, no_libav):
         k: v for k, v in os.environ.items() if not k.startswith(("TENDON", "PYTHON"))
     }
     done = subprocess.run(
-        [own, TRY, house.endpoint, house.folder],
+        [own, TRY, site.endpoint, site.folder],
         capture_output=True,
         text=True,
         timeout=120,

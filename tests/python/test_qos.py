@@ -22,35 +22,35 @@ EXPECTED = {  # by what follows the route
 
 
 @pytest.fixture
-def seen(house):
+def seen(site):
     """How the newest message of each topic came."""
-    house.serve()
+    site.serve()
     found = {}
 
     def look(sample):
         topic = str(sample.key_expr).removeprefix(f"{ROUTE}/")
         found[topic] = sample.priority, sample.express, sample.congestion_control
 
-    house.keep(open_session(house.endpoint)).declare_subscriber(f"{ROUTE}/**", look)
+    site.keep(open_session(site.endpoint)).declare_subscriber(f"{ROUTE}/**", look)
     return found
 
 
-def test_every_topic_travels_as_it_should(house, seen):
+def test_every_topic_travels_as_it_should(site, seen):
     arm = Arm()
-    house.kept.callback(arm.close)
-    arm.start(**settings(house))
+    site.kept.callback(arm.close)
+    arm.start(**settings(site))
     wait_until(lambda: "robot-1/action" in seen, "no answer")
     arm.reset("the cup fell")
     wait_until(lambda: seen.keys() >= EXPECTED.keys(), "not every topic is used")
     assert seen == EXPECTED
 
 
-def test_a_program_that_asks_is_as_patient_as_a_robot(house, seen):
+def test_a_program_that_asks_is_as_patient_as_a_robot(site, seen):
     cluster, experiment, model, version, application = ROUTE.split("/")
     station = tendon.Connection(
-        house.endpoint, "robot-1", "bench", cluster=cluster, experiment=experiment
+        site.endpoint, "robot-1", "bench", cluster=cluster, experiment=experiment
     )
-    house.kept.callback(station.close)
+    site.kept.callback(station.close)
     asked = station.model(model, version=version, application=application)
     asked.wait(60_000)
     asked.observe(state=np.zeros(6, np.float32), front=IMAGES["front"])

@@ -20,12 +20,12 @@ from tendon_process import PATIENCE_S, run, wait_until
 
 
 @pytest.fixture
-def begin(house):
+def begin(site):
     """begin(robot, **settings): runs until the test is over."""
 
     def start(robot, /, **changes):
-        house.kept.callback(robot.close)
-        robot.start(**settings(house, **changes))
+        site.kept.callback(robot.close)
+        robot.start(**settings(site, **changes))
         return robot
 
     return start
@@ -39,8 +39,8 @@ def wait_count(robot, name, least=1):
     wait_until(lambda: count(robot, name) >= least, f"{name} does not reach {least}")
 
 
-def test_it_plays_what_a_server_answers(house, begin):
-    house.serve()
+def test_it_plays_what_a_server_answers(site, begin):
+    site.serve()
     arm = begin(Arm())
     wait_count(arm, "fresh", 2 * ROWS)
     assert arm.state == "STREAMING"
@@ -54,19 +54,19 @@ def test_it_plays_what_a_server_answers(house, begin):
     assert arm.errors == []
 
 
-def test_a_dict_by_name_is_as_good_as_an_array(house, begin):
+def test_a_dict_by_name_is_as_good_as_an_array(site, begin):
     class Named(Arm):
         def read(self):
             return dict(zip(reversed(NAMES), self.at[::-1], strict=True))
 
-    house.serve()
+    site.serve()
     arm = begin(Named())
     wait_count(arm, "fresh", ROWS)
     assert arm.errors == []
 
 
-def test_a_host_that_owns_its_loop_steps(house, begin):
-    house.serve()
+def test_a_host_that_owns_its_loop_steps(site, begin):
+    site.serve()
     robot = begin(Pulled())
     state, doing = np.zeros(len(NAMES)), set()
     for _ in range(3000):
@@ -83,10 +83,10 @@ def test_a_host_that_owns_its_loop_steps(house, begin):
         robot.step([1, 2])
 
 
-def test_a_reset_and_a_task_reach_the_server(house, begin):
-    house.serve()
+def test_a_reset_and_a_task_reach_the_server(site, begin):
+    site.serve()
     told, tasks = [], set()
-    session = house.keep(open_session(house.endpoint))
+    session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/reset",
         lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))["reason"]),
@@ -104,9 +104,9 @@ def test_a_reset_and_a_task_reach_the_server(house, begin):
         arm.set_task("x" * 10000)
 
 
-def test_a_reset_saves_an_episode_and_begins_the_next(house, begin):
-    folder = house.folder / "data"
-    house.serve()
+def test_a_reset_saves_an_episode_and_begins_the_next(site, begin):
+    folder = site.folder / "data"
+    site.serve()
     arm = begin(Arm(), record={"dir": folder, "codec": "h264"}, task="wave")
     wait_count(arm, "record_frames", ROWS)
     arm.set_task("bow")
@@ -122,9 +122,9 @@ def test_a_reset_saves_an_episode_and_begins_the_next(house, begin):
     assert (told["total_episodes"], told["total_tasks"]) == (2, 2)
 
 
-def test_episodes_are_recorded(house, begin):
-    folder = house.folder / "data"
-    house.serve()
+def test_episodes_are_recorded(site, begin):
+    folder = site.folder / "data"
+    site.serve()
     arm = begin(Arm(), record={"dir": folder, "codec": "h264"})
     wait_count(arm, "record_frames", ROWS)
     arm.episode_end()
@@ -154,11 +154,11 @@ class Compressing(Arm):
         return self.given[-1]
 
 
-def test_a_cameras_jpeg_is_sent_and_recorded_as_it_is(house, begin):
-    folder = house.folder / "data"
-    house.serve()
+def test_a_cameras_jpeg_is_sent_and_recorded_as_it_is(site, begin):
+    folder = site.folder / "data"
+    site.serve()
     seen = set()
-    session = house.keep(open_session(house.endpoint))
+    session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/obs",
         lambda sample: seen.add(
@@ -170,7 +170,7 @@ def test_a_cameras_jpeg_is_sent_and_recorded_as_it_is(house, begin):
     wait_until(lambda: len(seen - {None}) > 2, "nothing is seen")
     arm.close()
     assert seen - {None} <= set(arm.given)
-    exported = house.folder / "shown"
+    exported = site.folder / "shown"
     assert run("dataset", "export", folder, exported).returncode == 0
     shown = sorted(exported.rglob("*.jpg"))
     greys = [np.asarray(PIL.Image.open(path)).mean() for path in shown]
@@ -178,7 +178,7 @@ def test_a_cameras_jpeg_is_sent_and_recorded_as_it_is(house, begin):
     assert max(greys) < len(arm.given) + 4
 
 
-def test_a_run_that_is_not_recorded_has_no_episodes(house, begin):
+def test_a_run_that_is_not_recorded_has_no_episodes(site, begin):
     arm = begin(Arm())
     with pytest.raises(tendon.Error, match="nothing is recorded"):
         arm.episode_begin()
@@ -193,10 +193,10 @@ class Feeling(Arm):
         return dict(zip(NAMES, self.at, strict=True)) | {"force": 7.5}
 
 
-def test_a_policy_may_be_told_more_than_the_joints(house, begin):
-    house.serve(engine={"states": Feeling.states})
+def test_a_policy_may_be_told_more_than_the_joints(site, begin):
+    site.serve(engine={"states": Feeling.states})
     told = []
-    session = house.keep(open_session(house.endpoint))
+    session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/obs",
         lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))["state"]),
@@ -210,14 +210,14 @@ def test_a_policy_may_be_told_more_than_the_joints(house, begin):
     assert arm.errors == []
 
 
-def test_one_that_is_stepped_may_tell_more_too(house, begin):
+def test_one_that_is_stepped_may_tell_more_too(site, begin):
     class Told(Pulled):
         states = Feeling.states
 
         def observe_state(self):
             return np.arange(len(NAMES) + 1)
 
-    house.serve(engine={"states": Feeling.states})
+    site.serve(engine={"states": Feeling.states})
     robot = begin(Told())
 
     def plays():
@@ -228,18 +228,18 @@ def test_one_that_is_stepped_may_tell_more_too(house, begin):
     assert robot.errors == []
 
 
-def test_other_states_than_the_policys_are_refused(house):
-    house.serve()
+def test_other_states_than_the_policys_are_refused(site):
+    site.serve()
     with pytest.raises(tendon.Mismatch, match="state"):
-        Feeling().run(**settings(house))
+        Feeling().run(**settings(site))
 
 
-def test_what_telling_raises_is_counted_told_and_raised_at_the_end(house, begin):
+def test_what_telling_raises_is_counted_told_and_raised_at_the_end(site, begin):
     class Dumb(Feeling):
         def observe_state(self):
             raise_broken()
 
-    house.serve(engine={"states": Feeling.states})
+    site.serve(engine={"states": Feeling.states})
     arm = begin(Dumb())
     wait_count(arm, "driver_failed", 3)
     assert count(arm, "sent") == 0
@@ -287,8 +287,8 @@ def raise_broken():
 
 
 @pytest.mark.parametrize("where", ["read", "write"])
-def test_what_raises_is_counted_told_and_raised_at_the_end(house, begin, caplog, where):
-    house.serve()
+def test_what_raises_is_counted_told_and_raised_at_the_end(site, begin, caplog, where):
+    site.serve()
     arm = begin(Moody(), driver_limit_s=0.1)
     wait_count(arm, "fresh", ROWS)
     arm.wrong = (where, raise_broken)
@@ -309,12 +309,12 @@ def test_what_raises_is_counted_told_and_raised_at_the_end(house, begin, caplog,
     assert len(said) == 1 and said[0].exc_info
 
 
-def test_what_is_dealt_with_is_not_raised(house, begin):
+def test_what_is_dealt_with_is_not_raised(site, begin):
     class Calm(Moody):
         def on_error(self, error, where):
             return True
 
-    house.serve()
+    site.serve()
     arm = begin(Calm())
     arm.wrong = ("read", raise_broken)
     wait_count(arm, "driver_failed", 2)
@@ -323,12 +323,12 @@ def test_what_is_dealt_with_is_not_raised(house, begin):
     assert arm.errors[0].handled
 
 
-def test_a_hook_that_raises_is_kept_too(house, begin):
+def test_a_hook_that_raises_is_kept_too(site, begin):
     class Worse(Moody):
         def on_error(self, error, where):
             raise RuntimeError("the hook, too")
 
-    house.serve()
+    site.serve()
     arm = begin(Worse())
     arm.wrong = ("read", raise_broken)
     wait_until(lambda: len(arm.errors) == 2, "both are kept")
@@ -371,18 +371,18 @@ def test_a_hook_that_raises_is_kept_too(house, begin):
     ],
 )
 def test_a_robot_that_is_wrong_from_the_start_does_not_start(
-    house, monkeypatch, where, gives, kind, says
+    site, monkeypatch, where, gives, kind, says
 ):
     monkeypatch.setattr("tendon.robot.FIRST_S", PATIENCE_S)
     arm = Moody()
     arm.wrong = (where, gives)
     with pytest.raises(kind, match=says):
-        arm.start(**settings(house))
+        arm.start(**settings(site))
     assert arm.state == "STOPPED"
 
 
-def test_one_that_blocks_delays_itself_alone(house, begin):
-    house.serve()
+def test_one_that_blocks_delays_itself_alone(site, begin):
+    site.serve()
     arm = begin(Moody(), driver_limit_s=0.1)
     wait_count(arm, "fresh", ROWS)
     free = threading.Event()
@@ -397,8 +397,8 @@ def test_one_that_blocks_delays_itself_alone(house, begin):
     assert not closed.is_alive()
 
 
-def test_one_that_holds_the_interpreter_does_not_hold_the_tick(house, begin):
-    house.serve()
+def test_one_that_holds_the_interpreter_does_not_hold_the_tick(site, begin):
+    site.serve()
     arm = begin(Moody(), driver_limit_s=0.05)
     wait_count(arm, "fresh", ROWS)
     before = arm.report()
@@ -410,13 +410,13 @@ def test_one_that_holds_the_interpreter_does_not_hold_the_tick(house, begin):
     arm.wait()
 
 
-def test_names_in_another_order_are_refused(house):
+def test_names_in_another_order_are_refused(site):
     class Permuted(Arm):
         joints = {name: JOINTS[name] for name in reversed(NAMES)}
 
-    house.serve()
+    site.serve()
     with pytest.raises(tendon.Mismatch, match="waist"):
-        Permuted().run(**settings(house))
+        Permuted().run(**settings(site))
 
 
 class Blended(Arm):
@@ -429,8 +429,8 @@ class Blended(Arm):
         return self.blend(old, new)
 
 
-def test_an_aggregation_has_the_last_word(house, begin):
-    house.serve(engine={"latency": {"kind": "fixed", "ms": 30}})
+def test_an_aggregation_has_the_last_word(site, begin):
+    site.serve(engine={"latency": {"kind": "fixed", "ms": 30}})
     arm = Blended(lambda old, new: old * 0 + 0.25)
     arm.aggregate_limit_s = 60
     begin(arm)
@@ -450,9 +450,9 @@ def test_an_aggregation_has_the_last_word(house, begin):
     ],
 )
 def test_an_aggregation_that_fails_or_is_late_is_done_without(
-    house, begin, blend, counter, kept
+    site, begin, blend, counter, kept
 ):
-    house.serve()
+    site.serve()
     arm = Blended(blend)
     if kept:
         arm.aggregate_limit_s = 60
@@ -462,7 +462,7 @@ def test_an_aggregation_that_fails_or_is_late_is_done_without(
     assert {type(fault.error) for fault in arm.errors} == ({kept} if kept else set())
 
 
-def test_a_method_may_stop_and_nothing_else(house, begin):
+def test_a_method_may_stop_and_nothing_else(site, begin):
     class Curious(Arm):
         def write(self, action):
             super().write(action)
@@ -471,19 +471,19 @@ def test_a_method_may_stop_and_nothing_else(house, begin):
                     ask()
             self.stop()
 
-    house.serve()
+    site.serve()
     arm = begin(Curious())
     assert arm.wait(60)
     assert arm.errors == []
 
 
-def test_a_robot_that_is_closed_is_not_used(house, begin):
+def test_a_robot_that_is_closed_is_not_used(site, begin):
     robot = Pulled()
     with pytest.raises(tendon.Closed):
         robot.step(np.zeros(6))
     begin(robot)
     with pytest.raises(tendon.Error, match="runs already"):
-        robot.start(**settings(house))
+        robot.start(**settings(site))
     robot.close()
     robot.close()
     for use in (
@@ -523,17 +523,17 @@ def test_a_robot_that_is_closed_is_not_used(house, begin):
         ),
     ],
 )
-def test_a_class_that_makes_no_sense_is_refused(house, members, kind, says):
+def test_a_class_that_makes_no_sense_is_refused(site, members, kind, says):
     odd = type("Odd", (tendon.Robot,), {"joints": NAMES} | members)
     with pytest.raises(kind, match=says):
-        odd().start(**settings(house))
+        odd().start(**settings(site))
 
 
-def test_cameras_and_joints_may_have_more_fields(house, begin):
+def test_cameras_and_joints_may_have_more_fields(site, begin):
     class Detailed(Arm):
         cameras = {"front": CAMERAS["front"] | {"fps": 10}}
 
-    house.serve()
+    site.serve()
     arm = begin(Detailed(), robot={"joints": {"waist": {"min": -3, "max": 3}}})
     wait_count(arm, "fresh")
     arm.close()
@@ -543,14 +543,14 @@ def test_cameras_and_joints_may_have_more_fields(house, begin):
         (["waist", "waist"], "'waist' is not one name among"),
     ):
         with pytest.raises(tendon.Invalid, match=says):
-            arm.start(**settings(house, robot={"joints": joints}))
+            arm.start(**settings(site, robot={"joints": joints}))
 
 
-def test_a_class_may_leave_its_body_to_the_settings(house, begin):
+def test_a_class_may_leave_its_body_to_the_settings(site, begin):
     class Bodiless(Arm):
         joints, cameras = (), {}
 
-    house.serve()
+    site.serve()
     arm = begin(Bodiless(), robot={"joints": JOINTS, "cameras": CAMERAS})
     wait_count(arm, "fresh")
     assert arm.errors == []

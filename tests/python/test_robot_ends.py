@@ -31,17 +31,17 @@ ROBOT = """
 
 
 @pytest.fixture
-def script(house):
+def script(site):
     def begin(run, body="pass"):
         text = ROBOT.format(run=run, body=body)
-        return Script(house, "robot", text, json.dumps(settings(house)))
+        return Script(site, "robot", text, json.dumps(settings(site)))
 
     return begin
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_it_cleanly(house, script, number):
-    house.serve()
+def test_a_signal_ends_it_cleanly(site, script, number):
+    site.serve()
     robot = script("Mine().run(**given)")
     robot.wait_line("moves")
     assert robot.stop(number) == 0
@@ -54,8 +54,8 @@ def test_ctrl_c_ends_it_while_there_is_no_server(script):
     assert robot.stop(signal.SIGINT) == 0
 
 
-def test_what_it_raised_is_raised_in_the_end(house, script):
-    house.serve()
+def test_what_it_raised_is_raised_in_the_end(site, script):
+    site.serve()
     robot = script("Mine().run(**given)", "raise OSError('the bus is gone')")
     robot.wait_line("write failed: OSError: the bus is gone")
     assert robot.stop(signal.SIGINT) == 1
@@ -63,8 +63,8 @@ def test_what_it_raised_is_raised_in_the_end(house, script):
     assert robot.text().count("OSError: the bus is gone\n") == 3  # log, trace, end
 
 
-def test_a_second_ctrl_c_does_not_wait_for_a_method(house, script):
-    house.serve()
+def test_a_second_ctrl_c_does_not_wait_for_a_method(site, script):
+    site.serve()
     robot = script("Mine().run(**given)", "print('blocks'); time.sleep(30)")
     robot.wait_line("blocks")
     robot.process.send_signal(signal.SIGINT)
@@ -73,8 +73,8 @@ def test_a_second_ctrl_c_does_not_wait_for_a_method(house, script):
     assert robot.lines("KeyboardInterrupt")
 
 
-def test_a_program_may_end_without_closing(house, script):
-    house.serve()
+def test_a_program_may_end_without_closing(site, script):
+    site.serve()
     robot = script("arm = Mine(); arm.start(**given); arm.moved.wait()")
     assert robot.ended() == 0, robot.text()
     assert robot.lines("after") and not robot.lines("Traceback")

@@ -25,9 +25,9 @@ def echo(obs):
 
 
 @pytest.fixture
-def server(house):
-    made = tendon.Server(house.endpoint, **WHO)
-    house.kept.callback(made.close)
+def server(site):
+    made = tendon.Server(site.endpoint, **WHO)
+    site.kept.callback(made.close)
     return made
 
 
@@ -38,10 +38,10 @@ def serve(server, call, name="echo", **changes):
 
 
 @pytest.fixture
-def connect(house):
+def connect(site):
     def begin(client="station-1", name="echo"):
-        connection = tendon.Connection(house.endpoint, client, **WHO)
-        house.kept.callback(connection.close)
+        connection = tendon.Connection(site.endpoint, client, **WHO)
+        site.kept.callback(connection.close)
         model = connection.model(name, **WHAT)
         model.wait(60_000)
         return model
@@ -167,8 +167,8 @@ def test_one_that_cannot_answer_zeros_does_not_start(server):
     assert server.state() == "stopped"
 
 
-def test_a_name_is_served_by_a_process_of_its_own(house, server, connect):
-    path = house.write(
+def test_a_name_is_served_by_a_process_of_its_own(site, server, connect):
+    path = site.write(
         "policy.py",
         "import os\nimport numpy as np\n\ndef infer(obs):\n"
         "    return {'actions': np.ones((5, 2)), 'pid': np.array([os.getpid()])}\n",
@@ -194,19 +194,19 @@ def test_what_cannot_be_served_is_refused_at_once(server, call, kind, says):
         server.model("echo", call, actions=JOINTS, **WHAT)
 
 
-def test_a_manifest_may_come_from_a_file(house, connect):
+def test_a_manifest_may_come_from_a_file(site, connect):
     from scene import manifest
 
-    made = manifest(house.endpoint)
+    made = manifest(site.endpoint)
     made["models"][0]["engine"] = {"kind": "callback", "actions": JOINTS, "chunk": 5}
-    server = tendon.Server(config=house.write("manifest.yaml", made))
-    house.kept.callback(server.close)
+    server = tendon.Server(config=site.write("manifest.yaml", made))
+    site.kept.callback(server.close)
     server.model("synthetic", echo)
     server.start()
     assert ask(connect(name="synthetic")).ok
 
 
-def test_what_is_wrong_with_a_setting_is_named(house, server):
+def test_what_is_wrong_with_a_setting_is_named(site, server):
     with pytest.raises(tendon.Invalid, match="no model"):
         server.start()
     server.model("echo", echo, actions=JOINTS, chunk=0, **WHAT)
@@ -369,9 +369,9 @@ def test_a_model_may_stop_its_server_and_nothing_else(server, connect):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_drains_and_ends(house, number):
+def test_a_signal_drains_and_ends(site, number):
     script = Script(
-        house,
+        site,
         "serve",
         """
         import logging, sys
@@ -384,7 +384,7 @@ def test_a_signal_drains_and_ends(house, number):
         server.run()
         print("after")
         """,
-        house.endpoint,
+        site.endpoint,
     )
     script.wait_line("state ready")
     assert script.stop(number) == 0, script.text()

@@ -11,17 +11,17 @@ from tendon._description import join
 from tendon.settings import Settings, endpoint, identity, render
 
 
-def test_a_file_and_arguments_are_joined(house):
-    fields = settings(house)
-    path = house.write("arm.yaml", fields | {"fps": 50})
+def test_a_file_and_arguments_are_joined(site):
+    fields = settings(site)
+    path = site.write("arm.yaml", fields | {"fps": 50})
     arm = Arm()
     arm.start(path, fps=100, task="bow")
     arm.close()
 
 
-def test_a_field_that_is_wrong_is_traced_to_who_gave_it(house):
-    lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in settings(house).items()]
-    path = house.folder / "arm.yaml"
+def test_a_field_that_is_wrong_is_traced_to_who_gave_it(site):
+    lines = [f"{json.dumps(k)}: {json.dumps(v)}" for k, v in settings(site).items()]
+    path = site.folder / "arm.yaml"
     path.write_text("# a robot\n" + "\n".join([*lines, "jpeg_quality: 101"]))
     for given, says in (
         ({}, rf"{path}:{len(lines) + 2}: jpeg_quality: must be 1 to 100"),
