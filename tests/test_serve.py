@@ -293,7 +293,7 @@ def test_check_says_what_would_be_served(site):
     content = scheduled(site.endpoint, strategy="tiered_deadline", score="urgency")
     content["models"] = [
         entry(site.endpoint, "one", device="cuda:0"),
-        entry(site.endpoint, "two", device="cpu", batch={"most": 1}),
+        entry(site.endpoint, "two", device="cpu", batch={"max_size": 1}),
     ]
     path = site.write("m.yaml", json.dumps(content))
     done = run("serve", path, "--check")

@@ -68,7 +68,7 @@ static int run(td_config_manifest *manifest, const td_cli_file *file)
 
 static void print_batches(const td_config_model *model)
 {
-    int64_t most = model->batch.most;
+    int64_t most = model->batch.max_size;
     if (most == 0) most = model->engine.max_batch;
     if (most == 0)
         (void)printf("batches as its worker takes them");

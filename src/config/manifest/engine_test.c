@@ -51,9 +51,9 @@ batches_of_a_worker_may_be_bounded_before_it_says_its_size(void **state)
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = NULL;
     assert_int_equal(
-        parse("{kind: worker, python: p:f}, batch: {most: 4}", &manifest),
+        parse("{kind: worker, python: p:f}, batch: {max_size: 4}", &manifest),
         TD_OK);
-    assert_int_equal(manifest->models[0].batch.most, 4);
+    assert_int_equal(manifest->models[0].batch.max_size, 4);
 }
 
 static void a_worker_takes_what_is_given(void **state)

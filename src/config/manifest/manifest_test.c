@@ -106,7 +106,7 @@ static void scheduling_has_the_published_defaults(void **state)
     assert_true(scheduling->cadence.gone_s == 10);
     assert_true(scheduling->cadence.wake_ahead_ms == 5);
     assert_int_equal(scheduling->cadence.wake_samples, 5);
-    assert_int_equal(scheduling->flush.most, 8);
+    assert_int_equal(scheduling->flush.max_size, 8);
     assert_true(scheduling->flush.wait_ms == 10);
     assert_int_equal(manifest->admin.port, 0);
     assert_string_equal(manifest->admin.address, "127.0.0.1");
@@ -119,17 +119,17 @@ static void a_server_has_defaults_for_how_it_runs(void **state)
     const td_config_model *model = &manifest->models[0];
     assert_int_equal(model->max_inflight, 2);
     assert_int_equal(model->batch.wait, TD_CONFIG_WAIT_SLACK);
-    assert_int_equal(model->batch.most, 0);
+    assert_int_equal(model->batch.max_size, 0);
     assert_true(model->precompute);
     assert_int_equal(model->prefixes.mb, 1024);
     assert_true(model->prefixes.age_s == 60);
     assert_true(model->inputs.alignment_ms == 20);
     assert_true(model->inputs.staleness_ms == 1000);
     assert_true(model->clients[0].latency_budget_ms == 50);
-    assert_int_equal(model->clients[0].best_priority, 0);
-    assert_true(model->clients[0].most_urgency == 1);
+    assert_int_equal(model->clients[0].highest_priority, 0);
+    assert_true(model->clients[0].max_urgency == 1);
     assert_true(model->unknown.latency_budget_ms == 50);
-    assert_int_equal(model->unknown.best_priority, 1);
+    assert_int_equal(model->unknown.highest_priority, 1);
     assert_null(model->unknown.client_uuid);
 }
 

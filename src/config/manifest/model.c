@@ -17,10 +17,10 @@ static td_err check_model(const td_config_location *location,
     TD_ROW_NUMBER(td_config_client, latency_budget_ms, "50", 1, 60000,         \
                   "how old an observation may grow: its age counts in parts "  \
                   "of this"),                                                  \
-        TD_ROW_INTEGER(td_config_client, best_priority, best_preset, 0,        \
+        TD_ROW_INTEGER(td_config_client, highest_priority, best_preset, 0,     \
                        LOWEST_PRIORITY,                                        \
                        "the highest priority it may claim; 0 is the highest"), \
-        TD_ROW_NUMBER(td_config_client, most_urgency, "1", 0, 1,               \
+        TD_ROW_NUMBER(td_config_client, max_urgency, "1", 0, 1,                \
                       "the highest urgency it may claim")
 
 static const td_config_field client_rows[] = {
@@ -134,12 +134,12 @@ static td_err check_batch(const td_config_location *location,
                           const td_config_model *model)
 {
     bool open = model->engine.max_batch == 0; // its worker says it
-    if (open || model->batch.most <= model->engine.max_batch) return TD_OK;
+    if (open || model->batch.max_size <= model->engine.max_batch) return TD_OK;
     return td_config_bad(
-        location, td_config_node_get(node, "most"), "batch.most",
+        location, td_config_node_get(node, "max_size"), "batch.max_size",
         "must be at most the engine's max_batch, %lld, got "
         "%lld",
-        (long long)model->engine.max_batch, (long long)model->batch.most);
+        (long long)model->engine.max_batch, (long long)model->batch.max_size);
 }
 
 static td_err check_checkpoint(const td_config_location *location,

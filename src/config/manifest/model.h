@@ -17,8 +17,8 @@ typedef enum td_config_mode {
 typedef struct td_config_client {
     const char *client_uuid; // NULL: of all that are not listed
     double latency_budget_ms;
-    int64_t best_priority; // 0 is the highest
-    double most_urgency;
+    int64_t highest_priority; // 0 is the highest
+    double max_urgency;
 } td_config_client;
 
 typedef struct td_config_prefixes {

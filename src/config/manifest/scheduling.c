@@ -72,7 +72,7 @@ static const td_config_table cadence_table = {
     cadence_rows, TD_COUNT_OF(cadence_rows), sizeof(td_config_cadence), NULL};
 
 static const td_config_field flush_rows[] = {
-    TD_ROW_INTEGER(td_config_flush, most, "8", 1, TD_CONFIG_MAX_BATCH,
+    TD_ROW_INTEGER(td_config_flush, max_size, "8", 1, TD_CONFIG_MAX_BATCH,
                    "a batch of so many starts at once"),
     TD_ROW_NUMBER(td_config_flush, wait_ms, "10", 0, 60000,
                   "a smaller one when its first has waited for so long"),
@@ -116,7 +116,7 @@ static const td_config_field batch_rows[] = {
     TD_ROW_ENUM(td_config_batch, wait, "slack", td_config_waits,
                 "when a batch that is not full starts: when the least slack "
                 "runs out, at once, after wait_ms, never"),
-    TD_ROW_INTEGER(td_config_batch, most, "0", 0, TD_CONFIG_MAX_BATCH,
+    TD_ROW_INTEGER(td_config_batch, max_size, "0", 0, TD_CONFIG_MAX_BATCH,
                    "observations in one batch; 0: as many as the engine "
                    "takes"),
     TD_ROW_NUMBER(td_config_batch, wait_ms, "0", 0, 60000,

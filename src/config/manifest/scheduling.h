@@ -52,7 +52,7 @@ typedef struct td_config_cadence {
 } td_config_cadence;
 
 typedef struct td_config_flush {
-    int64_t most;
+    int64_t max_size;
     double wait_ms;
 } td_config_flush;
 
@@ -84,7 +84,7 @@ TD_AUTO_FREE(td_config_scheduling, td_config_scheduling_free)
 
 typedef struct td_config_batch {
     td_config_wait wait;
-    int64_t most; // 0: the engine's
+    int64_t max_size; // 0: the engine's
     double wait_ms;
 } td_config_batch;
 

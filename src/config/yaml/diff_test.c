@@ -76,7 +76,7 @@ static const struct {
     {"who is served", ONE "}", ONE ", clients: [{client_uuid: r1}]}",
      "+models[0].clients\n"},
     {"what a client may claim", ONE ", clients: [{client_uuid: r1}]}",
-     ONE ", clients: [{client_uuid: r1, most_urgency: 0.5}]}",
+     ONE ", clients: [{client_uuid: r1, max_urgency: 0.5}]}",
      "+models[0].clients\n"},
     {"batches and inputs", ONE "}",
      ONE ", batch: {wait: none}, precompute: false, "

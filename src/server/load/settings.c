@@ -63,7 +63,7 @@ static td_sched_batch_rule rule_of(const td_config_batch *config)
 {
     return (td_sched_batch_rule){
         .wait = (td_sched_batch_wait)config->wait,
-        .most = (uint32_t)config->most,
+        .most = (uint32_t)config->max_size,
         .wait_ns = ns_of_ms(config->wait_ms),
     };
 }
@@ -96,7 +96,7 @@ void td_server_settings_device(const td_config_manifest *manifest,
                   .retries = (uint32_t)queue->retries,
                   .backoff_ns = ns_of_ms(queue->backoff_ms)},
         .flush = {.wait = TD_SCHED_WAIT_FIXED,
-                  .most = (uint32_t)flush->most,
+                  .most = (uint32_t)flush->max_size,
                   .wait_ns = ns_of_ms(flush->wait_ms)},
         .cadence = {.alpha = cadence->alpha,
                     .overdue = cadence->overdue,
@@ -113,8 +113,8 @@ static td_server_allowance client_of(const td_config_client *config)
     return (td_server_allowance){
         .id = config->client_uuid,
         .budget_ns = ns_of_ms(config->latency_budget_ms),
-        .best_priority = (uint32_t)config->best_priority,
-        .most_urgency = (float)config->most_urgency,
+        .best_priority = (uint32_t)config->highest_priority,
+        .most_urgency = (float)config->max_urgency,
     };
 }
 

@@ -65,7 +65,7 @@ static void a_device_has_room_for_the_servers_that_share_it(void **state)
              "  queue: {size: 7, ttl_ms: 2.5, overflow: reject_newest, "
              "retries: 2, backoff_ms: 1}\n"
              "  cadence: {gone_s: 3, wake_ahead_ms: 4}\n"
-             "  flush: {most: 3, wait_ms: 6}\n"
+             "  flush: {max_size: 3, wait_ms: 6}\n"
              "models:\n" ENTRY(
                  "x", "cuda:0") ", accept_unknown: true, "
                                 "capacity: 10}\n" ENTRY(
@@ -131,12 +131,12 @@ static void a_model_and_its_clients_are_set_up_as_written(void **state)
     (void)state;
     TD_AUTO(td_config_manifest) *manifest = parsed(HEAD "models:\n" ENTRY(
         "x", "cpu") ", max_inflight: 3, "
-                    "batch: {wait: fixed, most: 5, wait_ms: 4}, "
+                    "batch: {wait: fixed, max_size: 5, wait_ms: 4}, "
                     "precompute: false, prefixes: {mb: 2, age_s: 7}, "
                     "inputs: {staleness_ms: 250, alignment_ms: 12.5}, "
                     "clients: [{client_uuid: r1, latency_budget_ms: 20, "
-                    "best_priority: 2, most_urgency: 0.5}], "
-                    "unknown: {best_priority: 4}}\n");
+                    "highest_priority: 2, max_urgency: 0.5}], "
+                    "unknown: {highest_priority: 4}}\n");
     td_server_model_config config;
     td_server_allowance *clients = NULL;
     assert_int_equal(td_server_settings_from(manifest, &manifest->models[0], 9,

@@ -300,7 +300,7 @@ static void scheduling_changes_and_nothing_that_waits_is_lost(void **state)
     let_three_wait(*state);
     static const char *const ways[] = {
         "strategy: round_robin",
-        "strategy: batch_optimized\nflush: {most: 1}",
+        "strategy: batch_optimized\nflush: {max_size: 1}",
         "strategy: priority_tiered",
         "strategy: tiered_deadline\nweights: {urgency: 100}",
         "score: urgency * 2",
