@@ -31,7 +31,7 @@ void td_plan_free(td_plan *plan)
     free(whole);
 }
 
-static bool own(td_arena *arena, const char **text)
+static bool copy_text(td_arena *arena, const char **text)
 {
     *text = td_arena_copy(arena, *text, strlen(*text));
     return *text;
@@ -42,17 +42,19 @@ td_err td_plan_memory_copy_names(td_plan *plan, td_arena *arena)
     bool fine = true;
     for (size_t i = 0; i < plan->server_count; i++) {
         td_plan_server *server = &plan->servers[i];
-        fine = fine && own(arena, &server->id) && own(arena, &server->node) &&
-               own(arena, &server->model) && own(arena, &server->engine) &&
-               own(arena, &server->gpu_type);
+        fine = fine && copy_text(arena, &server->id) &&
+               copy_text(arena, &server->node) &&
+               copy_text(arena, &server->model) &&
+               copy_text(arena, &server->engine) &&
+               copy_text(arena, &server->gpu_type);
     }
     for (size_t i = 0; i < plan->robot_count; i++)
-        fine = fine && own(arena, &plan->robots[i].name) &&
-               own(arena, &plan->robots[i].key);
+        fine = fine && copy_text(arena, &plan->robots[i].name) &&
+               copy_text(arena, &plan->robots[i].key);
     for (size_t i = 0; i < plan->stream_count; i++)
-        fine = fine && own(arena, &plan->streams[i].name);
+        fine = fine && copy_text(arena, &plan->streams[i].name);
     for (size_t i = 0; i < plan->class_count; i++)
-        fine = fine && own(arena, &plan->classes[i].task);
+        fine = fine && copy_text(arena, &plan->classes[i].task);
     return fine ? TD_OK : TD_ERR_NOMEM;
 }
 

@@ -3,7 +3,7 @@
 //
 // When they are asked is the edge's own code (edge/pacing/components.h). The
 // models of one robot share a network session, and each answers every
-// observation after a time of its own, whoever else asks it: there is no queue
+// observation after a time of its self, whoever else asks it: there is no queue
 // and no batch, since these models are not what the simulation is about.
 //
 // Messages wait in mailboxes until td_sim_components_act() takes them. An
@@ -54,14 +54,14 @@ static const td_net_qos obs_qos = {.priority = TD_NET_DATA};
 static const td_net_qos action_qos = {.priority = TD_NET_INTERACTIVE_HIGH,
                                       .reliable = true};
 
-static td_err think(td_sim_components *own, component *c, int64_t now_ns,
+static td_err think(td_sim_components *self, component *c, int64_t now_ns,
                     td_net_msg *msg, td_errinfo *info)
 {
     td_slice bytes;
     td_wire_obs obs;
     TD_TRY(td_net_msg_bytes(msg, &bytes));
-    TD_TRY(td_wire_obs_decode(own->world->decoder, bytes.data, bytes.size, &obs,
-                              info));
+    TD_TRY(td_wire_obs_decode(self->world->decoder, bytes.data, bytes.size,
+                              &obs, info));
     pending_answer *made = malloc(sizeof *made);
     if (!made) return TD_ERR_NOMEM;
     *made = (pending_answer){
@@ -74,7 +74,7 @@ static td_err think(td_sim_components *own, component *c, int64_t now_ns,
     return TD_OK;
 }
 
-static td_err answer(td_sim_components *own, component *c,
+static td_err answer(td_sim_components *self, component *c,
                      const td_wire_ident *ident, td_errinfo *info)
 {
     const td_wire_action action = {
@@ -83,12 +83,12 @@ static td_err answer(td_sim_components *own, component *c,
         .server = td_wire_text_of("component"),
         .text = td_wire_text_of("go on"),
     };
-    TD_TRY(td_wire_action_encode(own->world->encoder, &action, info));
-    return td_sim_mailbox_put(c->action, own->world->encoder);
+    TD_TRY(td_wire_action_encode(self->world->encoder, &action, info));
+    return td_sim_mailbox_put(c->action, self->world->encoder);
 }
 
 // Gives the answers that are due. Returns when the next one is.
-static td_err answer_due(td_sim_components *own, component *c, int64_t now_ns,
+static td_err answer_due(td_sim_components *self, component *c, int64_t now_ns,
                          int64_t *ret_due_ns, td_errinfo *info)
 {
     pending_answer **link = &c->thoughts;
@@ -101,92 +101,92 @@ static td_err answer_due(td_sim_components *own, component *c, int64_t now_ns,
             continue;
         }
         *link = one->next;
-        td_err err = answer(own, c, &one->ident, info);
+        td_err err = answer(self, c, &one->ident, info);
         free(one);
         TD_TRY(err);
     }
     return TD_OK;
 }
 
-static void hear(td_sim_components *own, uint32_t index, int64_t now_ns)
+static void hear(td_sim_components *self, uint32_t index, int64_t now_ns)
 {
-    component *c = &own->list[index];
+    component *c = &self->list[index];
     td_net_msg *msg;
     while ((msg = td_sim_mailbox_take(&c->answers))) {
-        td_edge_components_answered(&own->edge, index + 1);
+        td_edge_components_answered(&self->edge, index + 1);
         c->counts.answered++;
-        td_sim_trace_line(&own->world->trace, now_ns, "%s component %u answers",
-                          own->robot, index + 1);
+        td_sim_trace_line(&self->world->trace, now_ns,
+                          "%s component %u answers", self->robot, index + 1);
         td_net_msg_free(msg);
     }
 }
 
-td_err td_sim_components_act(td_sim_components *own, int64_t now_ns,
+td_err td_sim_components_act(td_sim_components *self, int64_t now_ns,
                              int64_t *ret_due_ns, td_errinfo *info)
 {
     *ret_due_ns = INT64_MAX;
-    for (uint32_t i = 0; i < own->count; i++) {
-        component *c = &own->list[i];
+    for (uint32_t i = 0; i < self->count; i++) {
+        component *c = &self->list[i];
         td_net_msg *msg;
         int64_t due_ns;
         while ((msg = td_sim_mailbox_take(&c->asks))) {
-            td_err err = think(own, c, now_ns, msg, info);
+            td_err err = think(self, c, now_ns, msg, info);
             td_net_msg_free(msg);
             TD_TRY(err);
         }
-        TD_TRY(answer_due(own, c, now_ns, &due_ns, info));
+        TD_TRY(answer_due(self, c, now_ns, &due_ns, info));
         if (due_ns < *ret_due_ns) *ret_due_ns = due_ns;
-        hear(own, i, now_ns);
+        hear(self, i, now_ns);
     }
     return TD_OK;
 }
 
-static td_err ask(td_sim_components *own, uint32_t index,
+static td_err ask(td_sim_components *self, uint32_t index,
                   td_edge_outgoing *outgoing, td_errinfo *info)
 {
-    component *c = &own->list[index];
+    component *c = &self->list[index];
     td_wire_obs obs;
     outgoing->request.seq = ++c->seq;
     c->counts.asked++;
-    td_edge_observe(own->settings, own->robot, "", outgoing,
+    td_edge_observe(self->settings, self->robot, "", outgoing,
                     outgoing->captured_ns, &obs);
-    TD_TRY(td_wire_obs_encode(own->world->encoder, &obs, info));
-    td_sim_trace_line(&own->world->trace, outgoing->captured_ns,
-                      "%s asks component %u", own->robot, index + 1);
-    return td_sim_mailbox_put(c->obs, own->world->encoder);
+    TD_TRY(td_wire_obs_encode(self->world->encoder, &obs, info));
+    td_sim_trace_line(&self->world->trace, outgoing->captured_ns,
+                      "%s asks component %u", self->robot, index + 1);
+    return td_sim_mailbox_put(c->obs, self->world->encoder);
 }
 
-static void count_late(td_sim_components *own, int64_t now_ns)
+static void count_late(td_sim_components *self, int64_t now_ns)
 {
-    uint32_t mask = td_edge_components_late(&own->edge, now_ns);
-    for (uint32_t i = 0; i < own->count; i++) {
+    uint32_t mask = td_edge_components_late(&self->edge, now_ns);
+    for (uint32_t i = 0; i < self->count; i++) {
         bool late = mask >> (i + 1) & 1;
-        own->list[i].counts.late += late && !own->list[i].late;
-        own->list[i].late = late;
+        self->list[i].counts.late += late && !self->list[i].late;
+        self->list[i].late = late;
     }
 }
 
-td_err td_sim_components_tick(td_sim_components *own, bool policy_asked,
+td_err td_sim_components_tick(td_sim_components *self, bool policy_asked,
                               bool connected, const td_edge_outgoing *seen,
                               td_errinfo *info)
 {
     td_edge_outgoing outgoing = *seen;
     int64_t now_ns = seen->captured_ns;
-    uint32_t due = td_edge_components_due(&own->edge, now_ns, policy_asked,
+    uint32_t due = td_edge_components_due(&self->edge, now_ns, policy_asked,
                                           connected ? UINT32_MAX : 0);
-    for (uint32_t i = 0; i < own->count; i++)
-        if (due >> (i + 1) & 1) TD_TRY(ask(own, i, &outgoing, info));
-    count_late(own, now_ns);
+    for (uint32_t i = 0; i < self->count; i++)
+        if (due >> (i + 1) & 1) TD_TRY(ask(self, i, &outgoing, info));
+    count_late(self, now_ns);
     return TD_OK;
 }
 
-static td_err open_component(td_sim_components *own, uint32_t index,
+static td_err open_component(td_sim_components *self, uint32_t index,
                              td_net *robot, td_errinfo *info)
 {
-    component *c = &own->list[index];
-    const td_sim_config *config = own->world->config;
+    component *c = &self->list[index];
+    const td_sim_config *config = self->world->config;
     char model[32], key[TD_WIRE_MAX_KEY];
-    td_wire_route route = own->world->route;
+    td_wire_route route = self->world->route;
     (void)snprintf(model, sizeof model, "component%u", index + 1);
     route.model = model;
     td_rand seed;
@@ -194,36 +194,36 @@ static td_err open_component(td_sim_components *own, uint32_t index,
     td_rand_fork(&seed, index, &c->rand);
     TD_TRY(td_engine_synthetic_latency_new(&config->components[index].latency,
                                            &c->latency, info));
-    TD_TRY(td_wire_key(&route, own->robot, "obs", key, info));
+    TD_TRY(td_wire_key(&route, self->robot, "obs", key, info));
     TD_TRY(td_net_publish(robot, key, &obs_qos, &c->obs, info));
-    TD_TRY(td_net_subscribe(own->models, key, td_sim_mailbox_add, &c->asks,
+    TD_TRY(td_net_subscribe(self->models, key, td_sim_mailbox_add, &c->asks,
                             &c->asks_decl, info));
-    TD_TRY(td_wire_key(&route, own->robot, "action", key, info));
-    TD_TRY(td_net_publish(own->models, key, &action_qos, &c->action, info));
+    TD_TRY(td_wire_key(&route, self->robot, "action", key, info));
+    TD_TRY(td_net_publish(self->models, key, &action_qos, &c->action, info));
     return td_net_subscribe(robot, key, td_sim_mailbox_add, &c->answers,
                             &c->answers_decl, info);
 }
 
-static td_err components_init(td_sim_components *own, td_net *robot,
+static td_err components_init(td_sim_components *self, td_net *robot,
                               td_errinfo *info)
 {
-    const td_sim_config *config = own->world->config;
+    const td_sim_config *config = self->world->config;
     td_edge_component paces[1 + TD_SIM_MAX_COMPONENTS] = {0};
     char id[2 * TD_WIRE_MAX_NAME];
-    for (uint32_t i = 0; i < own->count; i++) {
+    for (uint32_t i = 0; i < self->count; i++) {
         paces[i + 1] = config->components[i].pace;
-        td_sim_mailbox_init(&own->list[i].asks);
-        td_sim_mailbox_init(&own->list[i].answers);
+        td_sim_mailbox_init(&self->list[i].asks);
+        td_sim_mailbox_init(&self->list[i].answers);
     }
-    int64_t tick_ns = own->settings->period_ns / own->settings->substeps;
-    if (td_edge_components_init(&own->edge, paces, 1 + own->count, tick_ns,
+    int64_t tick_ns = self->settings->period_ns / self->settings->substeps;
+    if (td_edge_components_init(&self->edge, paces, 1 + self->count, tick_ns,
                                 0) != TD_OK)
         return td_fail(info, TD_ERR_INVALID,
                        "components: a rate, or a number of asks of the policy");
-    (void)snprintf(id, sizeof id, "%s-models", own->robot);
-    TD_TRY(td_net_inproc_open(own->world->hub, id, &own->models, info));
-    for (uint32_t i = 0; i < own->count; i++)
-        TD_TRY(open_component(own, i, robot, info));
+    (void)snprintf(id, sizeof id, "%s-models", self->robot);
+    TD_TRY(td_net_inproc_open(self->world->hub, id, &self->models, info));
+    for (uint32_t i = 0; i < self->count; i++)
+        TD_TRY(open_component(self, i, robot, info));
     return TD_OK;
 }
 
@@ -233,14 +233,14 @@ td_err td_sim_components_new(td_sim_world *world, td_net *net,
                              td_sim_components **ret_components,
                              td_errinfo *info)
 {
-    td_sim_components *own = calloc(1, sizeof *own);
-    if (!own) return TD_ERR_NOMEM;
-    own->world = world;
-    own->robot = robot;
-    own->settings = settings;
-    own->count = world->config->component_count;
-    *ret_components = own; // the robot frees it, made whole or not
-    return components_init(own, net, info);
+    td_sim_components *self = calloc(1, sizeof *self);
+    if (!self) return TD_ERR_NOMEM;
+    self->world = world;
+    self->robot = robot;
+    self->settings = settings;
+    self->count = world->config->component_count;
+    *ret_components = self; // the robot frees it, made whole or not
+    return components_init(self, net, info);
 }
 
 static void close_component(component *c)
@@ -261,20 +261,20 @@ static void close_component(component *c)
     if (c->latency) td_engine_synthetic_latency_free(c->latency);
 }
 
-void td_sim_components_free(td_sim_components *own)
+void td_sim_components_free(td_sim_components *self)
 {
-    for (uint32_t i = 0; i < own->count; i++)
-        close_component(&own->list[i]);
-    if (own->models) td_net_close(own->models);
-    free(own);
+    for (uint32_t i = 0; i < self->count; i++)
+        close_component(&self->list[i]);
+    if (self->models) td_net_close(self->models);
+    free(self);
 }
 
-void td_sim_components_count(const td_sim_components *own,
+void td_sim_components_count(const td_sim_components *self,
                              td_sim_component_counts *sums)
 {
-    for (uint32_t i = 0; i < own->count; i++) {
-        sums[i].asked += own->list[i].counts.asked;
-        sums[i].answered += own->list[i].counts.answered;
-        sums[i].late += own->list[i].counts.late;
+    for (uint32_t i = 0; i < self->count; i++) {
+        sums[i].asked += self->list[i].counts.asked;
+        sums[i].answered += self->list[i].counts.answered;
+        sums[i].late += self->list[i].counts.late;
     }
 }

@@ -131,7 +131,7 @@ static td_err record_episode(const run *of, uint32_t ordinal, td_errinfo *info)
         return err;
     }
     if (err == TD_OK) *info = end_info;
-    return err == TD_OK ? td_dataset_writer_look(of->writer).stopped : err;
+    return err == TD_OK ? td_dataset_writer_report(of->writer).stopped : err;
 }
 
 static td_err record(const char *folder, run *of, uint32_t episodes,

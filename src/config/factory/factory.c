@@ -291,17 +291,17 @@ static td_err check_throughput(const td_config_location *location,
                                const td_config_node *node,
                                const td_config_factory_task *task)
 {
-    td_config_location own = *location;
-    own.parent = location;
-    own.name = task->name;
+    td_config_location inside = *location;
+    inside.parent = location;
+    inside.name = task->name;
     const td_config_node *at = td_config_node_get(node, task->name);
     if (task->robot_count == 0)
-        return td_config_bad(&own, at, NULL,
+        return td_config_bad(&inside, at, NULL,
                              "no robot of robot_fleet does this task, leave "
                              "one of them out");
     double most_hz = most_actions_hz(task);
     if (task->min_throughput <= most_hz) return TD_OK;
-    return td_config_bad(&own, td_config_node_get(at, "min_throughput"),
+    return td_config_bad(&inside, td_config_node_get(at, "min_throughput"),
                          "min_throughput",
                          "must be at most %g, what %zu robots with actions of "
                          "%g ms can do, got %g",

@@ -77,22 +77,22 @@ static td_err split(const char *path, td_dataset_disk_path *ret_parent,
 static td_err find_paths(const char *folder, bool make,
                          td_dataset_staging *staging, td_errinfo *info)
 {
-    td_dataset_disk_path given;
+    td_dataset_disk_path path;
     td_dataset_disk_path name;
     td_dataset_disk_path hidden;
-    if (real_path(folder, &given, NULL) != TD_OK)
-        TD_TRY(copy_path(folder, &given, info));
-    TD_TRY(split(given.text, &staging->parent, &name, info));
+    if (real_path(folder, &path, NULL) != TD_OK)
+        TD_TRY(copy_path(folder, &path, info));
+    TD_TRY(split(path.text, &staging->parent, &name, info));
     if (make)
         TD_TRY(td_dataset_disk_make_folder_synced(staging->parent.text, info));
-    TD_TRY(real_path(staging->parent.text, &given, info));
-    staging->parent = given;
-    TD_TRY(td_dataset_disk_join(given.text, name.text, &staging->folder, info));
+    TD_TRY(real_path(staging->parent.text, &path, info));
+    staging->parent = path;
+    TD_TRY(td_dataset_disk_join(path.text, name.text, &staging->folder, info));
     int size =
         snprintf(hidden.text, sizeof hidden.text, ".%s.recording", name.text);
     if (size < 0 || (size_t)size > NAME_MAX)
         return td_fail(info, TD_ERR_LIMIT, "%s: the name is too long", folder);
-    TD_TRY(td_dataset_disk_join(given.text, hidden.text, &staging->area, info));
+    TD_TRY(td_dataset_disk_join(path.text, hidden.text, &staging->area, info));
     TD_TRY(
         td_dataset_disk_join(staging->area.text, "next", &staging->next, info));
     return td_dataset_disk_join(staging->area.text, "episode",

@@ -32,7 +32,7 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct export_work {
+typedef struct export_job {
     const td_dataset_export_config *config;
     td_dataset_reader *reader;
     const td_dataset_info *dataset;
@@ -43,7 +43,7 @@ typedef struct export_work {
     uint64_t total; // frames of them
     td_dataset_export_sums sums;
     td_errinfo *info;
-} export_work;
+} export_job;
 
 static td_slice text_of(const char *text)
 {
@@ -69,101 +69,100 @@ static td_err check_name(const td_dataset_feature *feature, td_errinfo *info)
                    "the camera \"%s\": no folder can have that name", key);
 }
 
-static td_err measure_pictures(export_work *work)
+static td_err measure_pictures(export_job *job)
 {
     size_t most = 0;
-    for (size_t i = 0; i < work->dataset->feature_count; i++) {
-        const td_dataset_feature *feature = &work->dataset->features[i];
+    for (size_t i = 0; i < job->dataset->feature_count; i++) {
+        const td_dataset_feature *feature = &job->dataset->features[i];
         uint32_t height = 0, width = 0;
         if (!td_dataset_feature_is_picture(feature)) continue;
-        TD_TRY(check_name(feature, work->info));
+        TD_TRY(check_name(feature, job->info));
         if (feature->dtype == TD_DATASET_DTYPE_VIDEO)
-            TD_TRY(td_media_video_load(work->info));
+            TD_TRY(td_media_video_load(job->info));
         TD_TRY(td_dataset_feature_picture(feature, &height, &width));
         size_t bytes = (size_t)height * width * 3;
         if (bytes > most) most = bytes;
     }
-    work->rgb = malloc(most + 1);
-    return work->rgb ? TD_OK : TD_ERR_NOMEM;
+    job->rgb = malloc(most + 1);
+    return job->rgb ? TD_OK : TD_ERR_NOMEM;
 }
 
-static td_err choose_episodes(export_work *work)
+static td_err choose_episodes(export_job *job)
 {
-    const td_dataset_episodes *all = td_dataset_reader_episodes(work->reader);
-    const char *wanted = work->config->episodes;
+    const td_dataset_episodes *all = td_dataset_reader_episodes(job->reader);
+    const char *wanted = job->config->episodes;
     size_t last = all->count ? all->count - 1 : 0;
     if (all->count == 0)
-        return td_fail(work->info, TD_ERR_EMPTY, "%s has no episode",
-                       work->config->folder);
+        return td_fail(job->info, TD_ERR_EMPTY, "%s has no episode",
+                       job->config->folder);
     if (wanted) {
         char *end = NULL;
-        work->first = strtoull(wanted, &end, 10);
-        last =
-            *end == ':' && end[1] ? strtoull(end + 1, &end, 10) : work->first;
-        if (*wanted < '0' || *wanted > '9' || *end || last < work->first ||
+        job->first = strtoull(wanted, &end, 10);
+        last = *end == ':' && end[1] ? strtoull(end + 1, &end, 10) : job->first;
+        if (*wanted < '0' || *wanted > '9' || *end || last < job->first ||
             last >= all->count)
-            return td_fail(work->info, TD_ERR_INVALID,
+            return td_fail(job->info, TD_ERR_INVALID,
                            "episodes \"%s\": there are 0 to %zu", wanted,
                            all->count - 1);
     }
-    work->last = last;
-    for (size_t i = work->first; i <= last; i++)
-        work->total += all->items[i].length;
+    job->last = last;
+    for (size_t i = job->first; i <= last; i++)
+        job->total += all->items[i].length;
     return TD_OK;
 }
 
-static td_err make_folder(const export_work *work, const char *name)
+static td_err make_folder(const export_job *job, const char *name)
 {
     td_dataset_disk_path path;
-    TD_TRY(td_dataset_disk_join(work->config->out, name, &path, work->info));
-    return td_dataset_disk_make_folder(path.text, work->info);
+    TD_TRY(td_dataset_disk_join(job->config->out, name, &path, job->info));
+    return td_dataset_disk_make_folder(path.text, job->info);
 }
 
-static td_err begin(export_work *work)
+static td_err begin(export_job *job)
 {
-    const td_dataset_export_config *config = work->config;
-    TD_TRY(td_dataset_reader_open(config->folder, &work->reader, work->info));
-    work->dataset = td_dataset_reader_info(work->reader);
-    TD_TRY(choose_episodes(work));
-    if (!config->no_pictures) TD_TRY(measure_pictures(work));
+    const td_dataset_export_config *config = job->config;
+    TD_TRY(td_dataset_reader_open(config->folder, &job->reader, job->info));
+    job->dataset = td_dataset_reader_info(job->reader);
+    TD_TRY(choose_episodes(job));
+    if (!config->no_pictures) TD_TRY(measure_pictures(job));
     TD_TRY(td_media_jpeg_encoder_new(config->quality, TD_MEDIA_CHROMA_420,
-                                     &work->jpeg));
+                                     &job->jpeg));
     if (td_dataset_disk_exists(config->out) &&
         !td_dataset_disk_is_empty(config->out))
-        return td_fail(work->info, TD_ERR_EXISTS,
+        return td_fail(job->info, TD_ERR_EXISTS,
                        "%s: is not an empty folder; nothing was written",
                        config->out);
-    return td_dataset_disk_make_folder(config->out, work->info);
+    return td_dataset_disk_make_folder(config->out, job->info);
 }
 
-static void write_episode_line(const export_work *work, td_dataset_csv *csv,
+static void write_episode_line(const export_job *job, td_dataset_csv *csv,
                                size_t number)
 {
     const td_dataset_episode *episode =
-        &td_dataset_reader_episodes(work->reader)->items[number];
+        &td_dataset_reader_episodes(job->reader)->items[number];
     td_dataset_csv_whole(csv, (int64_t)number);
     td_dataset_csv_whole(csv, (int64_t)episode->length);
-    td_dataset_csv_double(csv, (double)episode->length / work->dataset->fps);
+    td_dataset_csv_double(csv, (double)episode->length / job->dataset->fps);
     for (size_t i = 0; i < episode->task_count; i++)
         td_dataset_csv_text(csv, text_of(episode->tasks[i]));
     td_dataset_csv_end_line(csv);
 }
 
-static td_err write_episodes(const export_work *work)
+static td_err write_episodes(const export_job *job)
 {
     static const char *const heads[] = {"episode", "frames", "seconds",
                                         "tasks"};
     td_dataset_disk_path path;
     td_dataset_csv csv;
-    TD_TRY(td_dataset_disk_join(work->config->out, "episodes.csv", &path,
-                                work->info));
-    TD_TRY(td_dataset_csv_open(path.text, &csv, work->info));
+    TD_TRY(td_dataset_disk_join(job->config->out, "episodes.csv", &path,
+                                job->info));
+    TD_TRY(td_dataset_csv_open(path.text, &csv, job->info));
     for (size_t i = 0; i < TD_COUNT_OF(heads); i++)
         td_dataset_csv_text(&csv, text_of(heads[i]));
     td_dataset_csv_end_line(&csv);
-    for (size_t i = work->first; i <= work->last; i++)
-        write_episode_line(work, &csv, i);
-    return td_dataset_csv_close(&csv, path.text, work->info);
+    for (size_t i = job->first; i <= job->last; i++)
+        write_episode_line(job, &csv, i);
+    return td_dataset_csv_close(&csv, path.text, job->info);
 }
 
 // "action/shoulder_pan.pos", "action/3" where channels have no names, "action"
@@ -183,13 +182,13 @@ static void write_channel(td_dataset_csv *csv,
     td_dataset_csv_text(csv, text_of(text));
 }
 
-static void write_heads(const export_work *work, td_dataset_csv *csv)
+static void write_heads(const export_job *job, td_dataset_csv *csv)
 {
     static const char *const heads[] = {"frame", "timestamp_s", "task"};
     for (size_t i = 0; i < TD_COUNT_OF(heads); i++)
         td_dataset_csv_text(csv, text_of(heads[i]));
-    for (size_t i = 0; i < work->dataset->feature_count; i++) {
-        const td_dataset_feature *feature = &work->dataset->features[i];
+    for (size_t i = 0; i < job->dataset->feature_count; i++) {
+        const td_dataset_feature *feature = &job->dataset->features[i];
         for (size_t k = 0;
              has_cells(feature) && k < td_dataset_feature_size(feature); k++)
             write_channel(csv, feature, k);
@@ -197,28 +196,28 @@ static void write_heads(const export_work *work, td_dataset_csv *csv)
     td_dataset_csv_end_line(csv);
 }
 
-static td_err write_cells(const export_work *work, td_dataset_csv *csv,
+static td_err write_cells(const export_job *job, td_dataset_csv *csv,
                           const td_dataset_feature *feature)
 {
     td_dataset_type type = TD_DATASET_F32;
     const void *values = NULL;
     size_t count = 0;
-    TD_TRY(td_dataset_reader_values(work->reader, feature->key, &type, &values,
+    TD_TRY(td_dataset_reader_values(job->reader, feature->key, &type, &values,
                                     &count));
     for (size_t i = 0; i < count; i++)
         td_dataset_csv_value(csv, type, values, i);
     return TD_OK;
 }
 
-static td_err write_row(const export_work *work, td_dataset_csv *csv,
+static td_err write_row(const export_job *job, td_dataset_csv *csv,
                         const td_dataset_reading *row)
 {
     td_dataset_csv_whole(csv, (int64_t)row->frame);
     td_dataset_csv_single(csv, row->timestamp_s);
     td_dataset_csv_text(csv, text_of(row->task));
-    for (size_t i = 0; i < work->dataset->feature_count; i++)
-        if (has_cells(&work->dataset->features[i]))
-            TD_TRY(write_cells(work, csv, &work->dataset->features[i]));
+    for (size_t i = 0; i < job->dataset->feature_count; i++)
+        if (has_cells(&job->dataset->features[i]))
+            TD_TRY(write_cells(job, csv, &job->dataset->features[i]));
     td_dataset_csv_end_line(csv);
     return TD_OK;
 }
@@ -234,8 +233,7 @@ static td_err write_file(const char *path, td_slice bytes, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err write_picture(export_work *work,
-                            const td_dataset_feature *feature,
+static td_err write_picture(export_job *job, const td_dataset_feature *feature,
                             const td_dataset_reading *row)
 {
     td_dataset_disk_path path;
@@ -243,101 +241,99 @@ static td_err write_picture(export_work *work,
     uint32_t height = 0, width = 0;
     char name[512];
     TD_TRY(td_dataset_feature_picture(feature, &height, &width));
-    TD_TRY(td_dataset_reader_picture(work->reader, feature->key, work->rgb,
-                                     work->info));
-    TD_TRY(td_media_jpeg_encode(work->jpeg, work->rgb, height, width, &jpeg,
-                                work->info));
+    TD_TRY(td_dataset_reader_picture(job->reader, feature->key, job->rgb,
+                                     job->info));
+    TD_TRY(td_media_jpeg_encode(job->jpeg, job->rgb, height, width, &jpeg,
+                                job->info));
     (void)snprintf(name, sizeof name,
                    "%s/episode-%06" PRIu64 "/frame-%06" PRIu64 ".jpg",
                    feature->key, row->episode, row->frame);
-    TD_TRY(td_dataset_disk_join(work->config->out, name, &path, work->info));
-    TD_TRY(write_file(path.text, jpeg, work->info));
-    work->sums.pictures++;
+    TD_TRY(td_dataset_disk_join(job->config->out, name, &path, job->info));
+    TD_TRY(write_file(path.text, jpeg, job->info));
+    job->sums.pictures++;
     return TD_OK;
 }
 
-static td_err write_pictures(export_work *work, const td_dataset_reading *row)
+static td_err write_pictures(export_job *job, const td_dataset_reading *row)
 {
-    for (size_t i = 0; i < work->dataset->feature_count; i++) {
-        const td_dataset_feature *feature = &work->dataset->features[i];
-        if (td_dataset_feature_is_picture(feature) &&
-            !work->config->no_pictures)
-            TD_TRY(write_picture(work, feature, row));
+    for (size_t i = 0; i < job->dataset->feature_count; i++) {
+        const td_dataset_feature *feature = &job->dataset->features[i];
+        if (td_dataset_feature_is_picture(feature) && !job->config->no_pictures)
+            TD_TRY(write_picture(job, feature, row));
     }
     return TD_OK;
 }
 
-static td_err write_rows(export_work *work, td_dataset_csv *csv, size_t number)
+static td_err write_rows(export_job *job, td_dataset_csv *csv, size_t number)
 {
-    const td_dataset_export_config *config = work->config;
+    const td_dataset_export_config *config = job->config;
     const td_dataset_episode *episode =
-        &td_dataset_reader_episodes(work->reader)->items[number];
-    write_heads(work, csv);
+        &td_dataset_reader_episodes(job->reader)->items[number];
+    write_heads(job, csv);
     for (uint64_t i = 0; i < episode->length; i++) {
         td_dataset_reading row;
         if (config->progress &&
-            !config->progress(config->user, work->sums.frames, work->total))
-            return td_fail(work->info, TD_ERR_CANCELLED,
+            !config->progress(config->user, job->sums.frames, job->total))
+            return td_fail(job->info, TD_ERR_CANCELLED,
                            "stopped after %" PRIu64 " of %" PRIu64 " frames",
-                           work->sums.frames, work->total);
-        TD_TRY(td_dataset_reader_seek(work->reader, episode->from + i, &row,
-                                      work->info));
-        TD_TRY(write_row(work, csv, &row));
-        TD_TRY(write_pictures(work, &row));
-        work->sums.frames++;
+                           job->sums.frames, job->total);
+        TD_TRY(td_dataset_reader_seek(job->reader, episode->from + i, &row,
+                                      job->info));
+        TD_TRY(write_row(job, csv, &row));
+        TD_TRY(write_pictures(job, &row));
+        job->sums.frames++;
     }
     return TD_OK;
 }
 
-static td_err make_folders(const export_work *work, size_t number)
+static td_err make_folders(const export_job *job, size_t number)
 {
     char name[512];
-    for (size_t i = 0; i < work->dataset->feature_count; i++) {
-        const td_dataset_feature *feature = &work->dataset->features[i];
-        if (!td_dataset_feature_is_picture(feature) ||
-            work->config->no_pictures)
+    for (size_t i = 0; i < job->dataset->feature_count; i++) {
+        const td_dataset_feature *feature = &job->dataset->features[i];
+        if (!td_dataset_feature_is_picture(feature) || job->config->no_pictures)
             continue;
         (void)snprintf(name, sizeof name, "%s/episode-%06zu", feature->key,
                        number);
-        TD_TRY(make_folder(work, name));
+        TD_TRY(make_folder(job, name));
     }
     return TD_OK;
 }
 
-static td_err write_episode(export_work *work, size_t number)
+static td_err write_episode(export_job *job, size_t number)
 {
     td_dataset_disk_path path;
     td_dataset_csv csv;
     char name[64];
     (void)snprintf(name, sizeof name, "episode-%06zu.csv", number);
-    TD_TRY(td_dataset_disk_join(work->config->out, name, &path, work->info));
-    TD_TRY(make_folders(work, number));
-    TD_TRY(td_dataset_csv_open(path.text, &csv, work->info));
-    td_err err = write_rows(work, &csv, number);
+    TD_TRY(td_dataset_disk_join(job->config->out, name, &path, job->info));
+    TD_TRY(make_folders(job, number));
+    TD_TRY(td_dataset_csv_open(path.text, &csv, job->info));
+    td_err err = write_rows(job, &csv, number);
     td_err closed =
-        td_dataset_csv_close(&csv, path.text, err == TD_OK ? work->info : NULL);
+        td_dataset_csv_close(&csv, path.text, err == TD_OK ? job->info : NULL);
     if (err == TD_OK) err = closed;
-    if (err == TD_OK) work->sums.episodes++;
+    if (err == TD_OK) job->sums.episodes++;
     return err;
 }
 
-static td_err export_all(export_work *work)
+static td_err export_all(export_job *job)
 {
-    TD_TRY(begin(work));
-    TD_TRY(write_episodes(work));
-    for (size_t i = work->first; i <= work->last; i++)
-        TD_TRY(write_episode(work, i));
+    TD_TRY(begin(job));
+    TD_TRY(write_episodes(job));
+    for (size_t i = job->first; i <= job->last; i++)
+        TD_TRY(write_episode(job, i));
     return TD_OK;
 }
 
 td_err td_dataset_export(const td_dataset_export_config *config,
                          td_dataset_export_sums *ret_sums, td_errinfo *info)
 {
-    export_work work = {.config = config, .info = info};
-    td_err err = export_all(&work);
-    if (err == TD_OK) *ret_sums = work.sums;
-    if (work.reader) td_dataset_reader_close(work.reader);
-    if (work.jpeg) td_media_jpeg_encoder_free(work.jpeg);
-    free(work.rgb);
+    export_job job = {.config = config, .info = info};
+    td_err err = export_all(&job);
+    if (err == TD_OK) *ret_sums = job.sums;
+    if (job.reader) td_dataset_reader_close(job.reader);
+    if (job.jpeg) td_media_jpeg_encoder_free(job.jpeg);
+    free(job.rgb);
     return err;
 }

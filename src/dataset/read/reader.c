@@ -47,7 +47,7 @@ struct td_dataset_reader {
     uint64_t table_first;    // the row of the dataset that it begins with
     td_dataset_rows *window; // NULL: none yet
     uint64_t window_first;   // a row of the dataset
-    bool sought;
+    bool has_row;
     uint64_t row;
     size_t episode; // of the row
     td_dataset_reader_pictures *pictures;
@@ -331,12 +331,12 @@ td_err td_dataset_reader_seek(td_dataset_reader *reader, uint64_t row,
                        "row %" PRIu64 ", and there are %" PRIu64, row,
                        reader->dataset->total_frames);
     size_t episode = find_episode(reader->episodes, row);
-    reader->sought = false;
+    reader->has_row = false;
     TD_TRY(open_table(reader, episode, info));
     if (!in_window(reader, row))
         TD_TRY(load_window(reader, episode, row, info));
     TD_TRY(describe(reader, row, episode, ret_reading, info));
-    reader->sought = true;
+    reader->has_row = true;
     reader->row = row;
     reader->episode = episode;
     return TD_OK;
@@ -346,7 +346,7 @@ td_err td_dataset_reader_values(td_dataset_reader *reader, const char *key,
                                 td_dataset_type *ret_type,
                                 const void **ret_values, size_t *ret_count)
 {
-    if (!reader->sought) return TD_ERR_INVALID;
+    if (!reader->has_row) return TD_ERR_INVALID;
     for (size_t i = 0; i < reader->count; i++) {
         if (strcmp(reader->names[i], key) != 0) continue;
         const td_dataset_column *column = &reader->window->columns[i];
@@ -389,7 +389,8 @@ td_err td_dataset_reader_floats(td_dataset_reader *reader, const char *key,
 static td_err read_picture(td_dataset_reader *reader, const char *key,
                            td_dataset_reader_frame *frame, td_errinfo *info)
 {
-    if (!reader->sought) return td_fail(info, TD_ERR_INVALID, "no row is read");
+    if (!reader->has_row)
+        return td_fail(info, TD_ERR_INVALID, "no row is read");
     double timestamp = 0;
     TD_TRY(value_of(reader, "timestamp", reader->row, &timestamp, info));
     const td_dataset_reader_picture_of of = {

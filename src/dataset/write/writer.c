@@ -193,7 +193,8 @@ td_err td_dataset_writer_end(td_dataset_writer *writer, uint32_t *ret_episode,
     return TD_OK;
 }
 
-td_dataset_writer_state td_dataset_writer_look(const td_dataset_writer *writer)
+td_dataset_writer_state
+td_dataset_writer_report(const td_dataset_writer *writer)
 {
     td_dataset_writer_state state = {
         .episodes = td_dataset_append_episodes(writer->append),

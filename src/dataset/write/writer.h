@@ -80,6 +80,7 @@ typedef struct td_dataset_writer_state {
 } td_dataset_writer_state;
 
 // Never blocks.
-td_dataset_writer_state td_dataset_writer_look(const td_dataset_writer *writer);
+td_dataset_writer_state
+td_dataset_writer_report(const td_dataset_writer *writer);
 
 #endif

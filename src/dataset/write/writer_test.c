@@ -131,8 +131,8 @@ static void finished_episodes_are_in_the_dataset(void **state)
     assert_int_equal(record(writer, 3, "pick"), 0);
     assert_int_equal(record(writer, 2, "place"), 1);
     assert_int_equal(record(writer, 1, "pick"), 2);
-    assert_int_equal(td_dataset_writer_look(writer).episodes, 3);
-    assert_int_equal(td_dataset_writer_look(writer).total_frames, 6);
+    assert_int_equal(td_dataset_writer_report(writer).episodes, 3);
+    assert_int_equal(td_dataset_writer_report(writer).total_frames, 6);
     td_dataset_writer_close(writer);
     assert_sound();
     TD_AUTO(td_dataset_reader) *reader = open_reader();
@@ -150,8 +150,8 @@ static void an_open_episode_is_not_in_the_dataset(void **state)
     ok(td_dataset_writer_begin(writer, &why));
     ok(add(writer, 1, "pick", &picture));
     assert_false(td_dataset_disk_exists(folder().text));
-    assert_true(td_dataset_writer_look(writer).recording);
-    assert_true(td_dataset_writer_look(writer).bytes > 0);
+    assert_true(td_dataset_writer_report(writer).recording);
+    assert_true(td_dataset_writer_report(writer).bytes > 0);
     assert_int_equal(td_dataset_writer_begin(writer, &why), TD_ERR_BUSY);
     ok(td_dataset_writer_discard(writer, &why));
     assert_int_equal(record(writer, 1, "pick"), 0);
@@ -175,7 +175,7 @@ static void an_episode_takes_the_room_of_its_end_too(void **state)
     ok(add(writer, 1, "pick", &picture));
     ok(add(writer, 2, "pick", &picture));
     uint64_t kept = file_bytes("rows") + file_bytes("0.video");
-    assert_int_equal(td_dataset_writer_look(writer).bytes,
+    assert_int_equal(td_dataset_writer_report(writer).bytes,
                      2 * kept + file_bytes("0.pixels"));
 }
 
@@ -269,8 +269,8 @@ static void a_missing_picture_is_repeated_and_marked(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(images); i++)
         ok(add(writer, 1, "pick", images[i]));
     ok(td_dataset_writer_end(writer, &number, &why));
-    assert_int_equal(td_dataset_writer_look(writer).missing[0], 4);
-    assert_int_equal(td_dataset_writer_look(writer).bad[0], 2);
+    assert_int_equal(td_dataset_writer_report(writer).missing[0], 4);
+    assert_int_equal(td_dataset_writer_report(writer).bad[0], 2);
     td_dataset_writer_close(writer);
     assert_sound();
     TD_AUTO(td_dataset_reader) *reader = open_reader();

@@ -25,7 +25,7 @@ static td_err discard(void *user, td_errinfo *info)
 
 static td_dataset_writer_state look(void *user)
 {
-    return td_dataset_writer_look(user);
+    return td_dataset_writer_report(user);
 }
 
 static void close_writer(void *user)
@@ -71,7 +71,7 @@ static td_dataset_schema schema_of(const td_config_robot *config,
 
 static void say_open(const td_config_robot *config, td_dataset_writer *writer)
 {
-    td_dataset_writer_state state = td_dataset_writer_look(writer);
+    td_dataset_writer_state state = td_dataset_writer_report(writer);
     td_log_text(TD_LOG_INFO, "recording: into %s, %u episodes there",
                 config->record.dir, state.episodes);
 }

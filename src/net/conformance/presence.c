@@ -28,9 +28,9 @@ void td_conf_token_is_seen_until_undeclared(void **state)
     td_conf_recorder_init(&rec);
     td_net_decl *watcher = watch(world->a, &rec);
     td_net_decl *token = show(world->b, "suite/token/one");
-    td_conf_until_told(world, &rec, "suite/token/one", true);
+    td_conf_until_notified(world, &rec, "suite/token/one", true);
     assert_int_equal(td_net_undeclare(token), TD_OK);
-    td_conf_until_told(world, &rec, "suite/token/one", false);
+    td_conf_until_notified(world, &rec, "suite/token/one", false);
     assert_int_equal(td_conf_count(&rec), 2);
     assert_int_equal(td_net_undeclare(watcher), TD_OK);
     td_conf_recorder_done(&rec);
@@ -46,8 +46,8 @@ void td_conf_watcher_is_told_of_tokens_already_there(void **state)
     td_conf_recorder rec;
     td_conf_recorder_init(&rec);
     td_net_decl *watcher = watch(world->a, &rec);
-    td_conf_until_told(world, &rec, "suite/token/one", true);
-    td_conf_until_told(world, &rec, "suite/token/two", true);
+    td_conf_until_notified(world, &rec, "suite/token/one", true);
+    td_conf_until_notified(world, &rec, "suite/token/two", true);
     td_conf_flush(world);
     assert_int_equal(td_conf_count(&rec), 2);
     assert_int_equal(td_net_undeclare(watcher), TD_OK);
@@ -69,10 +69,10 @@ void td_conf_links_are_told_up_and_down(void **state)
     td_net_decl *links = NULL;
     assert_int_equal(
         td_net_links(world->a, td_conf_on_link, &rec, &links, NULL), TD_OK);
-    td_conf_until_told(world, &rec, peer, true);
+    td_conf_until_notified(world, &rec, peer, true);
     assert_true(strlen(td_conf_at(&rec, 0).text) > 0);
     td_net_close(TD_TAKE(world->b));
-    td_conf_until_told(world, &rec, peer, false);
+    td_conf_until_notified(world, &rec, peer, false);
     assert_int_equal(td_net_undeclare(links), TD_OK);
     td_conf_recorder_done(&rec);
 }

@@ -151,8 +151,8 @@ void td_conf_on_done(void *user)
     pthread_mutex_unlock(&rec->lock);
 }
 
-static void record_told(td_conf_recorder *rec, const char *key,
-                        const char *text, bool up)
+static void record_notice(td_conf_recorder *rec, const char *key,
+                          const char *text, bool up)
 {
     td_conf_event event = {.up = up};
     snprintf(event.key, sizeof event.key, "%s", key);
@@ -164,12 +164,12 @@ static void record_told(td_conf_recorder *rec, const char *key,
 
 void td_conf_on_alive(void *user, const char *key, bool alive)
 {
-    record_told(user, key, "", alive);
+    record_notice(user, key, "", alive);
 }
 
 void td_conf_on_link(void *user, const td_net_link *link)
 {
-    record_told(user, link->peer, link->address, link->up);
+    record_notice(user, link->peer, link->address, link->up);
 }
 
 void td_conf_on_release(void *user)
@@ -318,8 +318,8 @@ static bool is_told(void *user)
     return false;
 }
 
-void td_conf_until_told(td_conf_world *world, td_conf_recorder *rec,
-                        const char *key, bool up)
+void td_conf_until_notified(td_conf_world *world, td_conf_recorder *rec,
+                            const char *key, bool up)
 {
     td_conf_until(world, is_told, &(telling){rec, key, up});
 }

@@ -108,8 +108,8 @@ void td_conf_until_done(td_conf_world *world, td_conf_recorder *rec);
 void td_conf_until_matched(td_conf_world *world, td_net_pub *pub, bool matched);
 
 // Waits for an event with this key and state.
-void td_conf_until_told(td_conf_world *world, td_conf_recorder *rec,
-                        const char *key, bool up);
+void td_conf_until_notified(td_conf_world *world, td_conf_recorder *rec,
+                            const char *key, bool up);
 
 // Returns when what was sent before has arrived: sends a message after it, on
 // the key `flush`, and waits for that. No subscriber of the sender's own may

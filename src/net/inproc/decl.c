@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static td_err tell_token(const td_inproc_decl *token, td_inproc_decl *watcher,
-                         bool alive)
+static td_err notify_token(const td_inproc_decl *token, td_inproc_decl *watcher,
+                           bool alive)
 {
     if (!td_inproc_keyexpr_intersects(watcher->keyexpr, token->keyexpr))
         return TD_OK;
@@ -31,36 +31,36 @@ static td_err tell_token(const td_inproc_decl *token, td_inproc_decl *watcher,
     return td_inproc_link_send(token->session, watcher->session, delivery);
 }
 
-static td_err tell_watchers(const td_inproc_decl *token,
-                            const td_inproc_session *to, bool alive)
+static td_err notify_watchers(const td_inproc_decl *token,
+                              const td_inproc_session *to, bool alive)
 {
     for (td_inproc_decl *decl = token->session->hub->decls; decl;
          decl = decl->next)
         if (decl->kind == TD_INPROC_WATCH && (!to || decl->session == to))
-            TD_TRY(tell_token(token, decl, alive));
+            TD_TRY(notify_token(token, decl, alive));
     return TD_OK;
 }
 
-td_err td_inproc_decl_tell_tokens(const td_inproc_session *from,
-                                  const td_inproc_session *to, bool alive)
+td_err td_inproc_decl_notify_tokens(const td_inproc_session *from,
+                                    const td_inproc_session *to, bool alive)
 {
     for (td_inproc_decl *decl = from->hub->decls; decl; decl = decl->next)
         if (decl->kind == TD_INPROC_TOKEN && decl->session == from)
-            TD_TRY(tell_watchers(decl, to, alive));
+            TD_TRY(notify_watchers(decl, to, alive));
     return TD_OK;
 }
 
-static td_err tell_tokens_there(td_inproc_decl *watcher)
+static td_err notify_tokens_there(td_inproc_decl *watcher)
 {
     for (td_inproc_decl *decl = watcher->session->hub->decls; decl;
          decl = decl->next)
         if (decl->kind == TD_INPROC_TOKEN)
-            TD_TRY(tell_token(decl, watcher, true));
+            TD_TRY(notify_token(decl, watcher, true));
     return TD_OK;
 }
 
-static td_err tell_link(td_inproc_decl *decl, const td_inproc_session *peer,
-                        bool up)
+static td_err notify_link(td_inproc_decl *decl, const td_inproc_session *peer,
+                          bool up)
 {
     td_net_hub *hub = decl->session->hub;
     td_inproc_delivery delivery = {.due_ns = td_inproc_hub_now_ns(hub),
@@ -74,16 +74,16 @@ static td_err tell_link(td_inproc_decl *decl, const td_inproc_session *peer,
     return td_inproc_hub_push(hub, &delivery);
 }
 
-td_err td_inproc_decl_tell_link(const td_inproc_session *session,
-                                const td_inproc_session *peer, bool up)
+td_err td_inproc_decl_notify_link(const td_inproc_session *session,
+                                  const td_inproc_session *peer, bool up)
 {
     for (td_inproc_decl *decl = session->hub->decls; decl; decl = decl->next)
         if (decl->kind == TD_INPROC_LINKS && decl->session == session)
-            TD_TRY(tell_link(decl, peer, up));
+            TD_TRY(notify_link(decl, peer, up));
     return TD_OK;
 }
 
-static td_err tell_links_there(td_inproc_decl *decl)
+static td_err notify_links_there(td_inproc_decl *decl)
 {
     const td_net_hub *hub = decl->session->hub;
     for (size_t i = 0; i < hub->session_count; i++) {
@@ -91,7 +91,7 @@ static td_err tell_links_there(td_inproc_decl *decl)
         if (!peer || peer == decl->session) continue;
         td_inproc_direction *direction = NULL;
         TD_TRY(td_inproc_link_get(decl->session, peer, &direction));
-        if (!direction->cut) TD_TRY(tell_link(decl, peer, true));
+        if (!direction->cut) TD_TRY(notify_link(decl, peer, true));
     }
     return TD_OK;
 }
@@ -100,11 +100,11 @@ static td_err introduce(td_inproc_decl *decl)
 {
     switch (decl->kind) {
     case TD_INPROC_TOKEN:
-        return tell_watchers(decl, NULL, true);
+        return notify_watchers(decl, NULL, true);
     case TD_INPROC_WATCH:
-        return tell_tokens_there(decl);
+        return notify_tokens_there(decl);
     case TD_INPROC_LINKS:
-        return tell_links_there(decl);
+        return notify_links_there(decl);
     case TD_INPROC_SUBSCRIBER:
     case TD_INPROC_SERVER:
         break;
@@ -214,7 +214,7 @@ td_err td_inproc_decl_links(td_net *net, td_net_on_link on_link, void *user,
 static void withdraw(td_net_hub *hub, td_inproc_decl *decl)
 {
     take_out(hub, decl);
-    if (decl->kind == TD_INPROC_TOKEN) (void)tell_watchers(decl, NULL, false);
+    if (decl->kind == TD_INPROC_TOKEN) (void)notify_watchers(decl, NULL, false);
     while (hub->calling_decl == decl)
         pthread_cond_wait(&hub->idle, &hub->lock);
 }

@@ -193,14 +193,14 @@ void td_inproc_decl_deliver(td_net_hub *hub,
                             const td_inproc_delivery *delivery);
 
 // Tells the watches of `to` of the tokens of `from`.
-TD_NODISCARD td_err td_inproc_decl_tell_tokens(const td_inproc_session *from,
-                                               const td_inproc_session *to,
-                                               bool alive);
+TD_NODISCARD td_err td_inproc_decl_notify_tokens(const td_inproc_session *from,
+                                                 const td_inproc_session *to,
+                                                 bool alive);
 
 // Tells the `links` declarations of `session` of its link to `peer`.
-TD_NODISCARD td_err td_inproc_decl_tell_link(const td_inproc_session *session,
-                                             const td_inproc_session *peer,
-                                             bool up);
+TD_NODISCARD td_err td_inproc_decl_notify_link(const td_inproc_session *session,
+                                               const td_inproc_session *peer,
+                                               bool up);
 
 // query.c
 

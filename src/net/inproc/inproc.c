@@ -48,7 +48,7 @@ static td_err tell_others(const td_inproc_session *session, bool up)
         td_inproc_direction *direction = NULL;
         TD_TRY(td_inproc_link_get(other, session, &direction));
         if (!direction->cut)
-            TD_TRY(td_inproc_decl_tell_link(other, session, up));
+            TD_TRY(td_inproc_decl_notify_link(other, session, up));
     }
     return TD_OK;
 }

@@ -251,12 +251,12 @@ static bool crosses(const td_inproc_delivery *delivery, const void *user)
            (delivery->from == cut->b->id && delivery->to == cut->a->id);
 }
 
-static td_err tell_both(td_inproc_session *a, td_inproc_session *b, bool up)
+static td_err notify_both(td_inproc_session *a, td_inproc_session *b, bool up)
 {
-    TD_TRY(td_inproc_decl_tell_tokens(a, b, up));
-    TD_TRY(td_inproc_decl_tell_tokens(b, a, up));
-    TD_TRY(td_inproc_decl_tell_link(a, b, up));
-    return td_inproc_decl_tell_link(b, a, up);
+    TD_TRY(td_inproc_decl_notify_tokens(a, b, up));
+    TD_TRY(td_inproc_decl_notify_tokens(b, a, up));
+    TD_TRY(td_inproc_decl_notify_link(a, b, up));
+    return td_inproc_decl_notify_link(b, a, up);
 }
 
 static td_err set_cut(td_inproc_session *a, td_inproc_session *b, bool cut)
@@ -267,9 +267,9 @@ static td_err set_cut(td_inproc_session *a, td_inproc_session *b, bool cut)
     TD_TRY(td_inproc_link_get(b, a, &back));
     if (there->cut == cut) return TD_OK;
 
-    td_err err = cut ? tell_both(a, b, false) : TD_OK;
+    td_err err = cut ? notify_both(a, b, false) : TD_OK;
     there->cut = back->cut = cut;
-    if (!cut) return tell_both(a, b, true);
+    if (!cut) return notify_both(a, b, true);
     td_inproc_hub_discard(a->hub, crosses, &(pair){a, b});
     td_inproc_query_lose_server(a->hub, a->id, b->id);
     td_inproc_query_lose_server(a->hub, b->id, a->id);

@@ -56,17 +56,18 @@ static td_err find_pools(td_plan_admission *admission)
 
 static td_err fill(td_plan_admission *admission, const td_plan *plan)
 {
-    td_plan *own;
-    TD_TRY(td_plan_copy(plan, &own, &admission->arena));
-    admission->plan = own;
-    admission->robot_room = own->robot_count;
-    admission->stream_room = own->stream_count;
-    admission->pools = td_arena_alloc(admission->arena, own->server_count + 1,
+    td_plan *copy;
+    TD_TRY(td_plan_copy(plan, &copy, &admission->arena));
+    admission->plan = copy;
+    admission->robot_room = copy->robot_count;
+    admission->stream_room = copy->stream_count;
+    admission->pools = td_arena_alloc(admission->arena, copy->server_count + 1,
                                       sizeof *admission->pools);
-    admission->types = td_arena_alloc(admission->arena, own->server_count + 1,
+    admission->types = td_arena_alloc(admission->arena, copy->server_count + 1,
                                       sizeof *admission->types);
-    admission->streams_of = td_arena_alloc(
-        admission->arena, own->server_count + 1, sizeof *admission->streams_of);
+    admission->streams_of =
+        td_arena_alloc(admission->arena, copy->server_count + 1,
+                       sizeof *admission->streams_of);
     if (!admission->pools || !admission->types || !admission->streams_of)
         return TD_ERR_NOMEM;
     TD_TRY(find_types(admission));
