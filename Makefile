@@ -21,7 +21,7 @@ test: ## everything, sanitizers and fuzzers too; ends with a count
 check: ## the inner loop: unit tests of the dev build
 	@tools/setup --test
 	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev
+	@cmake --build --preset dev --target unit
 	@ctest --test-dir build/dev -L unit -j "$$(nproc)" --output-on-failure --no-tests=error
 
 oracle: ## the planner against glpsol, cbc and an exhaustive grid, at length
