@@ -50,7 +50,7 @@ static void look_at(const td_dataset_unsaved *unsaved)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    char folder[] = "/tmp/td-journal-XXXXXX";
+    char folder[] = "/dev/shm/td-journal-XXXXXX";
     TD_AUTO(td_dataset_unsaved) *unsaved = NULL;
     td_errinfo info = {""};
     if (!mkdtemp(folder)) abort();
