@@ -125,10 +125,10 @@ static td_err measure(const td_bench_options *options, const char *name,
     td_err err = TD_OK;
     int rounds = WARM_ROUNDS + (options->quick ? 300 : 5000);
     for (int i = 0; i < rounds && err == TD_OK; i++) {
-        if (i == WARM_ROUNDS) *before = *td_engine_worker_beyond_ns(engine);
+        if (i == WARM_ROUNDS) *before = *td_engine_worker_overhead_ns(engine);
         err = run(r, engine);
     }
-    td_hist_since(td_engine_worker_beyond_ns(engine), before, beyond);
+    td_hist_since(td_engine_worker_overhead_ns(engine), before, beyond);
     char label[64];
     (void)snprintf(label, sizeof label, "%s/2x480x640/beyond/p50", name);
     const td_bench_row row = {.bench = "worker",
@@ -244,7 +244,7 @@ static const float *state_of(const td_worker *worker,
 
 static void hold(td_worker *worker, const float *state, uint32_t member)
 {
-    const td_worker_spec *spec = &td_worker_wanted(worker)->spec;
+    const td_worker_spec *spec = &td_worker_offered(worker)->spec;
     float *actions = td_worker_actions(worker, member);
     for (uint32_t row = 0; row < spec->chunk_rows; row++)
         memcpy(actions + (size_t)row * spec->action_count, state,
@@ -274,7 +274,7 @@ int td_bench_policy(int argc, char **argv)
     td_worker *worker = NULL;
     td_errinfo info = {""};
     if (td_worker_open(&worker, &info) != TD_OK ||
-        td_worker_say(worker, NULL, &info) != TD_OK) {
+        td_worker_describe(worker, NULL, &info) != TD_OK) {
         (void)fprintf(stderr, "%s\n", info.text);
         return 1;
     }

@@ -30,7 +30,7 @@ static void hear(const td_worker_hello *shared)
     td_errinfo info = {""};
     td_engine_worker_layout layout;
     if (!spec) abort();
-    if (td_engine_worker_spec_hear(shared, &hello, &info) == TD_OK &&
+    if (td_engine_worker_spec_read(shared, &hello, &info) == TD_OK &&
         td_engine_worker_spec_agree(&nothing, &hello.spec, &agreed, &info) ==
             TD_OK &&
         td_engine_worker_layout_make(&agreed, &layout, &info) == TD_OK) {

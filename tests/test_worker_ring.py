@@ -126,7 +126,7 @@ def test_what_is_wanted_is_read(serve):
 def test_an_observation_is_read_in_place(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(count=2)
     assert ring.next() == (2, layout.WHOLE)
     obs = ring.observation(1)
@@ -149,7 +149,7 @@ def test_an_observation_is_read_in_place(serve):
 def test_answers_stand_where_the_server_reads(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(slot=1, generation=7, count=2)
     ring.next()
     ring.put_answer(0, np.float32([[1, 2], [3, 4]]), [])
@@ -171,7 +171,7 @@ def test_answers_stand_where_the_server_reads(serve):
 def test_the_oldest_goes_first_and_then_it_stops(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(slot=0, generation=3, count=2)
     server.batch(slot=1, generation=2, count=1)
     for count in (1, 2):
@@ -206,7 +206,7 @@ def test_another_version_is_refused(serve):
 )
 def test_a_ring_out_of_bounds_is_refused(serve, change):
     with pytest.raises(ValueError, match="out of bounds"):
-        serve(**change).ring().say({})
+        serve(**change).ring().describe({})
 
 
 @pytest.mark.parametrize(
@@ -222,7 +222,7 @@ def test_a_ring_out_of_bounds_is_refused(serve, change):
 def test_an_offset_out_of_bounds_fails_its_member(serve, item):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(**item)
     ring.next()
     with pytest.raises(ValueError, match="out of bounds"):
@@ -233,7 +233,7 @@ def test_an_offset_out_of_bounds_fails_its_member(serve, item):
 def test_a_batch_that_cannot_be_is_refused(serve, count):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     struct.pack_into("<QI", server.memory, PLACES["requests"], 1, count)
     with pytest.raises(ValueError, match="out of bounds"):
         ring.next()
@@ -242,7 +242,7 @@ def test_a_batch_that_cannot_be_is_refused(serve, count):
 def test_an_operation_that_is_none_is_refused(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(operation=3)
     with pytest.raises(ValueError, match="out of bounds"):
         ring.next()
@@ -251,7 +251,7 @@ def test_an_operation_that_is_none_is_refused(serve):
 def test_results_stand_where_the_server_reads(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(count=2)
     ring.next()
     values = [
@@ -276,7 +276,7 @@ def test_results_stand_where_the_server_reads(serve):
 def test_a_result_beyond_its_room_is_refused(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(count=2)
     ring.next()
     values = [("large", 4, np.zeros(1025, np.uint8))]
@@ -287,7 +287,7 @@ def test_a_result_beyond_its_room_is_refused(serve):
 def test_a_prefix_has_a_number_and_a_size(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(operation=layout.PREFIX)
     assert ring.next() == (1, layout.PREFIX)
     assert ring.prefix(0) == 16
@@ -299,7 +299,7 @@ def test_a_prefix_has_a_number_and_a_size(serve):
 def test_to_be_decoded_an_observation_has_no_inputs(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     server.batch(operation=layout.DECODE)
     ring.next()
     obs = ring.observation(0, inputs=False)
@@ -311,7 +311,7 @@ def test_to_be_decoded_an_observation_has_no_inputs(serve):
 def test_drops_are_seen_once(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     longs = memoryview(server.memory).cast("Q")
     longs[layout.LONG_DROPS : layout.LONG_DROPS + 2] = memoryview(
         struct.pack("<2Q", 41, 42)
@@ -334,7 +334,7 @@ def test_what_was_dropped_before_a_batch_is_gone_when_it_runs(serve):
     """A server that, while its worker lets 41 go, drops 42 and gives a batch."""
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     seen = []
 
     def drop(prefix):
@@ -383,7 +383,7 @@ def in_segment(index, offset):
 def test_a_frame_is_read_in_its_segment(serve, pool):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     offer_segment(server, 3, 9, pool, pool.stat().st_ino)
     server.batch(image=in_segment(3, 100))
     ring.next()
@@ -402,7 +402,7 @@ def test_a_frame_is_read_in_its_segment(serve, pool):
 def test_a_segment_that_cannot_be_had_stays_unsaid(serve, pool, tmp_path):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     inode = pool.stat().st_ino
     link = tmp_path / "link"
     link.symlink_to(pool)
@@ -427,7 +427,7 @@ def test_a_segment_that_cannot_be_had_stays_unsaid(serve, pool, tmp_path):
 def test_a_place_outside_its_segment_fails_its_member(serve, pool, image):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     offer_segment(server, 3, 9, pool, pool.stat().st_ino)
     server.batch(image=image)
     ring.next()
@@ -438,7 +438,7 @@ def test_a_place_outside_its_segment_fails_its_member(serve, pool, image):
 def test_what_is_expected_is_said_once_and_not_too_late(serve):
     server = serve()
     ring = server.ring()
-    ring.say({})
+    ring.describe({})
     longs = memoryview(server.memory).cast("Q")
     told = []
     longs[layout.LONG_EXPECTED] = 1

@@ -21,10 +21,10 @@
 // and the server follows no offset that the worker wrote.
 //
 // How they meet. The worker loads its model, says in its hello what that is and
-// sets hello.phase to TD_WORKER_SAID. The server compares it with the manifest,
-// makes the ring and sets offer.phase to TD_WORKER_RING. The worker warms up
-// and sets hello.phase to TD_WORKER_READY. Whoever sets a phase rings: the
-// worker with ANSWER, the server with BELL.
+// sets hello.phase to TD_WORKER_DESCRIBED. The server compares it with the
+// manifest, makes the ring and sets offer.phase to TD_WORKER_RING. The worker
+// warms up and sets hello.phase to TD_WORKER_READY. Whoever sets a phase rings:
+// the worker with ANSWER, the server with BELL.
 //
 // How they work. The server writes a batch into a free slot, sets its
 // generation last and rings BELL. The worker takes the batch with the smallest
@@ -130,9 +130,9 @@ typedef struct td_worker_offer {
 
 typedef enum td_worker_hello_phase {
     TD_WORKER_LOADING,
-    TD_WORKER_SAID,   // spec is what the model is
-    TD_WORKER_READY,  // warm
-    TD_WORKER_CANNOT, // error says why
+    TD_WORKER_DESCRIBED, // spec is what the model is
+    TD_WORKER_READY,     // warm
+    TD_WORKER_FAILED,    // error says why
 } td_worker_hello_phase;
 
 typedef struct td_worker_hello {
@@ -250,23 +250,24 @@ TD_NODISCARD td_err td_worker_open(td_worker **ret_worker, td_errinfo *info);
 void td_worker_close(td_worker *worker);
 
 // What the server wants. Borrowed; spec is the agreed one after hello.
-const td_worker_offer *td_worker_wanted(const td_worker *worker);
+const td_worker_offer *td_worker_offered(const td_worker *worker);
 
-// Before td_worker_say(): the model wants a tensor "environment_state" of so
-// many float32.
+// Before td_worker_describe(): the model wants a tensor "environment_state" of
+// so many float32.
 void td_worker_want_environment(td_worker *worker, uint32_t count);
 
 // Says what the model is (NULL: whatever is wanted) and waits for the ring.
 // Blocks. CLOSED when the server does not want it.
-TD_NODISCARD td_err td_worker_say(td_worker *worker, const td_worker_spec *spec,
-                                  td_errinfo *info);
+TD_NODISCARD td_err td_worker_describe(td_worker *worker,
+                                       const td_worker_spec *spec,
+                                       td_errinfo *info);
 
 // Warm: from now on there are batches. `warm_ns` is what an answer takes, 0 if
 // it is not known.
 void td_worker_ready(td_worker *worker, int64_t warm_ns);
 
 // There will be none, and why.
-void td_worker_cannot(td_worker *worker, const char *why);
+void td_worker_fail(td_worker *worker, const char *why);
 
 // Waits for the next batch, which is borrowed until td_worker_done(). Blocks.
 // CLOSED when it is time to end, FORMAT for a batch that cannot be.

@@ -70,7 +70,7 @@ static void grow(void)
 // The state once more, and a text.
 static void answer_more(td_worker *worker, uint32_t member, const float *state)
 {
-    uint32_t count = td_worker_wanted(worker)->spec.state_count;
+    uint32_t count = td_worker_offered(worker)->spec.state_count;
     const td_worker_value same = {"state", TD_WIRE_F32, 2, {1, count}};
     const td_worker_value text = {"", TD_WORKER_TEXT, 1, {4}};
     float *values = td_worker_answer_value(worker, member, &same);
@@ -82,7 +82,7 @@ static void answer_more(td_worker *worker, uint32_t member, const float *state)
 
 static void answer_state(td_worker *worker, uint32_t member, const float *state)
 {
-    const td_worker_spec *spec = &td_worker_wanted(worker)->spec;
+    const td_worker_spec *spec = &td_worker_offered(worker)->spec;
     float *actions = td_worker_actions(worker, member);
     uint32_t channels = spec->action_count;
     for (uint32_t row = 0; row < spec->chunk_rows; row++)
@@ -95,7 +95,7 @@ static void answer_state(td_worker *worker, uint32_t member, const float *state)
 static void *result_of(td_worker *worker)
 {
     return (uint8_t *)td_worker_actions(worker, 0) -
-           td_worker_wanted(worker)->actions;
+           td_worker_offered(worker)->actions;
 }
 
 static void claim_values(td_worker_result *result, uint32_t member)
@@ -106,7 +106,7 @@ static void claim_values(td_worker_result *result, uint32_t member)
 // Over all that is the worker's to write.
 static void scribble(td_worker *worker)
 {
-    size_t size = (size_t)td_worker_wanted(worker)->result_bytes;
+    size_t size = (size_t)td_worker_offered(worker)->result_bytes;
     uint8_t *result = result_of(worker);
     uint64_t generation = 0;
     memcpy(&generation, result, sizeof generation);
@@ -216,14 +216,14 @@ static void answer(td_worker *worker, const td_worker_batch *batch,
 // What a worker may do wrong before it is ready. Returns whether it goes on.
 static int begin(td_worker *worker, const char *how)
 {
-    td_worker_spec spec = td_worker_wanted(worker)->spec;
+    td_worker_spec spec = td_worker_offered(worker)->spec;
     td_errinfo info;
     if (strcmp(how, "exits") == 0) {
         (void)fprintf(stderr, "no weights here\n");
         return 0;
     }
     if (strcmp(how, "cannot") == 0) {
-        td_worker_cannot(worker, "no such device");
+        td_worker_fail(worker, "no such device");
         return 0;
     }
     if (strcmp(how, "sleeps") == 0)
@@ -232,7 +232,7 @@ static int begin(td_worker *worker, const char *how)
     if (strcmp(how, "garbage") == 0) memset(&spec, 0xff, sizeof spec);
     if (strcmp(how, "other") == 0) spec.chunk_rows++;
     if (strcmp(how, "halves") == 0) spec.prefix = spec.expects = 1;
-    if (td_worker_say(worker, &spec, &info) != TD_OK) return 0;
+    if (td_worker_describe(worker, &spec, &info) != TD_OK) return 0;
     td_worker_ready(worker, strcmp(how, "lies") == 0 ? INT64_MAX : 0);
     return 1;
 }

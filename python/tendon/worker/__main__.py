@@ -168,7 +168,7 @@ def start(ring, options):
     shared.wanted.update(ring.wanted())
     shared._ring = ring
     policy = Policy(load(options.target), options.batched)
-    ring.say(policy.spec)
+    ring.describe(policy.spec)
     shared.wanted.update(ring.spec)
     worker = Worker(ring, policy)
     warm_ns = worker.warm()
@@ -196,7 +196,7 @@ def main():
         sys.exit(1)
     except BaseException as error:
         traceback.print_exc()
-        ring.cannot(describe(error))
+        ring.fail(describe(error))
         sys.exit(1)
     try:
         worker.serve()

@@ -20,7 +20,7 @@ MAX_NAME = 64
 MAX_TEXT = 8192
 
 LOAD, RING, STOP = range(3)  # offer.phase
-LOADING, SAID, READY, CANNOT = range(4)  # hello.phase
+LOADING, DESCRIBED, READY, FAILED = range(4)  # hello.phase
 WHOLE, PREFIX, DECODE = range(3)  # batch.operation
 
 OK, NOMEM, NOTFOUND, FORMAT, MISMATCH, INTERNAL = 0, 2, 8, 12, 15, 18  # td_err

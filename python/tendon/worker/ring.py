@@ -71,20 +71,20 @@ class Ring:
             "step_period_us": period,
         } | layout.read_spec(self.offer, layout.OFFER_SPEC)
 
-    def _say(self, phase):
+    def _set_phase(self, phase):
         self.words[layout.WORD_PHASE] = phase
         os.write(self.answer, b"\1\0\0\0\0\0\0\0")
 
-    def cannot(self, why):
+    def fail(self, why):
         at = layout.HELLO_ERROR
         why = layout.cut(why, layout.ERROR_BYTES)
         self.hello[at : at + len(why)] = why
-        self._say(layout.CANNOT)
+        self._set_phase(layout.FAILED)
 
-    def say(self, spec):
+    def describe(self, spec):
         """Says what the model is, and waits for the ring."""
         layout.write_spec(self.hello, layout.HELLO_SPEC, spec)
-        self._say(layout.SAID)
+        self._set_phase(layout.DESCRIBED)
         while self.phase[layout.WORD_PHASE] == layout.LOAD:
             os.read(self.bell, 8)
         if self.phase[layout.WORD_PHASE] != layout.RING:
@@ -131,7 +131,7 @@ class Ring:
 
     def ready(self, warm_ns):
         self.longs[layout.LONG_WARM] = warm_ns
-        self._say(layout.READY)
+        self._set_phase(layout.READY)
 
     def next(self, drop=lambda prefix: None, expect=lambda: None):
         """Waits for a batch: how many it has, and what to do with them. The oldest

@@ -114,7 +114,7 @@ static void say_spec(const td_engine_spec *from, td_worker_spec *to)
 // What the checkpoint is, by the names that the manifest gives where it does.
 static td_err describe(child *self, td_errinfo *info)
 {
-    const td_worker_spec *wanted = &td_worker_wanted(self->worker)->spec;
+    const td_worker_spec *wanted = &td_worker_offered(self->worker)->spec;
     td_engine_native_settings *settings = calloc(1, sizeof *settings);
     td_engine_spec *spec = calloc(1, sizeof *spec);
     td_native_names *names = NULL;
@@ -143,7 +143,7 @@ static td_err say_no_room(const child *self, td_errinfo *info)
                    "%s; max_batch is %u: take a smaller one, or another GPU "
                    "than %s",
                    info->text, self->spec.max_batch,
-                   td_worker_wanted(self->worker)->device);
+                   td_worker_offered(self->worker)->device);
 }
 
 static td_err open_model(child *self, const td_ops *ops, uint32_t device,
@@ -171,7 +171,7 @@ static td_err open_model(child *self, const td_ops *ops, uint32_t device,
 
 static td_err load(child *self, td_errinfo *info)
 {
-    const td_worker_offer *wanted = td_worker_wanted(self->worker);
+    const td_worker_offer *wanted = td_worker_offered(self->worker);
     const td_ops *ops = NULL;
     uint32_t device = 0;
     TD_TRY(read_device(wanted->device, &device, info));
@@ -358,11 +358,11 @@ static td_err run(child *self, td_errinfo *info)
     td_err err = load(self, info);
     if (err == TD_OK) err = start_ensemble(self, info);
     if (err != TD_OK) {
-        td_worker_cannot(self->worker, info->text);
+        td_worker_fail(self->worker, info->text);
         return err;
     }
     td_worker_want_environment(self->worker, self->checkpoint->policy.env_dim);
-    TD_TRY(td_worker_say(self->worker, &self->spec, info));
+    TD_TRY(td_worker_describe(self->worker, &self->spec, info));
     TD_TRY(warm_up(self, info));
     return serve(self, info);
 }

@@ -3,11 +3,12 @@
 // server started as a worker. tests/worker and engine/native/child.c use it;
 // the Python worker (python/tendon/worker) speaks the same memory by itself.
 //
-// td_worker_open() maps the two pages of the handshake. td_worker_say() writes
-// what the model is and waits for the ring, which is checked before it is used:
-// the server is trusted no more than it trusts us. Then td_worker_next() waits
-// for the bell and finds the oldest batch that was not answered; members are
-// answered in place, and td_worker_done() shows the result and rings back.
+// td_worker_open() maps the two pages of the handshake. td_worker_describe()
+// writes what the model is and waits for the ring, which is checked before it
+// is used: the server is trusted no more than it trusts us. Then
+// td_worker_next() waits for the bell and finds the oldest batch that was not
+// answered; members are answered in place, and td_worker_done() shows the
+// result and rings back.
 //
 // Before it hands a batch out it lets go of all prefixes that the server
 // dropped before that batch was set. It maps no segments of frames, so that the
@@ -105,7 +106,7 @@ td_err td_worker_open(td_worker **ret_worker, td_errinfo *info)
     return TD_OK;
 }
 
-const td_worker_offer *td_worker_wanted(const td_worker *worker)
+const td_worker_offer *td_worker_offered(const td_worker *worker)
 {
     return &worker->ring;
 }
@@ -172,11 +173,11 @@ void td_worker_want_environment(td_worker *worker, uint32_t count)
     worker->hello->environment_count = count;
 }
 
-td_err td_worker_say(td_worker *worker, const td_worker_spec *spec,
-                     td_errinfo *info)
+td_err td_worker_describe(td_worker *worker, const td_worker_spec *spec,
+                          td_errinfo *info)
 {
     if (spec) worker->hello->spec = *spec;
-    say_phase(worker, TD_WORKER_SAID);
+    say_phase(worker, TD_WORKER_DESCRIBED);
     while (offer_phase(worker) == TD_WORKER_LOAD)
         if (!wait_for_bell(worker)) break;
     if (offer_phase(worker) != TD_WORKER_RING)
@@ -198,11 +199,11 @@ void td_worker_ready(td_worker *worker, int64_t warm_ns)
     say_phase(worker, TD_WORKER_READY);
 }
 
-void td_worker_cannot(td_worker *worker, const char *why)
+void td_worker_fail(td_worker *worker, const char *why)
 {
     (void)snprintf(worker->hello->error, sizeof worker->hello->error, "%s",
                    why);
-    say_phase(worker, TD_WORKER_CANNOT);
+    say_phase(worker, TD_WORKER_FAILED);
 }
 
 static const td_worker_batch *batch_of(const td_worker *worker, size_t slot)

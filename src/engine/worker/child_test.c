@@ -88,7 +88,7 @@ static td_worker_batch *batch(size_t slot)
 static void attach(void)
 {
     assert_int_equal(td_worker_open(&worker, &info), TD_OK);
-    assert_int_equal(td_worker_say(worker, NULL, &info), TD_OK);
+    assert_int_equal(td_worker_describe(worker, NULL, &info), TD_OK);
     td_worker_ready(worker, 0);
 }
 
@@ -117,7 +117,7 @@ static void one_that_is_not_wanted_ends(void **state)
     (void)state;
     offer->phase = TD_WORKER_STOP;
     assert_int_equal(td_worker_open(&worker, &info), TD_OK);
-    assert_int_equal(td_worker_say(worker, NULL, &info), TD_ERR_CLOSED);
+    assert_int_equal(td_worker_describe(worker, NULL, &info), TD_ERR_CLOSED);
 }
 
 static void far_requests(void)
@@ -204,7 +204,7 @@ static void a_ring_out_of_bounds_is_refused(void **state)
         *offer = good;
         spoils[i]();
         assert_int_equal(td_worker_open(&worker, &info), TD_OK);
-        td_err err = td_worker_say(worker, NULL, &info);
+        td_err err = td_worker_describe(worker, NULL, &info);
         if (err != TD_ERR_FORMAT) fail_msg("row %zu: %s", i, td_err_name(err));
         td_worker_close(worker);
         worker = NULL;

@@ -65,7 +65,7 @@ static void judge(td_engine_worker_self *self, td_engine_worker_slot *slot,
 {
     td_engine_item *item = slot->batch->items[index];
     switch (
-        td_engine_worker_suspects_look(&self->suspects, slot->hashes[index])) {
+        td_engine_worker_suspects_find(&self->suspects, slot->hashes[index])) {
     case TD_ENGINE_WORKER_INNOCENT:
         break;
     case TD_ENGINE_WORKER_SUSPECT:

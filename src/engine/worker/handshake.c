@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a process that was started becomes one that answers.
 //
-// It says what its model is (SAID), we agree with the manifest (ring/spec.c),
+// It says what its model is (DESCRIBED), we agree with the manifest (ring/spec.c),
 // lay the ring out and make its memory; it warms up and is READY, from when on
 // batches are taken. What was agreed at the first start holds for all that
 // follow: a process that says something else after a restart is no use.
@@ -26,8 +26,8 @@ static td_err make_ring(td_engine_worker_self *self,
         self->spec.environment_count = self->hello.environment_count;
     }
     pthread_mutex_lock(&self->lock);
-    td_err err = td_engine_worker_process_grow(&self->process, &self->agreed,
-                                               &self->layout, info);
+    td_err err = td_engine_worker_process_make_ring(
+        &self->process, &self->agreed, &self->layout, info);
     pthread_mutex_unlock(&self->lock);
     return err;
 }
@@ -51,19 +51,19 @@ static void come_up(td_engine_worker_self *self, int64_t warm_ns)
 td_err td_engine_worker_handshake(td_engine_worker_self *self, td_errinfo *info)
 {
     td_worker_hello *hello = &self->hello;
-    TD_TRY(td_engine_worker_spec_hear(self->process.hello, hello, info));
+    TD_TRY(td_engine_worker_spec_read(self->process.hello, hello, info));
     bool has_ring = self->process.requests != NULL;
     switch ((td_worker_hello_phase)hello->phase) {
     case TD_WORKER_LOADING:
         break;
-    case TD_WORKER_SAID:
+    case TD_WORKER_DESCRIBED:
         return has_ring ? TD_OK : make_ring(self, &hello->spec, info);
     case TD_WORKER_READY:
         if (!has_ring)
             return td_fail(info, TD_ERR_FORMAT, "is ready before it was heard");
         come_up(self, hello->warm_ns);
         break;
-    case TD_WORKER_CANNOT:
+    case TD_WORKER_FAILED:
         return td_fail(info, TD_ERR_CLOSED, "cannot: %s", hello->error);
     }
     return TD_OK;

@@ -40,7 +40,7 @@ typedef struct td_engine_worker_self {
     int64_t segments_due_ns;            // the supervisor's: when to look again
     td_thread *supervisor, *filler;
     int wake_fd; // for the supervisor
-    td_hist beyond_ns;
+    td_hist overhead_ns;
     _Atomic int health;
     _Atomic int pid;
     td_worker_hello hello; // the supervisor's copy

@@ -111,10 +111,10 @@ static void set_phase(td_worker_offer *offer, td_worker_offer_phase phase)
     __atomic_store_n(&offer->phase, (uint32_t)phase, __ATOMIC_RELEASE);
 }
 
-td_err td_engine_worker_process_grow(td_engine_worker_process *process,
-                                     const td_worker_spec *spec,
-                                     const td_engine_worker_layout *layout,
-                                     td_errinfo *info)
+td_err td_engine_worker_process_make_ring(td_engine_worker_process *process,
+                                          const td_worker_spec *spec,
+                                          const td_engine_worker_layout *layout,
+                                          td_errinfo *info)
 {
     if (ftruncate(process->ring_fd, (off_t)layout->file_bytes) != 0 ||
         fcntl(process->ring_fd, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SEAL) != 0)

@@ -49,7 +49,7 @@ TD_NODISCARD td_err td_engine_worker_process_start(
     td_engine_worker_process *ret_process, td_errinfo *info);
 
 // Makes room for the batches of the agreed spec, and says so. NOMEM, IO.
-TD_NODISCARD td_err td_engine_worker_process_grow(
+TD_NODISCARD td_err td_engine_worker_process_make_ring(
     td_engine_worker_process *process, const td_worker_spec *spec,
     const td_engine_worker_layout *layout, td_errinfo *info);
 

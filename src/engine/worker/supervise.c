@@ -224,7 +224,7 @@ static void take_answer(td_engine_worker_self *self,
     int64_t passed_ns = seen_ns - slot->rung_ns;
     if (service_ns > passed_ns) service_ns = passed_ns; // it cannot be
     if (slot->found_idle)
-        td_hist_record(&self->beyond_ns, passed_ns - service_ns);
+        td_hist_record(&self->overhead_ns, passed_ns - service_ns);
     slot->batch->service_ns += service_ns;
     bool starved = is_starved(self, slot);
     pthread_mutex_lock(&self->lock);
@@ -323,7 +323,7 @@ static void tend_segments(td_engine_worker_self *self)
     if (now < self->segments_due_ns) return;
     self->segments_due_ns = now + SEGMENTS_NS;
     td_engine_worker_segments_change change;
-    td_engine_worker_segments_look(&self->segments, &change);
+    td_engine_worker_segments_scan(&self->segments, &change);
     pthread_mutex_lock(&self->lock);
     bool may = self->watch.phase == TD_ENGINE_WORKER_UP && !self->filling;
     if (self->watch.running > 0) change.gone = 0;
@@ -362,7 +362,7 @@ static int64_t decide(td_engine_worker_self *self)
     bool ended = self->process.pid == 0;
     bool free_memory = ended && hello && !self->filling;
     int64_t hang_ns = td_engine_worker_watch_hang_ns(&self->watch);
-    td_engine_worker_verdict verdict = td_engine_worker_watch_look(
+    td_engine_worker_verdict verdict = td_engine_worker_watch_decide(
         &self->watch, td_clock_monotonic_ns(), beat, &until_ns);
     if (free_memory) td_engine_worker_process_release(&self->process);
     remind_locked(self);

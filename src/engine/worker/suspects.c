@@ -91,7 +91,7 @@ static size_t oldest(const td_engine_worker_suspects *suspects)
 }
 
 td_engine_worker_standing
-td_engine_worker_suspects_look(td_engine_worker_suspects *suspects,
+td_engine_worker_suspects_find(td_engine_worker_suspects *suspects,
                                uint64_t hash)
 {
     size_t at = find(suspects, hash);

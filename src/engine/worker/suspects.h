@@ -35,7 +35,7 @@ typedef struct td_engine_worker_suspects {
 uint64_t td_engine_worker_suspects_hash(const td_wire_obs *obs);
 
 td_engine_worker_standing
-td_engine_worker_suspects_look(td_engine_worker_suspects *suspects,
+td_engine_worker_suspects_find(td_engine_worker_suspects *suspects,
                                uint64_t hash);
 void td_engine_worker_suspects_strike(td_engine_worker_suspects *suspects,
                                       uint64_t hash);

@@ -83,15 +83,15 @@ static void twice_is_guilty(void **state)
 {
     (void)state;
     td_engine_worker_suspects suspects = {0};
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 5),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 5),
                      TD_ENGINE_WORKER_INNOCENT);
     td_engine_worker_suspects_strike(&suspects, 5);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 5),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 5),
                      TD_ENGINE_WORKER_SUSPECT);
     td_engine_worker_suspects_strike(&suspects, 5);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 5),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 5),
                      TD_ENGINE_WORKER_GUILTY);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 6),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 6),
                      TD_ENGINE_WORKER_INNOCENT);
     assert_int_equal(suspects.count, 1);
 }
@@ -105,7 +105,7 @@ static void the_cleared_begin_anew(void **state)
     td_engine_worker_suspects_clear(&suspects, 6);
     assert_int_equal(suspects.count, 0);
     td_engine_worker_suspects_strike(&suspects, 5);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 5),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 5),
                      TD_ENGINE_WORKER_SUSPECT);
 }
 
@@ -115,14 +115,14 @@ static void the_longest_unseen_is_forgotten(void **state)
     td_engine_worker_suspects suspects = {0};
     for (uint64_t i = 0; i < TD_ENGINE_WORKER_SUSPECTS; i++)
         td_engine_worker_suspects_strike(&suspects, i);
-    (void)td_engine_worker_suspects_look(&suspects, 0); // 1 is the oldest now
+    (void)td_engine_worker_suspects_find(&suspects, 0); // 1 is the oldest now
     td_engine_worker_suspects_strike(&suspects, 1000);
     assert_int_equal(suspects.count, TD_ENGINE_WORKER_SUSPECTS);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 0),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 0),
                      TD_ENGINE_WORKER_SUSPECT);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 1),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 1),
                      TD_ENGINE_WORKER_INNOCENT);
-    assert_int_equal(td_engine_worker_suspects_look(&suspects, 1000),
+    assert_int_equal(td_engine_worker_suspects_find(&suspects, 1000),
                      TD_ENGINE_WORKER_SUSPECT);
 }
 

@@ -80,8 +80,8 @@ static td_engine_worker_verdict when_due(int64_t now_ns, int64_t due_ns,
 }
 
 td_engine_worker_verdict
-td_engine_worker_watch_look(td_engine_worker_watch *watch, int64_t now_ns,
-                            uint64_t beat, int64_t *ret_until_ns)
+td_engine_worker_watch_decide(td_engine_worker_watch *watch, int64_t now_ns,
+                              uint64_t beat, int64_t *ret_until_ns)
 {
     if (beat != watch->beat) watch->moved_ns = now_ns;
     watch->beat = beat;

@@ -67,8 +67,8 @@ void td_engine_worker_watch_ended(td_engine_worker_watch *watch,
 
 // What to do now, and when to ask again at the latest. `beat` is the worker's.
 td_engine_worker_verdict
-td_engine_worker_watch_look(td_engine_worker_watch *watch, int64_t now_ns,
-                            uint64_t beat, int64_t *ret_until_ns);
+td_engine_worker_watch_decide(td_engine_worker_watch *watch, int64_t now_ns,
+                              uint64_t beat, int64_t *ret_until_ns);
 
 // How long a batch may stand still.
 int64_t td_engine_worker_watch_hang_ns(const td_engine_worker_watch *watch);

@@ -31,7 +31,7 @@ static void bring_up(int64_t now_ns)
 static td_engine_worker_verdict look(int64_t now_ns, uint64_t beat,
                                      int64_t *ret_until_ns)
 {
-    return td_engine_worker_watch_look(&watch, now_ns, beat, ret_until_ns);
+    return td_engine_worker_watch_decide(&watch, now_ns, beat, ret_until_ns);
 }
 
 static void the_first_start_is_at_once(void **state)

@@ -160,7 +160,7 @@ static td_engine_worker_self *self_new(void)
     self->process = TD_ENGINE_WORKER_NO_PROCESS;
     self->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     self->health = TD_ENGINE_WARMING;
-    td_hist_init(&self->beyond_ns);
+    td_hist_init(&self->overhead_ns);
     pthread_mutex_init(&self->lock, NULL);
     pthread_cond_init(&self->work, NULL);
     pthread_cond_init(&self->started, NULL);
@@ -306,9 +306,9 @@ static td_engine_health health_worker(const td_engine *engine)
     return (td_engine_health)atomic_load(&self->health);
 }
 
-const td_hist *td_engine_worker_beyond_ns(const td_engine *engine)
+const td_hist *td_engine_worker_overhead_ns(const td_engine *engine)
 {
-    return &((const td_engine_worker_self *)engine)->beyond_ns;
+    return &((const td_engine_worker_self *)engine)->overhead_ns;
 }
 
 int td_engine_worker_pid(const td_engine *engine)

@@ -25,7 +25,7 @@ extern const td_engine_ops td_engine_worker;
 
 // How long answers took beyond the model itself, from the batch in the ring to
 // its result seen, of batches that found the worker idle. Any thread; borrowed.
-const td_hist *td_engine_worker_beyond_ns(const td_engine *engine);
+const td_hist *td_engine_worker_overhead_ns(const td_engine *engine);
 
 // The process that runs now; 0: none. Any thread.
 int td_engine_worker_pid(const td_engine *engine);

@@ -131,7 +131,7 @@ static bool is_known(const td_engine_worker_segments *segments,
     return false;
 }
 
-void td_engine_worker_segments_look(
+void td_engine_worker_segments_scan(
     td_engine_worker_segments *segments,
     td_engine_worker_segments_change *ret_change)
 {

@@ -44,7 +44,7 @@ void td_engine_worker_segments_place(td_engine_worker_segments *segments,
 
 // Looks for what was wanted, and checks what is known. May take a tenth of a
 // millisecond. Not beside apply() or forget().
-void td_engine_worker_segments_look(
+void td_engine_worker_segments_scan(
     td_engine_worker_segments *segments,
     td_engine_worker_segments_change *ret_change);
 

@@ -72,7 +72,7 @@ static uint64_t place(const uint8_t *data, uint64_t *ret_second)
 static bool tend(void)
 {
     td_engine_worker_segments_change change;
-    td_engine_worker_segments_look(&segments, &change);
+    td_engine_worker_segments_scan(&segments, &change);
     return td_engine_worker_segments_apply(&segments, &change, &offer);
 }
 

@@ -109,7 +109,7 @@ static td_err check_spec(const td_worker_spec *spec, td_errinfo *info)
     return check_channels("action", spec->actions, spec->action_count, info);
 }
 
-td_err td_engine_worker_spec_hear(const td_worker_hello *shared,
+td_err td_engine_worker_spec_read(const td_worker_hello *shared,
                                   td_worker_hello *ret_hello, td_errinfo *info)
 {
     td_worker_hello hello;
@@ -120,7 +120,7 @@ td_err td_engine_worker_spec_hear(const td_worker_hello *shared,
         return td_fail(info, TD_ERR_VERSION,
                        "the worker speaks version %u, this server %u",
                        hello.version, TD_WORKER_VERSION);
-    if (hello.phase > TD_WORKER_CANNOT)
+    if (hello.phase > TD_WORKER_FAILED)
         return td_fail(info, TD_ERR_FORMAT, "the worker is in phase %u",
                        hello.phase);
     if (hello.environment_count > TD_WIRE_MAX_CHANNELS)

@@ -10,7 +10,7 @@
 
 // Copies a hello and checks the copy: magic, version, counts, names, kinds.
 // Its error, if it has one, can be printed as it is. FORMAT, VERSION.
-TD_NODISCARD td_err td_engine_worker_spec_hear(const td_worker_hello *shared,
+TD_NODISCARD td_err td_engine_worker_spec_read(const td_worker_hello *shared,
                                                td_worker_hello *ret_hello,
                                                td_errinfo *info);
 

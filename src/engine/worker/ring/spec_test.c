@@ -35,7 +35,7 @@ static int setup(void **state)
     (void)state;
     hello = (td_worker_hello){.magic = TD_WORKER_MAGIC,
                               .version = TD_WORKER_VERSION,
-                              .phase = TD_WORKER_SAID,
+                              .phase = TD_WORKER_DESCRIBED,
                               .spec = make_spec()};
     info.text[0] = '\0';
     return 0;
@@ -44,7 +44,7 @@ static int setup(void **state)
 static void a_hello_is_taken_as_it_is(void **state)
 {
     (void)state;
-    assert_int_equal(td_engine_worker_spec_hear(&hello, &heard, &info), TD_OK);
+    assert_int_equal(td_engine_worker_spec_read(&hello, &heard, &info), TD_OK);
     assert_memory_equal(&heard.spec, &hello.spec, sizeof hello.spec);
 }
 
@@ -156,7 +156,7 @@ static void what_no_hello_can_be_is_refused(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         (void)setup(state);
         cases[i].spoil();
-        assert_int_equal(td_engine_worker_spec_hear(&hello, &heard, &info),
+        assert_int_equal(td_engine_worker_spec_read(&hello, &heard, &info),
                          cases[i].err);
         assert_string_equal(info.text, cases[i].text);
     }
@@ -180,7 +180,7 @@ static void an_error_becomes_text_that_can_be_printed(void **state)
         assert_string_equal(text, cases[i].heard);
     }
     memset(hello.error, 'x', sizeof hello.error); // without an end
-    assert_int_equal(td_engine_worker_spec_hear(&hello, &heard, &info), TD_OK);
+    assert_int_equal(td_engine_worker_spec_read(&hello, &heard, &info), TD_OK);
 }
 
 static void what_only_one_says_holds(void **state)
