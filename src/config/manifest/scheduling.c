@@ -89,12 +89,12 @@ static const td_config_field scheduling_rows[] = {
                   "no deadline",
                   .live = true),
     TD_ROW_TEXT(td_config_scheduling, score, "\"\"", 0, 1024,
-                "a score of one's own: an expression over age_ms, budget_ms, "
+                "a score of your own: an expression over age_ms, budget_ms, "
                 "urgency, priority, steps_remaining, slack_ms, overdue_ms and "
                 "score, the published one; higher goes first",
                 .live = true),
     TD_ROW_TEXT(td_config_scheduling, plugin, "\"\"", 0, 4096,
-                "a score of one's own: a library with a C function "
+                "a score of your own: a library with a C function "
                 "(tendon/score.h)",
                 .live = true),
     TD_ROW_INTEGER(td_config_scheduling, tiers, "4", 1, TD_CONFIG_MAX_TIERS,

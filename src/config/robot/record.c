@@ -9,7 +9,8 @@ static const char *const begins[] = {"start", "command", NULL};
 
 static const td_config_field record_rows[] = {
     TD_ROW_TEXT(td_config_record, dir, "\"\"", 0, 4096,
-                "the dataset's folder, new or to go on with; empty: that of "
+                "the dataset's folder; one that holds this robot's dataset is "
+                "appended to; empty: that of "
                 "dataset_repo_id among LeRobot's own"),
     TD_ROW_ENUM(td_config_record, codec, "av1", codecs,
                 "of its videos; h264: less work for this machine, more for "

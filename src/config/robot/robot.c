@@ -85,7 +85,7 @@ static const td_config_field device_rows[] = {
     TD_ROW_MAP(
         td_config_robot_device, states, state_count, td_config_channel, "[]",
         td_config_channel_table, 0, TD_CONFIG_MAX_CHANNELS,
-        "what the policy is told, in order, by a program that uses the C "
+        "what the policy sees, in order, given by a program that uses the C "
         "API; none: where the joints are"),
     TD_ROW_MAP(td_config_robot_device, cameras, camera_count,
                td_config_robot_camera, "[]", camera_table, 0,
@@ -182,7 +182,7 @@ static const td_config_field robot_rows[] = {
                    "0 is the highest; a server counts no more of it and of the "
                    "urgency than it allows this robot"),
     TD_ROW_NUMBER(td_config_robot, urgency, "0", 0, 1,
-                  "how much its observations press"),
+                  "how urgent its observations are; 1 is the most"),
     TD_ROW_STRUCT(td_config_robot, rate, td_config_rate, "{}", rate_table,
                   "how often to ask at most"),
     TD_ROW_STRUCT(td_config_robot, similarity, td_config_similarity, "{}",
@@ -214,7 +214,7 @@ static const td_config_field robot_rows[] = {
     TD_ROW_NUMBER(td_config_robot, driver_limit_s, "0.5", 0.001, 3600,
                   "a robot that blocks longer makes the fail-safe act"),
     TD_ROW_TEXT(td_config_robot, task, "\"\"", 0, 8192,
-                "what the robot is told to do"),
+                "what the robot is to do, in words for the policy"),
     TD_ROW_STRUCT(td_config_robot, realtime, td_config_realtime, "{}",
                   realtime_table, "scheduling of the control tick"),
     TD_ROW_TEXT(td_config_robot, boot_file, "\"\"", 0, 4096,

@@ -48,7 +48,7 @@ typedef enum td_server_by {
     X(DEPTH, MODEL, PIECES, "dispatch_depth", "dispatch_depth",                \
       "observations waiting when a batch is formed, with those it takes")      \
     X(SCORE, MODEL, TIME, "score_ms", "score_seconds",                         \
-      "what a score function of one's own took for a batch, all calls "        \
+      "what a score function of your own took for a batch, all calls "         \
       "together")
 
 // Since the start: (id, by, unit, name, name for Prometheus, help)
@@ -91,7 +91,7 @@ typedef enum td_server_by {
     X(BAD_TOKENS, MODEL, PIECES, "bad_tokens", "bad_tokens_total",             \
       "liveliness tokens that could not be read")                              \
     X(SCORE_CALLS, MODEL, PIECES, "score_calls", "score_calls_total",          \
-      "times that a score function of one's own was asked")                    \
+      "times that a score function of your own was asked")                     \
     X(SCORE_NOT_FINITE, MODEL, PIECES, "score_not_finite",                     \
       "score_not_finite_total",                                                \
       "times that it gave no finite number, and the request went last")
