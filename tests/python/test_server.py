@@ -194,11 +194,13 @@ def test_what_cannot_be_served_is_refused_at_once(server, call, kind, says):
         server.model("echo", call, actions=JOINTS, **WHAT)
 
 
-def test_a_manifest_may_come_from_a_file(site, connect):
+@pytest.mark.parametrize("listed", ["models", "server"])
+def test_a_manifest_may_come_from_a_file(site, connect, listed):
     from scene import manifest
 
     made = manifest(site.endpoint)
     made["models"][0]["engine"] = {"kind": "callback", "actions": JOINTS, "chunk": 5}
+    made[listed] = made.pop("models")  # `server`, as older files call it
     server = tendon.Server(config=site.write("manifest.yaml", made))
     site.kept.callback(server.close)
     server.model("synthetic", echo)

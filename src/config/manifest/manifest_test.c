@@ -2,6 +2,7 @@
 #include "config/manifest/manifest.h"
 
 #include "config/manifest/manifest_text.h"
+#include "config/yaml/schema.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,6 +52,20 @@ static void the_reference_manifest_is_read(void **state)
     assert_string_equal(model->endpoint, "tcp/192.168.1.50:7447");
     assert_int_equal(model->client_count, 1);
     assert_string_equal(model->clients[0].client_uuid, "cookie-worker-4269");
+}
+
+static void a_schema_takes_either_name_of_the_list(void **state)
+{
+    (void)state;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    td_config_schema_write(&td_config_manifest_table, "manifest", out);
+    assert_int_equal(fclose(out), 0);
+    assert_non_null(strstr(text, "\"oneOf\":[{\"required\":[\"models\"]},"
+                                 "{\"required\":[\"server\"]}]"));
+    free(text);
 }
 
 static void the_rest_has_defaults(void **state)
@@ -256,6 +271,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_reference_manifest_is_read),
+        cmocka_unit_test(a_schema_takes_either_name_of_the_list),
         cmocka_unit_test(the_rest_has_defaults),
         cmocka_unit_test(scheduling_has_the_published_defaults),
         cmocka_unit_test(a_server_has_defaults_for_how_it_runs),
