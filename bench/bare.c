@@ -36,12 +36,12 @@ static td_err measure_lengths(const td_bench_setup *setup, size_t *ret_obs,
 {
     static const td_edge_outgoing outgoing = {.request = {.seq = 1000}};
     static const td_server_timing timing = {12345, 12345};
-    const td_edge_settings settings = {
+    const td_edge_core_settings settings = {
         .channels = TD_BENCH_JOINTS, .period_ns = 1, .boot = 1};
     float rows[TD_BENCH_ROWS * TD_BENCH_JOINTS] = {0};
     td_wire_obs obs;
     td_wire_action action;
-    td_edge_observe(&settings, "robot-1", "", &outgoing, 0, &obs);
+    td_edge_observe_fill(&settings, "robot-1", "", &outgoing, 0, &obs);
     TD_TRY(add_frames(setup, &obs));
     const td_engine_item item = {
         .obs = &obs, .actions = rows, .rows = TD_BENCH_ROWS};

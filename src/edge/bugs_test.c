@@ -305,7 +305,7 @@ static void bug_2_actions_taken_while_aggregating_are_played_again(void **state)
     old_queue queue = {0};
     assert_false(plays_each_step_once(&old, &queue));
 
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.aggregate = TD_EDGE_CUSTOM;
     settings.blend = aggregate;
     new_queue timeline = {0};

@@ -110,7 +110,7 @@ static void give_task(void *user, char ret_task[TD_DATASET_MAX_TASK])
 static td_edge_episode_writer_config writer_config(const td_edge *edge)
 {
     const td_edge_config *config = &edge->config;
-    const td_edge_settings *core = &config->core;
+    const td_edge_core_settings *core = &config->core;
     td_edge_episode_writer_config writer = {
         .states = core->policy_states ? core->policy_states : core->channels,
         .channels = core->channels,
@@ -469,7 +469,7 @@ void td_edge_report_get(td_edge *edge, td_edge_report *ret_report)
     if (edge->remote)
         ret_report->inbox_full += td_edge_remote_full(edge->remote);
     if (edge->recorder)
-        ret_report->record = td_edge_recorder_look(edge->recorder);
+        ret_report->record = td_edge_recorder_status(edge->recorder);
     report_session(edge, ret_report);
     report_cameras(edge, ret_report);
 }

@@ -29,7 +29,7 @@ typedef struct td_edge_config {
     const char *client;
     const char *task;
     td_edge_profile profile;
-    td_edge_settings core;
+    td_edge_core_settings core;
     int64_t camera_period_ns[TD_WIRE_MAX_IMAGES]; // of the profile's cameras
     td_edge_codec codec;
     int jpeg_quality;

@@ -186,8 +186,8 @@ static void fill_config(td_edge_config *config)
         .watchdog_ns = 2 * TD_NS_PER_S,
         .driver_limit_ns = 60 * TD_NS_PER_S,
     };
-    td_edge_settings *core = &config->core;
-    td_edge_settings_plain(CHANNELS, 2 * TD_NS_PER_MS, core);
+    td_edge_core_settings *core = &config->core;
+    td_edge_core_settings_plain(CHANNELS, 2 * TD_NS_PER_MS, core);
     core->actions_per_chunk = ROWS;
     core->aggregate = TD_EDGE_LATEST_ONLY;
     core->ask.resend_min_ns = TD_NS_PER_S;

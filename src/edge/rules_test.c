@@ -15,7 +15,7 @@
 
 static td_slice encoded(int64_t captured_ns)
 {
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     const td_edge_outgoing outgoing = {
         .request = {.seq = 3, .left = 20},
         .episode = 5,
@@ -24,8 +24,8 @@ static td_slice encoded(int64_t captured_ns)
     };
     td_wire_obs obs;
     td_wire_encoder *encoder = NULL;
-    td_edge_observe(&settings, "arm-0", "wave", &outgoing,
-                    captured_ns + 3 * TD_NS_PER_MS, &obs);
+    td_edge_observe_fill(&settings, "arm-0", "wave", &outgoing,
+                         captured_ns + 3 * TD_NS_PER_MS, &obs);
     assert_int_equal(obs.state.age_us, 3000);
     assert_int_equal(obs.priority, settings.priority);
     assert_int_equal(obs.budget_us, 20 * PERIOD_NS / TD_NS_PER_US);
@@ -82,7 +82,7 @@ static void two_round_trips_are_measured_and_never_mixed(void **state)
 {
     (void)state;
     uint32_t left;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.resend_min_ns = TD_NS_PER_MS;
     settings.ask.resend_max_ns = 5 * TD_NS_PER_S;
     TD_AUTO(td_edge_core) *resends = robot_new(&settings);
@@ -101,7 +101,7 @@ static void two_round_trips_are_measured_and_never_mixed(void **state)
 static void a_value_that_is_not_finite_refuses_the_whole_chunk(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     const float value = NAN;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     assert_true(robot_tick(core, 0).ask);

@@ -68,7 +68,7 @@ static uint64_t boot_number(const td_config_robot *config)
     int64_t wall_ms = (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
     uint64_t boot;
     td_errinfo info;
-    if (td_edge_boot(config->boot_file, wall_ms, &boot, &info) != TD_OK)
+    if (td_edge_boot_next(config->boot_file, wall_ms, &boot, &info) != TD_OK)
         td_log_text(TD_LOG_WARN, "robot: %s", info.text);
     return boot;
 }

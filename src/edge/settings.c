@@ -82,7 +82,8 @@ static float within(double value, double min, double max)
 }
 
 // Limits by the second in the file, by the control tick in the gate.
-static void fill_limits(const td_config_robot *config, td_edge_settings *core)
+static void fill_limits(const td_config_robot *config,
+                        td_edge_core_settings *core)
 {
     int64_t hz = config->control_hz;
     for (size_t i = 0; i < config->robot.joint_count; i++) {
@@ -108,7 +109,7 @@ static int64_t nanoseconds(double seconds)
     return (int64_t)(seconds * (double)TD_NS_PER_S);
 }
 
-static void fill_ask(const td_config_robot *config, td_edge_settings *core)
+static void fill_ask(const td_config_robot *config, td_edge_core_settings *core)
 {
     core->ask = (td_edge_ask_settings){
         .mode = (td_edge_ask_mode)config->observe,
@@ -129,7 +130,7 @@ static void fill_ask(const td_config_robot *config, td_edge_settings *core)
 }
 
 static void fill_core(const td_config_robot *config, uint64_t boot,
-                      td_edge_settings *core)
+                      td_edge_core_settings *core)
 {
     core->channels = (uint32_t)config->robot.joint_count;
     core->policy_states = (uint32_t)config->robot.state_count;

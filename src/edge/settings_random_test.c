@@ -74,7 +74,7 @@ static void assert_within(const run *r, uint32_t i, float value)
 
 static void assert_orientations(const run *r, const float *command)
 {
-    const td_edge_settings *settings = &r->config.core;
+    const td_edge_core_settings *settings = &r->config.core;
     for (uint32_t i = 0; i < settings->channels; i++) {
         if (settings->kinds[i] != TD_WIRE_QUATERNION) continue;
         double sum = 0;
@@ -157,7 +157,7 @@ static void run_tick(run *r)
     bool down = td_rand_u64(&r->rand) % 100 == 0;
     assert_int_equal(td_robot_hardware_read(r->robot, r->now_ns, reading),
                      TD_OK);
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = r->now_ns,
         .connection = 1,
         .reading = reading,

@@ -42,7 +42,7 @@ typedef struct component {
 
 struct td_sim_components {
     td_sim_world *world;
-    const td_edge_settings *settings; // the robot's, and its name
+    const td_edge_core_settings *settings; // the robot's, and its name
     const char *robot;
     td_net *models; // their end of the network
     td_edge_components edge;
@@ -148,8 +148,8 @@ static td_err ask(td_sim_components *self, uint32_t index,
     td_wire_obs obs;
     outgoing->request.seq = ++c->seq;
     c->counts.asked++;
-    td_edge_observe(self->settings, self->robot, "", outgoing,
-                    outgoing->captured_ns, &obs);
+    td_edge_observe_fill(self->settings, self->robot, "", outgoing,
+                         outgoing->captured_ns, &obs);
     TD_TRY(td_wire_obs_encode(self->world->encoder, &obs, info));
     td_sim_trace_line(&self->world->trace, outgoing->captured_ns,
                       "%s asks component %u", self->robot, index + 1);
@@ -229,7 +229,7 @@ static td_err components_init(td_sim_components *self, td_net *robot,
 
 td_err td_sim_components_new(td_sim_world *world, td_net *net,
                              const char *robot,
-                             const td_edge_settings *settings,
+                             const td_edge_core_settings *settings,
                              td_sim_components **ret_components,
                              td_errinfo *info)
 {

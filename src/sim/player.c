@@ -40,7 +40,7 @@ typedef struct reply {
 } reply;
 
 struct td_sim_player {
-    td_edge_settings settings;
+    td_edge_core_settings settings;
     td_edge_core *core;
     td_edge_rows *rows;
     td_edge_similar similar;
@@ -56,11 +56,11 @@ struct td_sim_player {
 
 // Whatever is asked is answered: nothing is given up before that.
 static void fill_plain(const td_sim_player_config *config,
-                       td_edge_settings *settings)
+                       td_edge_core_settings *settings)
 {
     const td_engine_spec *spec = config->spec;
-    td_edge_settings_plain(spec->action_count, TD_NS_PER_S / config->fps,
-                           settings);
+    td_edge_core_settings_plain(spec->action_count, TD_NS_PER_S / config->fps,
+                                settings);
     settings->ask.resend_min_ns = settings->ask.resend_max_ns =
         config->latency_ns + TD_NS_PER_S;
     settings->max_action_age_ns = AGE_NS;
@@ -86,7 +86,7 @@ static td_err check_policy(const td_edge_profile *profile,
     memcpy(status.cameras, spec->cameras, sizeof status.cameras);
     memcpy(status.actions, spec->actions, sizeof status.actions);
     memcpy(status.states, spec->states, sizeof status.states);
-    return td_edge_check(profile, &status, info);
+    return td_edge_check_server(profile, &status, info);
 }
 
 static td_err check_rate(const td_sim_player_config *config, td_errinfo *info)
@@ -227,7 +227,7 @@ td_err td_sim_player_tick(td_sim_player *player, td_sim_played *ret_played,
 {
     while (player->first && player->first->due_ns <= player->now_ns)
         TD_TRY(take_answer(player, info));
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = player->now_ns,
         .connection = 1,
         .reading = player->start,

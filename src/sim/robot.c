@@ -40,7 +40,7 @@ struct td_sim_robot {
     td_net_pub *obs;
     td_net_decl *actions;
     td_sim_mailbox answers, replies;
-    td_edge_settings settings;
+    td_edge_core_settings settings;
     td_edge_core *core;
     td_robot_hardware *robot;
     td_sim_components *components;
@@ -137,7 +137,8 @@ static td_err observe(td_sim_robot *robot, const td_edge_outgoing *outgoing,
     const td_edge_request *request = &outgoing->request;
     int64_t now_ns = outgoing->captured_ns;
     td_wire_obs obs;
-    td_edge_observe(&robot->settings, robot->id, "", outgoing, now_ns, &obs);
+    td_edge_observe_fill(&robot->settings, robot->id, "", outgoing, now_ns,
+                         &obs);
     TD_TRY(td_wire_obs_encode(world->encoder, &obs, info));
     const td_edge_sent sent = {.seq = request->seq,
                                .episode = outgoing->episode,
@@ -168,7 +169,7 @@ static td_err tick(td_sim_robot *robot, int64_t now_ns, td_errinfo *info)
     td_sim_world *world = robot->world;
     float reading[TD_WIRE_MAX_CHANNELS];
     TD_TRY(td_robot_hardware_read(robot->robot, now_ns, reading));
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = now_ns,
         .connection = robot->session == STREAMING,
         .reading = reading,
@@ -236,7 +237,7 @@ td_err td_sim_robot_act(td_sim_robot *robot, int64_t now_ns,
 static void fill_settings(td_sim_robot *robot)
 {
     const td_sim_config *config = robot->world->config;
-    td_edge_settings *settings = &robot->settings;
+    td_edge_core_settings *settings = &robot->settings;
     *settings = config->edge;
     settings->channels = config->joints;
     settings->period_ns = TD_NS_PER_S / config->fps;

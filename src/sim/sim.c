@@ -23,8 +23,8 @@ td_sim_config td_sim_config_default(void)
         .faults = {.delay_ns = 5 * TD_NS_PER_MS, .jitter_ns = 5 * TD_NS_PER_MS},
         .trace = true,
     };
-    td_edge_settings_plain(TD_ROBOT_MAX_JOINTS, TD_NS_PER_S / config.fps,
-                           &config.edge);
+    td_edge_core_settings_plain(TD_ROBOT_MAX_JOINTS, TD_NS_PER_S / config.fps,
+                                &config.edge);
     return config;
 }
 

@@ -46,7 +46,8 @@ typedef struct td_sim_config {
     uint64_t steps; // ends when every robot has executed so many; 0: never
     uint32_t chunk_rows;
     uint32_t max_batch;
-    td_edge_settings edge; // each robot's; channels and period come from above
+    td_edge_core_settings
+        edge; // each robot's; channels and period come from above
     td_engine_latency latency;
     td_sim_component components[TD_SIM_MAX_COMPONENTS];
     uint32_t component_count;

@@ -91,7 +91,7 @@ const td_sim_components *td_sim_robot_components(const td_sim_robot *robot);
 // components.c: borrows the robot's net, name and settings.
 TD_NODISCARD td_err td_sim_components_new(td_sim_world *world, td_net *net,
                                           const char *robot,
-                                          const td_edge_settings *settings,
+                                          const td_edge_core_settings *settings,
                                           td_sim_components **ret_components,
                                           td_errinfo *info);
 void td_sim_components_free(td_sim_components *own);

@@ -72,7 +72,7 @@ void lab_log_event(lab_log *log, lab_event event, size_t count,
 int64_t lab_log_bytes(lab_bytes *bytes, const void *data, size_t size);
 // One line of JSON, then the four parts.
 void lab_log_write(const lab_log *log, const lab_options *options,
-                   const td_edge_settings *settings);
+                   const td_edge_core_settings *settings);
 void lab_log_done(lab_log *log);
 
 // What came over the network, oldest first.
@@ -85,12 +85,13 @@ void lab_inbox_add(void *inbox, const td_net_sample *sample);
 td_net_msg *lab_inbox_take(lab_inbox *inbox); // NULL: empty; owned
 
 void lab_settings(const lab_options *options, td_rand *rand,
-                  td_edge_settings *ret_settings);
+                  td_edge_core_settings *ret_settings);
 
 typedef struct lab_server lab_server;
 
 lab_server *lab_server_new(const lab_options *options, td_rand *rand,
-                           td_net_hub *hub, const td_edge_settings *settings);
+                           td_net_hub *hub,
+                           const td_edge_core_settings *settings);
 void lab_server_free(lab_server *server);
 const char *lab_server_name(uint32_t number);
 // Which of the servers it is from now on.
@@ -102,7 +103,7 @@ int64_t lab_server_act(lab_server *server, int64_t now_ns);
 typedef struct lab_robot lab_robot;
 
 lab_robot *lab_robot_new(const lab_options *options, td_rand *rand,
-                         td_net_hub *hub, const td_edge_settings *settings,
+                         td_net_hub *hub, const td_edge_core_settings *settings,
                          lab_log *log);
 void lab_robot_free(lab_robot *robot);
 void lab_robot_attach(lab_robot *robot, uint32_t server);

@@ -42,7 +42,7 @@ static void print_number(const char *name, double value)
         printf("%.17g", value);
 }
 
-static void print_channels(const td_edge_settings *settings)
+static void print_channels(const td_edge_core_settings *settings)
 {
     printf("\"channels\": [");
     for (uint32_t i = 0; i < settings->channels; i++) {
@@ -75,7 +75,7 @@ static void print_names(void)
     printf("]");
 }
 
-static void print_settings(const td_edge_settings *settings)
+static void print_settings(const td_edge_core_settings *settings)
 {
     static const char *const aggregates[] = {
         [TD_EDGE_WEIGHTED_AVERAGE] = "weighted_average",
@@ -101,7 +101,7 @@ static void write_part(const lab_bytes *bytes)
 }
 
 void lab_log_write(const lab_log *log, const lab_options *options,
-                   const td_edge_settings *settings)
+                   const td_edge_core_settings *settings)
 {
     const lab_bytes *parts[] = {&log->events, &log->messages, &log->wanted,
                                 &log->commands};

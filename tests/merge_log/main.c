@@ -81,7 +81,7 @@ typedef struct lab {
     td_rand rand;
     td_clock_virtual clock;
     td_net_hub *hub;
-    td_edge_settings settings;
+    td_edge_core_settings settings;
     lab_server *server;
     lab_robot *robot;
     mishaps next;

@@ -13,7 +13,7 @@ struct lab_robot {
     const lab_options *options;
     td_rand *rand;
     lab_log *log;
-    td_edge_settings settings;
+    td_edge_core_settings settings;
     td_edge_core *core;
     td_net *net;
     td_net_pub *obs;
@@ -51,7 +51,7 @@ static void log_end(lab_robot *robot)
 static void begin(lab_robot *robot)
 {
     td_errinfo info = {.text = ""};
-    const td_edge_settings *settings = &robot->settings;
+    const td_edge_core_settings *settings = &robot->settings;
     lab_check(td_edge_core_new(settings, &robot->core, &info), &info);
     LAB_LOG(robot->log, LAB_START, (int64_t)settings->boot,
             (int64_t)settings->route, (int64_t)settings->episode);
@@ -127,8 +127,8 @@ static void put(lab_robot *robot, const td_edge_outgoing *outgoing)
     td_errinfo info = {.text = ""};
     td_wire_obs obs;
     size_t count;
-    td_edge_observe(&robot->settings, "robot", "", outgoing,
-                    outgoing->captured_ns, &obs);
+    td_edge_observe_fill(&robot->settings, "robot", "", outgoing,
+                         outgoing->captured_ns, &obs);
     lab_check(td_wire_obs_encode(robot->encoder, &obs, &info), &info);
     const td_slice *parts = td_wire_encoder_parts(robot->encoder, &count);
     lab_check(td_net_put(robot->obs, parts, count, NULL, NULL), NULL);
@@ -206,7 +206,7 @@ static void log_place(lab_robot *robot)
 
 static void tick(lab_robot *robot, int64_t now_ns)
 {
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = now_ns,
         .connection = robot->connection,
         .reading = robot->at,
@@ -245,13 +245,13 @@ int64_t lab_robot_act(lab_robot *robot, int64_t now_ns)
 // A quaternion stands upright, all else at 0.
 static void stand(lab_robot *robot)
 {
-    const td_edge_settings *settings = &robot->settings;
+    const td_edge_core_settings *settings = &robot->settings;
     for (uint32_t i = 0; i < settings->channels; i++)
         if (settings->kinds[i] == TD_WIRE_QUATERNION) robot->at[i += 3] = 1;
 }
 
 lab_robot *lab_robot_new(const lab_options *options, td_rand *rand,
-                         td_net_hub *hub, const td_edge_settings *settings,
+                         td_net_hub *hub, const td_edge_core_settings *settings,
                          lab_log *log)
 {
     static const td_net_qos qos = {.priority = TD_NET_DATA};

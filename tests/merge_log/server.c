@@ -14,7 +14,7 @@
 struct lab_server {
     const lab_options *options;
     td_rand *rand;
-    const td_edge_settings *settings;
+    const td_edge_core_settings *settings;
     td_net *net;
     td_net_pub *actions;
     td_net_decl *obs;
@@ -94,7 +94,7 @@ static void fill_hold(lab_server *server, uint32_t channel, uint32_t rows)
 
 static void fill_chunk(lab_server *server, uint32_t rows)
 {
-    const td_edge_settings *settings = server->settings;
+    const td_edge_core_settings *settings = server->settings;
     server->serial++;
     for (uint32_t i = 0; i < settings->channels; i++) {
         if (settings->kinds[i] == TD_WIRE_HOLD) {
@@ -253,7 +253,8 @@ int64_t lab_server_act(lab_server *server, int64_t now_ns)
 }
 
 lab_server *lab_server_new(const lab_options *options, td_rand *rand,
-                           td_net_hub *hub, const td_edge_settings *settings)
+                           td_net_hub *hub,
+                           const td_edge_core_settings *settings)
 {
     static const td_net_qos qos = {.priority = TD_NET_INTERACTIVE_HIGH};
     lab_server *server = lab_calloc(sizeof *server);

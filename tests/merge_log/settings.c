@@ -6,7 +6,8 @@
 
 #define ANGLE_LIMIT 1000 // with one the gate leaves an angle as it is
 
-static void add_channel(td_edge_settings *settings, td_wire_channel_kind kind)
+static void add_channel(td_edge_core_settings *settings,
+                        td_wire_channel_kind kind)
 {
     uint32_t width = kind == TD_WIRE_QUATERNION ? 4 : 1;
     for (uint32_t i = 0; i < width; i++) {
@@ -22,7 +23,7 @@ static void add_channel(td_edge_settings *settings, td_wire_channel_kind kind)
 }
 
 // The first is a hold channel, by which a chunk is known again.
-static void choose_channels(td_rand *rand, td_edge_settings *settings)
+static void choose_channels(td_rand *rand, td_edge_core_settings *settings)
 {
     static const td_wire_channel_kind kinds[] = {
         TD_WIRE_LINEAR, TD_WIRE_ANGLE, TD_WIRE_QUATERNION, TD_WIRE_HOLD};
@@ -45,7 +46,7 @@ static void choose_asking(td_rand *rand, td_edge_ask_settings *ask)
 }
 
 // Asks at every step, whatever is still on its way.
-static void be_eager(td_edge_settings *settings)
+static void be_eager(td_edge_core_settings *settings)
 {
     settings->period_ns = TD_NS_PER_S / 50;
     settings->ask.mode = TD_EDGE_ASK_THRESHOLD;
@@ -53,7 +54,7 @@ static void be_eager(td_edge_settings *settings)
     settings->ask.max_unanswered = TD_EDGE_ASK_MAX_UNANSWERED;
 }
 
-static void choose_playing(td_rand *rand, td_edge_settings *settings)
+static void choose_playing(td_rand *rand, td_edge_core_settings *settings)
 {
     static const int fps[] = {10, 15, 20, 25, 30, 50};
     settings->period_ns = TD_NS_PER_S / fps[lab_below(rand, TD_COUNT_OF(fps))];
@@ -100,7 +101,7 @@ static void choose_failsafe(td_rand *rand, const td_edge_gate_channel *limits,
     }
 }
 
-static void limit_channels(td_rand *rand, td_edge_settings *settings)
+static void limit_channels(td_rand *rand, td_edge_core_settings *settings)
 {
     settings->max_limit_hits = 5 + lab_below(rand, 100);
     for (uint32_t i = 1; i < settings->channels; i++) {
@@ -116,7 +117,7 @@ static void limit_channels(td_rand *rand, td_edge_settings *settings)
 }
 
 // Chunks of 50 at 30 Hz, 1.67 s, which the robot asks for when it has none.
-static void be_sequential(td_edge_settings *settings)
+static void be_sequential(td_edge_core_settings *settings)
 {
     settings->period_ns = TD_NS_PER_S / 30;
     settings->actions_per_chunk = 50;
@@ -130,9 +131,9 @@ static void be_sequential(td_edge_settings *settings)
 }
 
 void lab_settings(const lab_options *options, td_rand *rand,
-                  td_edge_settings *ret_settings)
+                  td_edge_core_settings *ret_settings)
 {
-    td_edge_settings_plain(LAB_MAX_CHANNELS, TD_NS_PER_S, ret_settings);
+    td_edge_core_settings_plain(LAB_MAX_CHANNELS, TD_NS_PER_S, ret_settings);
     choose_channels(rand, ret_settings);
     choose_playing(rand, ret_settings);
     choose_asking(rand, &ret_settings->ask);

@@ -26,10 +26,10 @@ const char *td_edge_skip_name(td_edge_skip skip)
     return names[skip];
 }
 
-void td_edge_settings_plain(uint32_t channels, int64_t period_ns,
-                            td_edge_settings *ret_settings)
+void td_edge_core_settings_plain(uint32_t channels, int64_t period_ns,
+                                 td_edge_core_settings *ret_settings)
 {
-    *ret_settings = (td_edge_settings){
+    *ret_settings = (td_edge_core_settings){
         .channels = channels,
         .period_ns = period_ns,
         .substeps = 1,
@@ -59,7 +59,7 @@ void td_edge_settings_plain(uint32_t channels, int64_t period_ns,
 }
 
 // A quaternion is four channels in a row.
-static bool quaternions_are_whole(const td_edge_settings *settings)
+static bool quaternions_are_whole(const td_edge_core_settings *settings)
 {
     uint32_t run = 0;
     for (uint32_t i = 0; i < settings->channels; i++) {
@@ -70,7 +70,7 @@ static bool quaternions_are_whole(const td_edge_settings *settings)
     return run % 4 == 0;
 }
 
-static td_err check(const td_edge_settings *settings, td_errinfo *info)
+static td_err check(const td_edge_core_settings *settings, td_errinfo *info)
 {
     if (settings->channels == 0 || settings->channels > TD_WIRE_MAX_CHANNELS)
         return td_fail(info, TD_ERR_INVALID, "channels: must be 1 to %d",
@@ -92,7 +92,7 @@ static td_err check(const td_edge_settings *settings, td_errinfo *info)
 
 static td_err init_tick(td_edge_core *core, td_errinfo *info)
 {
-    const td_edge_settings *settings = &core->settings;
+    const td_edge_core_settings *settings = &core->settings;
     td_edge_core_tick_state *tick = &core->tick;
     tick->substep = settings->substeps;
     TD_TRY(td_edge_gate_init(&tick->gate, settings->limits, settings->channels,
@@ -109,7 +109,7 @@ static td_err init_tick(td_edge_core *core, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err init(td_edge_core *core, const td_edge_settings *settings,
+static td_err init(td_edge_core *core, const td_edge_core_settings *settings,
                    td_errinfo *info)
 {
     core->settings = *settings;
@@ -133,7 +133,7 @@ static td_err init(td_edge_core *core, const td_edge_settings *settings,
     return TD_OK;
 }
 
-td_err td_edge_core_new(const td_edge_settings *settings,
+td_err td_edge_core_new(const td_edge_core_settings *settings,
                         td_edge_core **ret_core, td_errinfo *info)
 {
     TD_TRY(check(settings, info));

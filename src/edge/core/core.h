@@ -23,7 +23,7 @@ typedef enum td_edge_trim {
     TD_EDGE_TRIM_TIME,  // round trip / period rows are past
 } td_edge_trim;
 
-typedef struct td_edge_settings {
+typedef struct td_edge_core_settings {
     uint32_t channels;
     uint32_t policy_states; // numbers that the policy is told; 0: where the
                             // joints are
@@ -49,12 +49,12 @@ typedef struct td_edge_settings {
     uint64_t boot;
     uint64_t route;
     uint64_t episode; // the first
-} td_edge_settings;
+} td_edge_core_settings;
 
 // Every channel linear and without limits, holding when there is nothing to
 // play; asks at half a chunk. For tests and simulations to begin with.
-void td_edge_settings_plain(uint32_t channels, int64_t period_ns,
-                            td_edge_settings *ret_settings);
+void td_edge_core_settings_plain(uint32_t channels, int64_t period_ns,
+                                 td_edge_core_settings *ret_settings);
 
 // Answers that belong to no observation on its way, by why they were dropped.
 #define TD_EDGE_STRAYS(X)                                                      \
@@ -90,7 +90,7 @@ typedef enum td_edge_skip {
 const char *td_edge_skip_name(td_edge_skip skip);
 
 // What a tick sees.
-typedef struct td_edge_tick_input {
+typedef struct td_edge_core_input {
     int64_t now_ns;
     // Another number for each server that is found, so that a quick change is
     // seen; 0: there is none to ask.
@@ -98,7 +98,7 @@ typedef struct td_edge_tick_input {
     const float *reading; // the robot's newest state; NULL: none yet
     int64_t read_ns;      // when it was read
     bool driver_down;     // it blocks or fails
-} td_edge_tick_input;
+} td_edge_core_input;
 
 // What a tick decided.
 typedef struct td_edge_step {
@@ -134,14 +134,14 @@ typedef struct td_edge_answer {
 typedef struct td_edge_core td_edge_core;
 
 // Owned by the caller. INVALID for settings that make no sense, with which.
-TD_NODISCARD td_err td_edge_core_new(const td_edge_settings *settings,
+TD_NODISCARD td_err td_edge_core_new(const td_edge_core_settings *settings,
                                      td_edge_core **ret_core, td_errinfo *info);
 void td_edge_core_free(td_edge_core *core);
 TD_AUTO_FREE(td_edge_core, td_edge_core_free)
 
 // One control tick. Tick thread; never blocks or allocates.
 td_edge_step td_edge_core_tick(td_edge_core *core,
-                               const td_edge_tick_input *seen);
+                               const td_edge_core_input *seen);
 
 // Policy steps executed, and the present episode. Any thread.
 uint64_t td_edge_core_cursor(const td_edge_core *core);

@@ -97,7 +97,7 @@ void td_edge_core_malformed(td_edge_core *core)
 static bool is_stray(td_edge_core *core, const char *server,
                      const td_wire_action *action, td_edge_answer *answer)
 {
-    const td_edge_settings *own = &core->settings;
+    const td_edge_core_settings *own = &core->settings;
     const td_wire_ident *ident = &action->ident;
     if (!td_wire_text_is(action->server, server))
         answer->why_stray = TD_EDGE_STRAY_SERVER;

@@ -27,7 +27,7 @@ static void foreign_answers_are_strays_and_change_nothing(void **state)
         {"unknown_seq", SERVER, {7, 2, 5, 257}, TD_EDGE_STRAY_SEQ},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        const td_edge_settings settings = robot_settings();
+        const td_edge_core_settings settings = robot_settings();
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
         robot_tick(core, 0);
         robot_answer answer;
@@ -51,7 +51,7 @@ static void foreign_answers_are_strays_and_change_nothing(void **state)
 static void an_answer_that_cannot_be_decoded_is_counted(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     td_edge_core_malformed(core);
     assert_int_equal(robot_counts(core).strays[TD_EDGE_STRAY_MALFORMED], 1);
@@ -62,7 +62,7 @@ static void an_answer_that_cannot_be_decoded_is_counted(void **state)
 static void a_second_answer_to_the_same_seq_is_unknown(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     assert_int_equal(robot_answered(core, 0, 1, ROWS, 100).outcome,
@@ -76,7 +76,7 @@ static void a_second_answer_to_the_same_seq_is_unknown(void **state)
 static void an_older_answer_after_a_newer_is_overtaken(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_send(core, 1, 1000);
     robot_send(core, 2, 2000);
@@ -94,7 +94,7 @@ static void an_older_answer_after_a_newer_is_overtaken(void **state)
 static void an_overtaken_answer_leaves_the_robot_free_to_ask(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.resend_min_ns = settings.ask.resend_max_ns = 100;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
@@ -107,7 +107,7 @@ static void an_overtaken_answer_leaves_the_robot_free_to_ask(void **state)
 static void answers_in_order_are_blended_by_the_setting(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.aggregate = TD_EDGE_WEIGHTED_AVERAGE;
     settings.kinds[1] = TD_WIRE_HOLD;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
@@ -123,7 +123,7 @@ static void answers_in_order_are_blended_by_the_setting(void **state)
 static void superseded_seqs_end_with_the_answer_that_names_them(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (uint64_t seq = 1; seq <= 5; seq++)
         robot_send(core, seq, 0);
@@ -146,7 +146,7 @@ static void superseded_seqs_end_with_the_answer_that_names_them(void **state)
 static void a_chunk_all_past_is_expired(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_send(core, 1, 0);
     robot_send(core, 2, 0);
@@ -178,7 +178,7 @@ static void a_chunk_of_another_shape_is_misshapen(void **state)
         {"none", TD_WIRE_F32, 0, {0}},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        const td_edge_settings settings = robot_settings();
+        const td_edge_core_settings settings = robot_settings();
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
         robot_tick(core, 0);
         robot_answer answer;
@@ -199,7 +199,7 @@ static void a_chunk_of_another_shape_is_misshapen(void **state)
 static void an_answer_beyond_the_age_limit_is_too_old(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.max_action_age_ns = TD_NS_PER_S;
     for (int trim = TD_EDGE_TRIM_STEPS; trim <= TD_EDGE_TRIM_TIME; trim++) {
         settings.trim = (td_edge_trim)trim;
@@ -222,7 +222,7 @@ static void an_answer_beyond_the_age_limit_is_too_old(void **state)
 static void a_refusal_lets_the_robot_ask_again(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     assert_false(robot_tick(core, 1).ask);
@@ -243,7 +243,7 @@ static void a_refusal_lets_the_robot_ask_again(void **state)
 // Answers take a period, so it waits for three.
 static td_edge_core *robot_that_missed(int64_t *ret_now_ns)
 {
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 1;
     settings.ask.again = true;
     settings.ask.resend_min_ns = PERIOD_NS;
@@ -340,7 +340,7 @@ static void where_nothing_is_kept_the_robot_observes_at_once(void **state)
 static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.resend_min_ns = settings.ask.resend_max_ns = 100;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
@@ -355,7 +355,7 @@ static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
 static void what_the_transport_did_not_take_may_be_asked_for_again(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     assert_false(robot_tick(core, 1).ask);
@@ -368,7 +368,7 @@ static void what_the_transport_did_not_take_may_be_asked_for_again(void **state)
 static void what_is_skipped_is_counted_and_asked_for_again(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int why = 0; why < TD_EDGE_SKIP_COUNT; why++) {
         int64_t now_ns = why * TD_NS_PER_S;
@@ -387,7 +387,7 @@ static void what_is_skipped_is_counted_and_asked_for_again(void **state)
 static void what_failed_is_asked_for_less_and_less(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     int64_t soon_ns = 2 * settings.period_ns;
     td_edge_core_skipped(core, robot_see(core, 0, 1).seq, TD_EDGE_SKIP_STALE);
@@ -401,7 +401,7 @@ static void what_failed_is_asked_for_less_and_less(void **state)
 static void what_falls_out_of_the_ring_is_unanswered(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (uint64_t seq = 1; seq <= TD_EDGE_INFLIGHT_MAX + 1; seq++)
         robot_send(core, seq, 0);
@@ -474,7 +474,7 @@ static void live_at_random(uint64_t seed, td_edge_trim trim)
 {
     td_rand rand;
     td_rand_init(&rand, seed);
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.trim = trim;
     settings.ask.threshold = 0.5;
     settings.max_action_age_ns = 12 * PERIOD_NS;

@@ -19,10 +19,10 @@
 #define PERIOD_NS (10 * TD_NS_PER_MS)
 #define SERVER "gpu-1"
 
-static inline td_edge_settings robot_settings(void)
+static inline td_edge_core_settings robot_settings(void)
 {
-    td_edge_settings settings;
-    td_edge_settings_plain(CHANNELS, PERIOD_NS, &settings);
+    td_edge_core_settings settings;
+    td_edge_core_settings_plain(CHANNELS, PERIOD_NS, &settings);
     settings.actions_per_chunk = MAX_ROWS;
     settings.aggregate = TD_EDGE_LATEST_ONLY;
     settings.max_action_age_ns = 60 * TD_NS_PER_S;
@@ -36,7 +36,7 @@ static inline td_edge_settings robot_settings(void)
     return settings;
 }
 
-static inline td_edge_core *robot_new(const td_edge_settings *settings)
+static inline td_edge_core *robot_new(const td_edge_core_settings *settings)
 {
     td_edge_core *core = NULL;
     assert_int_equal(td_edge_core_new(settings, &core, NULL), TD_OK);
@@ -60,7 +60,7 @@ static inline td_edge_step robot_see(td_edge_core *core, int64_t now_ns,
                                      uint64_t connection)
 {
     static const float at_zero[CHANNELS];
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = now_ns,
         .connection = connection,
         .reading = at_zero,

@@ -10,7 +10,7 @@ static td_edge_step see(td_edge_core *core, int64_t now_ns, float at,
                         bool driver_down)
 {
     const float reading[CHANNELS] = {at, at};
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = now_ns,
         .connection = 1,
         .reading = reading,
@@ -22,9 +22,9 @@ static td_edge_step see(td_edge_core *core, int64_t now_ns, float at,
     return step;
 }
 
-static td_edge_settings limited(double max_step)
+static td_edge_core_settings limited(double max_step)
 {
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     for (int i = 0; i < CHANNELS; i++)
         settings.limits[i].max_step = max_step;
     return settings;
@@ -33,9 +33,9 @@ static td_edge_settings limited(double max_step)
 static void nothing_is_commanded_before_the_robot_was_read(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_tick_input blind = {.connection = 1};
+    td_edge_core_input blind = {.connection = 1};
     td_edge_step step = td_edge_core_tick(core, &blind);
     robot_send(core, step.seq, 0);
     robot_answered(core, 0, 1, ROWS, 100);
@@ -50,7 +50,7 @@ static void nothing_is_commanded_before_the_robot_was_read(void **state)
 static void the_first_command_leads_from_where_the_robot_is(void **state)
 {
     (void)state;
-    const td_edge_settings settings = limited(0.5);
+    const td_edge_core_settings settings = limited(0.5);
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 0, 2, false);
     robot_answered(core, 0, 1, ROWS, 10);
@@ -63,7 +63,7 @@ static void the_first_command_leads_from_where_the_robot_is(void **state)
 static void limits_hit_in_a_row_mean_fail_safe_until_a_newer_chunk(void **state)
 {
     (void)state;
-    td_edge_settings settings = limited(0.5);
+    td_edge_core_settings settings = limited(0.5);
     settings.max_limit_hits = 3;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 0, 0, false);
@@ -91,7 +91,7 @@ static void limits_hit_in_a_row_mean_fail_safe_until_a_newer_chunk(void **state)
 static void limits_count_by_policy_step_and_not_in_the_fail_safe(void **state)
 {
     (void)state;
-    td_edge_settings settings = limited(0.5);
+    td_edge_core_settings settings = limited(0.5);
     settings.substeps = 10;
     settings.max_limit_hits = 2;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
@@ -111,7 +111,7 @@ static void limits_count_by_policy_step_and_not_in_the_fail_safe(void **state)
 static void a_driver_that_is_down_holds_and_its_robot_is_read_anew(void **state)
 {
     (void)state;
-    const td_edge_settings settings = limited(0.5);
+    const td_edge_core_settings settings = limited(0.5);
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 0, 0, false);
     robot_answered(core, 0, 1, ROWS, 0);
@@ -127,13 +127,13 @@ static void a_driver_that_is_down_holds_and_its_robot_is_read_anew(void **state)
 static void an_old_reading_does_not_end_the_fail_safe(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 0, 0, false);
     robot_answered(core, 0, 1, ROWS, 0);
     see(core, 5, 0, true);
     const float reading[CHANNELS] = {0};
-    td_edge_tick_input seen = {
+    td_edge_core_input seen = {
         .now_ns = 6, .connection = 1, .reading = reading, .read_ns = 5};
     assert_int_equal(td_edge_core_tick(core, &seen).failsafe,
                      TD_EDGE_FAILSAFE_FOR_DRIVER);
@@ -145,7 +145,7 @@ static void an_old_reading_does_not_end_the_fail_safe(void **state)
 static void a_starved_robot_does_what_each_channel_says(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.failsafe[0].mode = TD_EDGE_FAILSAFE_HOLD;
     settings.failsafe[1] = (td_edge_failsafe_channel){
         .mode = TD_EDGE_FAILSAFE_SAFE_POSE, .safe = 1, .safe_step = 0.25};
@@ -165,7 +165,7 @@ static void a_starved_robot_does_what_each_channel_says(void **state)
 static void after_the_fail_safe_the_way_begins_where_it_led(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.substeps = 4;
     for (int i = 0; i < CHANNELS; i++)
         settings.failsafe[i] =
@@ -183,7 +183,7 @@ static void after_the_fail_safe_the_way_begins_where_it_led(void **state)
 static void ticks_between_policy_steps_are_interpolated(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.substeps = 4;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 0, 0, false);
@@ -205,7 +205,7 @@ a_chunk_with_a_value_that_is_no_number_is_refused_whole(void **state)
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY};
     for (size_t i = 0; i < TD_COUNT_OF(bad); i++) {
-        const td_edge_settings settings = robot_settings();
+        const td_edge_core_settings settings = robot_settings();
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
         see(core, 0, 0, false);
         robot_answer answer;
@@ -221,7 +221,7 @@ a_chunk_with_a_value_that_is_no_number_is_refused_whole(void **state)
 static void a_reset_forgets_what_was_to_come(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 1;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 0, 0, false);
@@ -249,7 +249,7 @@ static void a_reset_forgets_what_was_to_come(void **state)
 static void an_observation_of_an_old_episode_is_not_sent(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     td_edge_step step = robot_see(core, 0, 1);
     assert_int_equal(td_edge_core_reset(core), TD_OK);
@@ -262,7 +262,7 @@ static void an_observation_of_an_old_episode_is_not_sent(void **state)
 static void the_age_of_what_is_played_counts_from_the_capture(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     see(core, 100, 0, false);
     robot_answered(core, 130, 1, ROWS, 0);

@@ -26,10 +26,10 @@ static void settings_that_make_no_sense_are_refused(void **state)
         {"two quaternions", 9, PERIOD_NS, 1, 1, 9, TD_OK},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_edge_settings settings;
+        td_edge_core_settings settings;
         uint32_t channels = cases[i].channels;
-        td_edge_settings_plain(channels > 256 ? 0 : channels,
-                               cases[i].period_ns, &settings);
+        td_edge_core_settings_plain(channels > 256 ? 0 : channels,
+                                    cases[i].period_ns, &settings);
         settings.channels = channels;
         settings.actions_per_chunk = cases[i].actions_per_chunk;
         for (uint32_t k = cases[i].quaternion_from; k < cases[i].quaternion_to;
@@ -45,7 +45,7 @@ static void settings_that_make_no_sense_are_refused(void **state)
 static void nobody_moves_or_starves_before_the_first_chunk(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int64_t i = 0; i < 20; i++) {
         td_edge_step step = robot_tick(core, i * PERIOD_NS);
@@ -60,7 +60,7 @@ static void nobody_moves_or_starves_before_the_first_chunk(void **state)
 static void a_chunk_plays_row_by_row(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     assert_int_equal(robot_answered(core, 1, 1, ROWS, 100).rows, ROWS);
@@ -78,7 +78,7 @@ static void a_chunk_plays_row_by_row(void **state)
 static void the_cursor_stands_still_while_the_robot_holds(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     robot_answered(core, 0, 1, 2, 100);
@@ -98,7 +98,7 @@ static void the_cursor_stands_still_while_the_robot_holds(void **state)
 static void rows_that_were_played_meanwhile_are_not_played_again(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 3.0 / ROWS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
@@ -118,7 +118,7 @@ static void rows_that_were_played_meanwhile_are_not_played_again(void **state)
 static void rows_beyond_actions_per_chunk_are_not_used(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.actions_per_chunk = 2;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
@@ -153,7 +153,7 @@ static uint32_t play_with_round_trip(td_edge_core *core, uint32_t periods,
 static void by_steps_a_round_trip_beyond_a_chunk_loses_no_row(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint32_t played = play_with_round_trip(core, 3 * ROWS, 1000);
     td_edge_counts counts = robot_counts(core);
@@ -167,7 +167,7 @@ static void by_steps_a_round_trip_beyond_a_chunk_loses_no_row(void **state)
 static void by_time_a_round_trip_beyond_a_chunk_discards_them_all(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.trim = TD_EDGE_TRIM_TIME;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     assert_int_equal(play_with_round_trip(core, 3 * ROWS, 1000), ROWS);
@@ -193,7 +193,7 @@ static void by_time_round_trip_over_period_rows_are_past(void **state)
         {"longer than any chunk", TD_NS_PER_S * 50, 0},
         {"before it was put", -5 * PERIOD_NS, ROWS},
     };
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.trim = TD_EDGE_TRIM_TIME;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
@@ -226,7 +226,7 @@ static void a_step_says_which_row_of_which_answer_it_is(void **state)
     static const struct {
         uint64_t chunk, row;
     } steps[] = {{1, 0}, {1, 1}, {1, 2}, {2, 1}, {2, 2}, {2, 3}};
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_send(core, 1, 0);
     robot_answered(core, 0, 1, ROWS, 0);
@@ -244,7 +244,7 @@ static void a_step_says_which_row_of_which_answer_it_is(void **state)
 static void by_time_the_first_chunk_is_whole(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.trim = TD_EDGE_TRIM_TIME;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
@@ -256,7 +256,7 @@ static void by_time_the_first_chunk_is_whole(void **state)
 static void asks_at_once_and_again_only_when_it_is_due(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.resend_min_ns = settings.ask.resend_max_ns = 5 * PERIOD_NS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int64_t i = 0; i < 16; i++) {
@@ -274,7 +274,7 @@ static void asks_at_once_and_again_only_when_it_is_due(void **state)
 static void asks_again_after_three_usual_round_trips(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.resend_min_ns = PERIOD_NS;
     settings.ask.resend_max_ns = 100 * PERIOD_NS;
     settings.ask.threshold = 1;
@@ -292,7 +292,7 @@ static void asks_again_after_three_usual_round_trips(void **state)
 static void asks_again_when_few_enough_rows_are_left(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 1.0 / ROWS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     assert_true(robot_tick(core, 0).must_go);
@@ -310,7 +310,7 @@ static void asks_again_when_few_enough_rows_are_left(void **state)
 static void a_server_just_found_is_asked_at_once(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     assert_true(robot_see(core, 0, 1).ask);
     assert_false(robot_see(core, 1, 1).ask);
@@ -324,7 +324,7 @@ static void a_server_just_found_is_asked_at_once(void **state)
 static void nobody_asks_while_there_is_no_server(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int64_t i = 0; i < 10; i++) {
         td_edge_step step = robot_see(core, i * TD_NS_PER_S, 0);
@@ -338,7 +338,7 @@ static void nobody_asks_while_there_is_no_server(void **state)
 static void what_is_buffered_plays_while_there_is_no_server(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     robot_answered(core, 0, 1, ROWS, 100);
@@ -350,7 +350,7 @@ static void what_is_buffered_plays_while_there_is_no_server(void **state)
 static void warns_once_and_recovers_once(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings(); // warns after 3
+    const td_edge_core_settings settings = robot_settings(); // warns after 3
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     for (uint64_t round = 1; round <= 2; round++) {
@@ -370,7 +370,7 @@ static void warns_once_and_recovers_once(void **state)
 static void a_short_gap_is_no_reason_to_warn(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings(); // warns after 3
+    const td_edge_core_settings settings = robot_settings(); // warns after 3
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_tick(core, 0);
     for (uint64_t seq = 1; seq <= 5; seq++) {

@@ -66,7 +66,7 @@ static void the_tick_allocates_nothing(void **state)
 {
     (void)state;
     if (!OWN_MALLOC) skip();
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 3.0 / ROWS;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint64_t of_the_tick = 0;
@@ -89,7 +89,7 @@ static void old_timelines_do_not_pile_up(void **state)
 {
     (void)state;
     if (!OWN_MALLOC) skip();
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint64_t before = allocations - frees;
     for (uint64_t seq = 1; seq <= 1000; seq++) {
@@ -105,7 +105,7 @@ static void old_timelines_do_not_pile_up(void **state)
 static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 1;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     uint64_t seq = 0;
@@ -124,7 +124,7 @@ static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
 static void a_timeline_lives_until_it_is_blended(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.aggregate = TD_EDGE_AVERAGE;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     robot_send(core, 1, 0);
@@ -221,7 +221,7 @@ static uint64_t tick_side(both *b, uint64_t rows)
 static void both_sides_at_once_play_every_step_in_order(void **state)
 {
     (void)state;
-    td_edge_settings settings = robot_settings();
+    td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = (ROWS - 2.0) / ROWS;
     settings.ask.resend_min_ns = settings.ask.resend_max_ns = INT64_MAX;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);

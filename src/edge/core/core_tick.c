@@ -42,7 +42,7 @@ static size_t row_bytes(const td_edge_core *core)
 
 // The gate leads from where the robot is: at the start, and after its driver
 // was away, when anything may have moved it.
-static void start_gate(td_edge_core *core, const td_edge_tick_input *seen)
+static void start_gate(td_edge_core *core, const td_edge_core_input *seen)
 {
     td_edge_core_tick_state *tick = &core->tick;
     if (seen->driver_down) {
@@ -78,7 +78,7 @@ static void count_limited_steps(td_edge_core *core)
 }
 
 static td_edge_failsafe_reason must_stop(td_edge_core *core,
-                                         const td_edge_tick_input *seen)
+                                         const td_edge_core_input *seen)
 {
     td_edge_core_tick_state *tick = &core->tick;
     if (seen->driver_down || tick->restart) return TD_EDGE_FAILSAFE_FOR_DRIVER;
@@ -131,7 +131,7 @@ static bool follow(td_edge_core *core)
 
 // Before the first row there is nothing to hold, and nobody starves.
 static td_edge_failsafe_reason choose(td_edge_core *core,
-                                      const td_edge_tick_input *seen)
+                                      const td_edge_core_input *seen)
 {
     td_edge_core_tick_state *tick = &core->tick;
     count_limited_steps(core);
@@ -183,7 +183,7 @@ static void pass_gate(td_edge_core_tick_state *tick, td_edge_step *step)
     step->hits = &tick->hits;
 }
 
-static void play(td_edge_core *core, const td_edge_tick_input *seen,
+static void play(td_edge_core *core, const td_edge_core_input *seen,
                  td_edge_step *step)
 {
     td_edge_core_tick_state *tick = &core->tick;
@@ -205,7 +205,7 @@ static uint32_t left_to_play(const td_edge_core_tick_state *tick, uint32_t left)
     return stopped ? 0 : left;
 }
 
-static void ask(td_edge_core *core, const td_edge_tick_input *seen,
+static void ask(td_edge_core *core, const td_edge_core_input *seen,
                 uint64_t ended_seq, td_edge_step *step)
 {
     td_edge_core_tick_state *tick = &core->tick;
@@ -239,7 +239,7 @@ static void ask(td_edge_core *core, const td_edge_tick_input *seen,
 }
 
 td_edge_step td_edge_core_tick(td_edge_core *core,
-                               const td_edge_tick_input *seen)
+                               const td_edge_core_input *seen)
 {
     td_edge_core_tick_state *tick = &core->tick;
     td_edge_step step = {0};

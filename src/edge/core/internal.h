@@ -55,7 +55,7 @@ typedef struct td_edge_core_merge_state {
 } td_edge_core_merge_state;
 
 struct td_edge_core {
-    td_edge_settings settings;
+    td_edge_core_settings settings;
     td_edge_blend blend;
     TD_CACHELINE_ALIGNED td_edge_core_tick_state tick;
     TD_CACHELINE_ALIGNED td_edge_core_merge_state merge;

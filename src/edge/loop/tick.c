@@ -107,7 +107,7 @@ static void trace(td_edge_tick *tick, int64_t now_ns, int64_t lateness_ns,
 }
 
 // `policy_state` is NULL where it is not known now.
-static void record(td_edge_tick *tick, const td_edge_tick_input *seen,
+static void record(td_edge_tick *tick, const td_edge_core_input *seen,
                    const float *policy_state, const td_edge_step *step)
 {
     const td_edge_rows_tick row = {
@@ -121,7 +121,7 @@ static void record(td_edge_tick *tick, const td_edge_tick_input *seen,
     td_edge_recorder_tick(tick->config.recorder, &row);
 }
 
-static td_edge_step decide(td_edge_tick *tick, const td_edge_tick_input *seen,
+static td_edge_step decide(td_edge_tick *tick, const td_edge_core_input *seen,
                            int64_t lateness_ns)
 {
     td_edge_step step = td_edge_core_tick(tick->config.core, seen);
@@ -135,7 +135,7 @@ static void tick_once(td_edge_tick *tick, int64_t now_ns, int64_t lateness_ns)
 {
     td_edge_driver *driver = tick->config.driver;
     const td_edge_reading *reading = td_edge_driver_newest(driver);
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = now_ns,
         .connection = td_edge_link_connection(tick->config.link),
         .reading = reading->read_ns > 0 ? reading->values : NULL,
@@ -216,7 +216,7 @@ td_edge_step td_edge_tick_pull(td_edge_tick *tick, const float *state)
     int64_t now_ns = td_clock_monotonic_ns();
     bool down = td_edge_driver_is_down(driver, now_ns);
     bool read = td_edge_driver_take_state(driver, state, now_ns, &reading);
-    const td_edge_tick_input seen = {
+    const td_edge_core_input seen = {
         .now_ns = now_ns,
         .connection = td_edge_link_connection(tick->config.link),
         .reading = read ? reading.state : NULL,

@@ -6,7 +6,7 @@
 // wants. For each camera that the server wants, `take` borrows the newest frame
 // and, where its pixels will be needed, finds them: it decodes a JPEG and makes
 // it smaller. `make` turns them into images, once for each codec that is tried;
-// a camera's own JPEG of the right size is an image as it stands. `show` enters
+// a camera's own JPEG of the right size is an image as it stands. `fill` enters
 // the images into the observation.
 //
 // Decoders, resizers and buffers are made when they are first needed and kept:
@@ -191,9 +191,10 @@ bool td_edge_frames_are_fresh(const td_edge_frames *frames, int64_t now_ns)
     return true;
 }
 
-td_err td_edge_frames_look(td_edge_frames *frames,
-                           td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES],
-                           uint32_t *ret_count, td_errinfo *info)
+td_err
+td_edge_frames_pixels(td_edge_frames *frames,
+                      td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES],
+                      uint32_t *ret_count, td_errinfo *info)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < frames->count; i++) {
@@ -279,7 +280,7 @@ size_t td_edge_frames_loans(const td_edge_frames *frames,
     return count;
 }
 
-void td_edge_frames_show(const td_edge_frames *frames, td_wire_obs *obs)
+void td_edge_frames_fill(const td_edge_frames *frames, td_wire_obs *obs)
 {
     obs->image_count = 0;
     for (uint32_t i = 0; i < frames->count; i++)

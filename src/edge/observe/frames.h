@@ -4,7 +4,7 @@
 
 // The images of an observation: the newest frames of the cameras that the
 // server wants, each as small as it wants it. For each observation: take, make,
-// show. Publisher's thread only; never blocks.
+// fill. Publisher's thread only; never blocks.
 
 #include "base/hist.h"
 #include "edge/observe/cameras.h"
@@ -43,9 +43,9 @@ bool td_edge_frames_are_fresh(const td_edge_frames *frames, int64_t now_ns);
 // The pixels of what was taken, borrowed until the next is. As
 // td_media_jpeg_decode().
 TD_NODISCARD td_err
-td_edge_frames_look(td_edge_frames *frames,
-                    td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES],
-                    uint32_t *ret_count, td_errinfo *info);
+td_edge_frames_pixels(td_edge_frames *frames,
+                      td_edge_similar_image ret_images[TD_WIRE_MAX_IMAGES],
+                      uint32_t *ret_count, td_errinfo *info);
 
 // Makes images of what was taken, once. A camera's JPEG of the wanted size is
 // one. As td_media_jpeg_encode() and td_media_jpeg_decode().
@@ -62,7 +62,7 @@ size_t td_edge_frames_loans(const td_edge_frames *frames,
                             td_net_loan *ret_loans[TD_WIRE_MAX_IMAGES]);
 
 // Adds what was made; borrowed until the next is taken or made.
-void td_edge_frames_show(const td_edge_frames *frames, td_wire_obs *obs);
+void td_edge_frames_fill(const td_edge_frames *frames, td_wire_obs *obs);
 
 // Records how far each frame is from the state in time.
 void td_edge_frames_skew(const td_edge_frames *frames, int64_t state_ns,

@@ -3,7 +3,7 @@
 
 #include "base/clock.h"
 
-const float *td_edge_observe_state(const td_edge_settings *settings,
+const float *td_edge_observe_state(const td_edge_core_settings *settings,
                                    const td_edge_outgoing *outgoing,
                                    uint32_t *ret_count)
 {
@@ -13,7 +13,7 @@ const float *td_edge_observe_state(const td_edge_settings *settings,
                                        : outgoing->state;
 }
 
-static void fill_state(const td_edge_settings *settings,
+static void fill_state(const td_edge_core_settings *settings,
                        const td_edge_outgoing *outgoing, int64_t now_ns,
                        td_wire_obs *obs)
 {
@@ -30,9 +30,10 @@ static void fill_state(const td_edge_settings *settings,
     };
 }
 
-void td_edge_observe(const td_edge_settings *settings, const char *client,
-                     const char *task, const td_edge_outgoing *outgoing,
-                     int64_t now_ns, td_wire_obs *ret_obs)
+void td_edge_observe_fill(const td_edge_core_settings *settings,
+                          const char *client, const char *task,
+                          const td_edge_outgoing *outgoing, int64_t now_ns,
+                          td_wire_obs *ret_obs)
 {
     const td_edge_request *request = &outgoing->request;
     *ret_obs = (td_wire_obs){

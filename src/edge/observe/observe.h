@@ -27,14 +27,15 @@ typedef struct td_edge_outgoing {
 } td_edge_outgoing;
 
 // What the policy is told, and how many numbers that is. Borrows `outgoing`.
-const float *td_edge_observe_state(const td_edge_settings *settings,
+const float *td_edge_observe_state(const td_edge_core_settings *settings,
                                    const td_edge_outgoing *outgoing,
                                    uint32_t *ret_count);
 
 // As of `now_ns`, when the message is made. Borrows `client`, `task` and the
 // state.
-void td_edge_observe(const td_edge_settings *settings, const char *client,
-                     const char *task, const td_edge_outgoing *outgoing,
-                     int64_t now_ns, td_wire_obs *ret_obs);
+void td_edge_observe_fill(const td_edge_core_settings *settings,
+                          const char *client, const char *task,
+                          const td_edge_outgoing *outgoing, int64_t now_ns,
+                          td_wire_obs *ret_obs);
 
 #endif

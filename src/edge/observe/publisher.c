@@ -194,7 +194,7 @@ static td_err compare(td_edge_publisher *publisher,
     td_edge_similar_image images[TD_WIRE_MAX_IMAGES];
     uint32_t count, channels;
     if (!publisher->similar.settings.on) return TD_OK;
-    TD_TRY(td_edge_frames_look(publisher->frames, images, &count, info));
+    TD_TRY(td_edge_frames_pixels(publisher->frames, images, &count, info));
     const float *state =
         td_edge_observe_state(publisher->config.core, outgoing, &channels);
     *ret_similar =
@@ -206,7 +206,7 @@ static td_err compare(td_edge_publisher *publisher,
 static td_err encode(td_edge_publisher *publisher, bool raw, td_errinfo *info)
 {
     TD_TRY(make_images(publisher, raw, info));
-    td_edge_frames_show(publisher->frames, &publisher->obs);
+    td_edge_frames_fill(publisher->frames, &publisher->obs);
     TD_TRY(td_wire_obs_encode(publisher->encoder, &publisher->obs, info));
     publisher->encoded_ns = td_clock_monotonic_ns();
     return TD_OK;
@@ -226,8 +226,8 @@ static td_err write_obs(td_edge_publisher *publisher,
                         const td_edge_outgoing *outgoing, td_errinfo *info)
 {
     const td_edge_publisher_config *config = &publisher->config;
-    td_edge_observe(config->core, config->client, publisher->task, outgoing,
-                    td_clock_monotonic_ns(), &publisher->obs);
+    td_edge_observe_fill(config->core, config->client, publisher->task,
+                         outgoing, td_clock_monotonic_ns(), &publisher->obs);
     TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
     publisher->loan_count =
         td_edge_frames_loans(publisher->frames, publisher->loans);
@@ -343,8 +343,8 @@ static td_err write_again(td_edge_publisher *publisher,
 {
     const td_edge_publisher_config *config = &publisher->config;
     TD_TRY(take_buffers_back(publisher, info));
-    td_edge_observe(config->core, config->client, "", outgoing,
-                    td_clock_monotonic_ns(), &publisher->obs);
+    td_edge_observe_fill(config->core, config->client, "", outgoing,
+                         td_clock_monotonic_ns(), &publisher->obs);
     publisher->loan_count = 0;
     return td_wire_obs_encode(publisher->encoder, &publisher->obs, info);
 }

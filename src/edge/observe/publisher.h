@@ -16,7 +16,7 @@ typedef struct td_edge_publisher_config {
     td_net *net;
     const td_wire_route *route; // this and all else is borrowed
     const char *client;
-    const td_edge_settings *core;
+    const td_edge_core_settings *core;
     td_edge_frames_config frames;
     td_edge_similar_settings similar;
     td_edge_link *link;

@@ -217,7 +217,7 @@ td_edge_ask_decision td_edge_ask_decide(td_edge_ask *ask,
     settle(ask, seen, advice->resend_after_ns);
     if (!seen->connection || seen->left > advice->below_rows ||
         !is_time(ask, seen, advice) ||
-        !td_edge_rate_may(&ask->rate, seen->now_ns))
+        !td_edge_rate_allows(&ask->rate, seen->now_ns))
         return decision;
     td_edge_rate_take(&ask->rate, seen->now_ns);
     decision.ask = true;

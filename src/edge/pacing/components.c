@@ -52,7 +52,7 @@ static bool take(td_edge_components *components, uint32_t i, int64_t now_ns)
         return owed;
     }
     td_edge_rate *rate = &components->parts[i].rate;
-    if (!td_edge_rate_may(rate, now_ns)) return false;
+    if (!td_edge_rate_allows(rate, now_ns)) return false;
     td_edge_rate_take(rate, now_ns);
     return true;
 }

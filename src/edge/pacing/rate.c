@@ -53,7 +53,7 @@ td_err td_edge_rate_set(td_edge_rate *rate, double hz, double phase,
     return TD_OK;
 }
 
-bool td_edge_rate_may(const td_edge_rate *rate, int64_t now_ns)
+bool td_edge_rate_allows(const td_edge_rate *rate, int64_t now_ns)
 {
     return rate->interval_ns == 0 || now_ns >= rate->tat_ns;
 }

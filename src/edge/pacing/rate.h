@@ -39,9 +39,9 @@ TD_NODISCARD td_err td_edge_rate_init(td_edge_rate *rate, double hz,
 TD_NODISCARD td_err td_edge_rate_set(td_edge_rate *rate, double hz,
                                      double phase, int64_t now_ns);
 
-bool td_edge_rate_may(const td_edge_rate *rate, int64_t now_ns);
+bool td_edge_rate_allows(const td_edge_rate *rate, int64_t now_ns);
 
-// Only when td_edge_rate_may().
+// Only when td_edge_rate_allows().
 void td_edge_rate_take(td_edge_rate *rate, int64_t now_ns);
 
 #endif

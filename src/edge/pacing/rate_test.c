@@ -23,7 +23,7 @@ static td_edge_rate rate_of(double hz, double phase, int64_t tolerance_ns,
 
 static bool take(td_edge_rate *rate, int64_t now_ns)
 {
-    if (!td_edge_rate_may(rate, now_ns)) return false;
+    if (!td_edge_rate_allows(rate, now_ns)) return false;
     td_edge_rate_take(rate, now_ns);
     return true;
 }
@@ -150,8 +150,8 @@ static void new_grant_brings_no_burst(void **state)
             td_edge_rate_set(&rate, grants[i].to_hz, grants[i].phase, now_ns),
             TD_OK);
         bool early =
-            grants[i].next_ms > 0 && td_edge_rate_may(&rate, next_ns - 1);
-        if (early || !td_edge_rate_may(&rate, next_ns))
+            grants[i].next_ms > 0 && td_edge_rate_allows(&rate, next_ns - 1);
+        if (early || !td_edge_rate_allows(&rate, next_ns))
             fail_msg("%s: %s", grants[i].name, early ? "early" : "late");
     }
 }

@@ -378,7 +378,7 @@ void td_edge_episode_writer_pass(td_edge_episode_writer *writer, int64_t at_ns)
 }
 
 td_edge_record_status
-td_edge_episode_writer_look(const td_edge_episode_writer *writer)
+td_edge_episode_writer_status(const td_edge_episode_writer *writer)
 {
     return writer->now;
 }

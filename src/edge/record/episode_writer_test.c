@@ -108,7 +108,7 @@ static void end(bool keep)
 
 static td_edge_record_state state_now(void)
 {
-    return td_edge_episode_writer_look(writer).state;
+    return td_edge_episode_writer_status(writer).state;
 }
 
 static void a_row_becomes_a_frame(void **state)
@@ -135,7 +135,7 @@ static void a_cameras_jpeg_is_recorded_as_it_is(void **state)
     play(1);
     assert_int_equal(shelved.frames[0].jpeg[0], 2);
     assert_int_equal(shelved.frames[0].pictures[0], 42);
-    assert_int_equal(td_edge_episode_writer_look(writer).missing[0], 0);
+    assert_int_equal(td_edge_episode_writer_status(writer).missing[0], 0);
 }
 
 static void a_jpeg_that_cannot_be_decoded_is_counted(void **state)
@@ -146,7 +146,7 @@ static void a_jpeg_that_cannot_be_decoded_is_counted(void **state)
     begin();
     play(1);
     play(2);
-    assert_int_equal(td_edge_episode_writer_look(writer).missing[0], 2);
+    assert_int_equal(td_edge_episode_writer_status(writer).missing[0], 2);
 }
 
 static void what_was_done_is_told(void **state)
@@ -176,7 +176,7 @@ static void nothing_is_recorded_outside_an_episode(void **state)
     assert_int_equal(shelved.count, 2);
     assert_true(shelved.frames[0].state == 2 && shelved.frames[1].state == 4);
     assert_int_equal(shelved.frames[1].episode, 1);
-    assert_int_equal(td_edge_episode_writer_look(writer).episodes, 2);
+    assert_int_equal(td_edge_episode_writer_status(writer).episodes, 2);
 }
 
 static void an_episode_starts_with_the_first_action(void **state)
@@ -195,7 +195,7 @@ static void an_episode_in_which_nothing_was_played_is_none(void **state)
     (void)state;
     begin();
     end(true);
-    assert_int_equal(td_edge_episode_writer_look(writer).episodes, 0);
+    assert_int_equal(td_edge_episode_writer_status(writer).episodes, 0);
     assert_int_equal(state_now(), TD_EDGE_RECORD_WAITING);
 }
 
@@ -231,7 +231,7 @@ static void a_reset_of_the_robot_is_a_new_episode(void **state)
     assert_int_equal(shelved.begun, 2);
     assert_int_equal(shelved.count, 3);
     assert_int_equal(shelved.frames[1].episode, 1);
-    assert_int_equal(td_edge_episode_writer_look(writer).between, 0);
+    assert_int_equal(td_edge_episode_writer_status(writer).between, 0);
 }
 
 // The next one begins when the disk is ready for it, and that is told.
@@ -247,7 +247,7 @@ static void what_is_played_while_an_episode_is_saved_is_counted(void **state)
     play(3);
     assert_int_equal(shelved.count, 2);
     assert_true(shelved.frames[1].state == 3);
-    assert_int_equal(td_edge_episode_writer_look(writer).between, 1);
+    assert_int_equal(td_edge_episode_writer_status(writer).between, 1);
 }
 
 static void a_lost_row_is_a_frame_that_says_so(void **state)
@@ -260,7 +260,7 @@ static void a_lost_row_is_a_frame_that_says_so(void **state)
     assert_true(shelved.frames[1].lost && shelved.frames[2].lost);
     assert_int_equal(shelved.frames[1].pictures[0], 0);
     assert_false(shelved.frames[3].lost);
-    assert_int_equal(td_edge_episode_writer_look(writer).lost, 2);
+    assert_int_equal(td_edge_episode_writer_status(writer).lost, 2);
 }
 
 static void a_long_gap_is_the_end_of_an_episode(void **state)
@@ -273,7 +273,7 @@ static void a_long_gap_is_the_end_of_an_episode(void **state)
     assert_int_equal(shelved.saved, 1);
     assert_false(shelved.frames[1].lost);
     assert_int_equal(shelved.frames[1].episode, 1);
-    assert_int_equal(td_edge_episode_writer_look(writer).lost, 101);
+    assert_int_equal(td_edge_episode_writer_status(writer).lost, 101);
 }
 
 static void what_was_lost_before_a_reset_is_counted(void **state)
@@ -284,7 +284,7 @@ static void what_was_lost_before_a_reset_is_counted(void **state)
     robot_episode++;
     add(2, &(td_edge_row){.lost = 3});
     assert_int_equal(shelved.count, 2);
-    assert_int_equal(td_edge_episode_writer_look(writer).lost, 3);
+    assert_int_equal(td_edge_episode_writer_status(writer).lost, 3);
 }
 
 // As the recorder obeys: the row was played after the order, before its end.
@@ -299,7 +299,7 @@ static void what_is_played_while_an_order_is_obeyed_is_counted(void **state)
     td_clock_virtual_init(&clock_ns, now() - 2 * PERIOD_NS);
     play(2);
     assert_int_equal(shelved.count, 1);
-    assert_int_equal(td_edge_episode_writer_look(writer).between, 1);
+    assert_int_equal(td_edge_episode_writer_status(writer).between, 1);
 }
 
 static void a_missing_picture_is_counted(void **state)
@@ -309,7 +309,7 @@ static void a_missing_picture_is_counted(void **state)
     begin();
     play(1);
     assert_int_equal(shelved.frames[0].pictures[0], 0);
-    assert_int_equal(td_edge_episode_writer_look(writer).missing[0], 1);
+    assert_int_equal(td_edge_episode_writer_status(writer).missing[0], 1);
 }
 
 static const struct {
@@ -377,12 +377,12 @@ static void room_is_told_by_how_fast_it_goes(void **state)
 {
     (void)state;
     begin();
-    assert_true(td_edge_episode_writer_look(writer).room_s == -1);
+    assert_true(td_edge_episode_writer_status(writer).room_s == -1);
     shelved.bytes = 1000;
     shelved.free_bytes = 5000;
     for (int i = 0; i < 20; i++) // two seconds
         play(1);
-    assert_true(td_edge_episode_writer_look(writer).room_s == 10);
+    assert_true(td_edge_episode_writer_status(writer).room_s == 10);
 }
 
 int main(void)

@@ -99,13 +99,13 @@ static void take_rows(td_edge_recorder *recorder, int64_t until_ns)
 static void show(td_edge_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
-    recorder->seen = td_edge_episode_writer_look(recorder->writer);
+    recorder->seen = td_edge_episode_writer_status(recorder->writer);
     pthread_mutex_unlock(&recorder->lock);
 }
 
 static bool is_under_way(const td_edge_recorder *recorder)
 {
-    return td_edge_episode_writer_look(recorder->writer).state ==
+    return td_edge_episode_writer_status(recorder->writer).state ==
            TD_EDGE_RECORD_RECORDING;
 }
 
@@ -171,7 +171,7 @@ static td_err make(td_edge_recorder *recorder, td_errinfo *info)
     TD_TRY(td_queue_new(COMMANDS_MAX, sizeof(submitted), &recorder->commands));
     recorder->row = calloc(1, row_bytes);
     if (!recorder->row) return TD_ERR_NOMEM;
-    recorder->seen = td_edge_episode_writer_look(recorder->writer);
+    recorder->seen = td_edge_episode_writer_status(recorder->writer);
     TD_TRY(td_thread_start(&thread, run, recorder, &recorder->thread, info));
     return recorder->config.begin
                ? td_edge_recorder_execute(recorder, TD_EDGE_EPISODE_BEGIN, info)
@@ -261,7 +261,7 @@ td_err td_edge_recorder_execute(td_edge_recorder *recorder,
     return wait.err;
 }
 
-td_edge_record_status td_edge_recorder_look(td_edge_recorder *recorder)
+td_edge_record_status td_edge_recorder_status(td_edge_recorder *recorder)
 {
     pthread_mutex_lock(&recorder->lock);
     td_edge_record_status seen = recorder->seen;

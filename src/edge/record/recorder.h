@@ -79,6 +79,6 @@ TD_NODISCARD td_err td_edge_recorder_execute(td_edge_recorder *recorder,
                                              td_errinfo *info);
 
 // Any thread; never blocks for long.
-td_edge_record_status td_edge_recorder_look(td_edge_recorder *recorder);
+td_edge_record_status td_edge_recorder_status(td_edge_recorder *recorder);
 
 #endif

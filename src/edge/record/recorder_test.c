@@ -115,7 +115,7 @@ static void nothing_is_recorded_before_the_begin(void **state)
 {
     (void)state;
     assert_int_equal(open_recorder(false), TD_OK);
-    assert_int_equal(td_edge_recorder_look(recorder).state,
+    assert_int_equal(td_edge_recorder_status(recorder).state,
                      TD_EDGE_RECORD_WAITING);
     tick_times(5);
     assert_int_equal(execute(TD_EDGE_EPISODE_BEGIN), TD_OK);
@@ -164,7 +164,7 @@ static void each_order_does_what_its_word_says(void **state)
         if (waiting != cases[i].waiting || recording != cases[i].recording ||
             shelved.saved != cases[i].saved ||
             shelved.discarded != cases[i].discarded ||
-            td_edge_recorder_look(recorder).state != cases[i].after)
+            td_edge_recorder_status(recorder).state != cases[i].after)
             fail_msg("%s: %s, %s", cases[i].word, td_err_name(waiting),
                      td_err_name(recording));
         teardown(state);
@@ -266,7 +266,7 @@ static void what_found_no_room_is_in_the_dataset_as_lost(void **state)
     assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
     assert_int_equal(shelved.count, RING + 10 + 1);
     assert_true(lost_frames() >= 9);
-    assert_int_equal(td_edge_recorder_look(recorder).lost, lost_frames());
+    assert_int_equal(td_edge_recorder_status(recorder).lost, lost_frames());
 }
 
 static _Atomic bool ticks_are_over;
@@ -291,7 +291,7 @@ static void orders_may_come_while_ticks_run(void **state)
         assert_int_equal(execute(TD_EDGE_EPISODE_NEXT), TD_OK);
     td_thread_join(thread);
     assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
-    assert_int_equal(td_edge_recorder_look(recorder).episodes, shelved.saved);
+    assert_int_equal(td_edge_recorder_status(recorder).episodes, shelved.saved);
 }
 
 int main(void)

@@ -67,8 +67,8 @@ static bool write_number(const char *path, uint64_t number)
     return false;
 }
 
-td_err td_edge_boot(const char *path, int64_t wall_ms, uint64_t *ret_boot,
-                    td_errinfo *info)
+td_err td_edge_boot_next(const char *path, int64_t wall_ms, uint64_t *ret_boot,
+                         td_errinfo *info)
 {
     uint64_t kept = read_number(path);
     uint64_t boot = (uint64_t)wall_ms;

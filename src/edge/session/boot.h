@@ -10,7 +10,7 @@
 // where that is greater, written back before it is used. When the file cannot
 // be written the wall clock alone is used, and IO with the reason in `info`
 // comes with a valid number. Blocks on the disk.
-td_err td_edge_boot(const char *path, int64_t wall_ms, uint64_t *ret_boot,
-                    td_errinfo *info);
+td_err td_edge_boot_next(const char *path, int64_t wall_ms, uint64_t *ret_boot,
+                         td_errinfo *info);
 
 #endif

@@ -38,7 +38,7 @@ static uint64_t boot_at(int64_t wall_ms)
 {
     uint64_t boot = 0;
     td_errinfo info = {.text = ""};
-    if (td_edge_boot(path, wall_ms, &boot, &info) != TD_OK)
+    if (td_edge_boot_next(path, wall_ms, &boot, &info) != TD_OK)
         fail_msg("%s", info.text);
     return boot;
 }
@@ -110,7 +110,7 @@ static void an_unwritable_place_gives_a_number_and_the_reason(void **state)
     td_errinfo info = {.text = ""};
     (void)boot_at(WALL_MS);
     strcat(path, "/below");
-    assert_int_equal(td_edge_boot(path, WALL_MS, &boot, &info), TD_ERR_IO);
+    assert_int_equal(td_edge_boot_next(path, WALL_MS, &boot, &info), TD_ERR_IO);
     assert_int_equal(boot, WALL_MS);
     assert_non_null(strstr(info.text, "arm.boot/below"));
     assert_non_null(strstr(info.text, "Not a directory"));
@@ -123,7 +123,8 @@ static void a_path_that_is_too_long_gives_a_number_too(void **state)
     uint64_t boot = 0;
     td_errinfo info = {.text = ""};
     memset(endless, 'a', sizeof endless - 1);
-    assert_int_equal(td_edge_boot(endless, WALL_MS, &boot, &info), TD_ERR_IO);
+    assert_int_equal(td_edge_boot_next(endless, WALL_MS, &boot, &info),
+                     TD_ERR_IO);
     assert_int_equal(boot, WALL_MS);
 }
 

@@ -185,8 +185,8 @@ static td_err check_timing(const td_edge_profile *profile,
                    profile->actions_per_chunk, status->max_actions_per_chunk);
 }
 
-td_err td_edge_check(const td_edge_profile *profile,
-                     const td_wire_status *status, td_errinfo *info)
+td_err td_edge_check_server(const td_edge_profile *profile,
+                            const td_wire_status *status, td_errinfo *info)
 {
     TD_TRY(check_text("model_id", profile->model_id, status->model_id, info));
     TD_TRY(check_text("model_version", profile->model_version,

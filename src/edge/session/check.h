@@ -27,8 +27,8 @@ typedef struct td_edge_profile {
 // MISMATCH with the field, this robot's value and the server's in `info`.
 // Cameras that the server does not ask for are fine: they are not sent. So is
 // one of which it wants a smaller picture of the same shape, with `downscale`.
-TD_NODISCARD td_err td_edge_check(const td_edge_profile *profile,
-                                  const td_wire_status *status,
-                                  td_errinfo *info);
+TD_NODISCARD td_err td_edge_check_server(const td_edge_profile *profile,
+                                         const td_wire_status *status,
+                                         td_errinfo *info);
 
 #endif

@@ -318,7 +318,7 @@ static void a_mismatch_names_field_own_and_wanted(void **state)
         fit(&p);
         mismatches[i].spoil(&p);
         td_errinfo info = {""};
-        td_err err = td_edge_check(&p.robot, &p.server, &info);
+        td_err err = td_edge_check_server(&p.robot, &p.server, &info);
         if (err != TD_ERR_MISMATCH ||
             strcmp(info.text, mismatches[i].text) != 0)
             fail_msg("%s: %s", mismatches[i].name, info.text);
@@ -388,7 +388,7 @@ static void a_robot_that_fits_passes(void **state)
         fit(&p);
         cases[i].change(&p);
         td_errinfo info = {""};
-        if (td_edge_check(&p.robot, &p.server, &info) != TD_OK)
+        if (td_edge_check_server(&p.robot, &p.server, &info) != TD_OK)
             fail_msg("%s: %s", cases[i].name, info.text);
     }
 }
@@ -399,7 +399,8 @@ static void a_check_without_info_is_a_check_too(void **state)
     pair p;
     fit(&p);
     spoil_period(&p);
-    assert_int_equal(td_edge_check(&p.robot, &p.server, NULL), TD_ERR_MISMATCH);
+    assert_int_equal(td_edge_check_server(&p.robot, &p.server, NULL),
+                     TD_ERR_MISMATCH);
 }
 
 int main(void)

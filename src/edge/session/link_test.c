@@ -16,7 +16,7 @@ static td_edge_link *link;
 static int setup(void **state)
 {
     (void)state;
-    const td_edge_settings settings = robot_settings();
+    const td_edge_core_settings settings = robot_settings();
     const td_edge_server server = {.id = SERVER, .wanted = {{48, 64}, {0, 0}}};
     core = robot_new(&settings);
     assert_int_equal(td_edge_link_new(core, &link), TD_OK);

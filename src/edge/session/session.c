@@ -87,7 +87,7 @@ static void say(const td_edge_session *session, const td_edge_transition *step)
     bool bad =
         step->to == TD_EDGE_STALLED || step->to == TD_EDGE_RECONNECTING ||
         (step->from == TD_EDGE_STREAMING && step->to == TD_EDGE_DEGRADED);
-    td_edge_state_say(step, session->server.id, text, sizeof text);
+    td_edge_state_describe(step, session->server.id, text, sizeof text);
     td_log_text(bad ? TD_LOG_WARN : TD_LOG_INFO, "edge: %s %s: %s",
                 session->config.client, td_edge_state_name(step->to), text);
 }
@@ -319,7 +319,7 @@ static td_err fits(void *user, const td_wire_status *status,
                    td_edge_server *server, td_errinfo *info)
 {
     const td_edge_profile *profile = user;
-    TD_TRY(td_edge_check(profile, status, info));
+    TD_TRY(td_edge_check_server(profile, status, info));
     for (uint32_t i = 0; i < profile->camera_count; i++)
         for (uint32_t j = 0; j < status->camera_count; j++)
             if (td_wire_text_same(profile->cameras[i].name,

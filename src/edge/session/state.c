@@ -87,8 +87,8 @@ const char *td_edge_state_counter(td_edge_state state)
     return names[state];
 }
 
-void td_edge_state_say(const td_edge_transition *transition, const char *server,
-                       char *ret_text, size_t size)
+void td_edge_state_describe(const td_edge_transition *transition,
+                            const char *server, char *ret_text, size_t size)
 {
     const char *meaning = transition->meaning;
     const char *at = strchr(meaning, '@');

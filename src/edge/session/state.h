@@ -78,8 +78,8 @@ const char *td_edge_state_name(td_edge_state state);    // "STREAMING"
 const char *td_edge_state_counter(td_edge_state state); // "entered_streaming"
 
 // The meaning with the server's name in it, cut to `size`.
-void td_edge_state_say(const td_edge_transition *transition, const char *server,
-                       char *ret_text, size_t size);
+void td_edge_state_describe(const td_edge_transition *transition,
+                            const char *server, char *ret_text, size_t size);
 
 // The watchdog: whether a robot with `left` rows has waited too long since the
 // last chunk, or since it was attached if that is later.

@@ -139,8 +139,9 @@ static void the_meaning_names_the_server(void **state)
     (void)state;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         char text[128];
-        td_edge_state_say(td_edge_state_next(cases[i].from, cases[i].event),
-                          "gpu-1", text, cases[i].size);
+        td_edge_state_describe(
+            td_edge_state_next(cases[i].from, cases[i].event), "gpu-1", text,
+            cases[i].size);
         assert_string_equal(text, cases[i].text);
     }
 }

@@ -114,7 +114,7 @@ static void want(td_sim_factory_robot *robot, int64_t now_ns)
         robot->stage = TD_SIM_FACTORY_HALTED;
         return;
     }
-    if (!td_edge_rate_may(&robot->rate, now_ns)) {
+    if (!td_edge_rate_allows(&robot->rate, now_ns)) {
         robot->stage = TD_SIM_FACTORY_PACED;
         td_sim_factory_world_put(robot->world, robot->rate.tat_ns,
                                  TD_SIM_FACTORY_ASK, robot, 0);
