@@ -18,10 +18,10 @@
 #include "base/sync/thread.h"
 #include "engine/blocking.h"
 #include "engine/picture.h"
-#include "server/dispatch/dispatch.h"
+#include "server/core/dispatch.h"
 #include "server/dispatch/score.h"
-#include "server/intake/tokens.h"
 #include "server/model.h"
+#include "server/registry/tokens.h"
 #include "wire/outline.h"
 
 #include <pthread.h>

@@ -14,8 +14,8 @@
 #include "engine/engine.h"
 #include "sched/prefixes.h"
 #include "sched/strategy/cadence.h"
+#include "server/core/dispatch.h"
 #include "server/dispatch/device.h"
-#include "server/dispatch/dispatch.h"
 #include "tendon/wire.h"
 
 #define TD_SERVER_OUTCOMES(X)                                                  \

@@ -9,7 +9,7 @@
 #include "base/rand.h"
 #include "edge/pacing/components.h"
 #include "edge/safety/strikes.h"
-#include "server/dispatch/dispatch.h"
+#include "server/core/dispatch.h"
 #include "sim/factory.h"
 #include "sim/factory/events.h"
 #include "sim/world.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/dispatch/dispatch.h"
+#include "server/core/dispatch.h"
 
 #include "base/clock.h"
 #include "sched/strategy/heap.h"

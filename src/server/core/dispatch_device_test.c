@@ -4,7 +4,7 @@
 #include "engine/synthetic/serial.h"
 #include "engine/synthetic/shared.h"
 #include "sched/sched_fixture.h"
-#include "server/dispatch/dispatch.h"
+#include "server/core/dispatch.h"
 
 #include <math.h>
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SERVER_DISPATCH_DISPATCH_H
-#define TD_SERVER_DISPATCH_DISPATCH_H
+#ifndef TD_SERVER_CORE_DISPATCH_H
+#define TD_SERVER_CORE_DISPATCH_H
 
 // What runs next on a device: one scheduler and one arbiter over all of its
 // models, and the numbers by which they know a client that has several.
