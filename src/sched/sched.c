@@ -383,6 +383,11 @@ td_err td_sched_batching(td_sched *s, uint32_t model,
     return TD_OK;
 }
 
+bool td_sched_waits(const td_sched *s, uint32_t member)
+{
+    return s->slots[member].oldest != TD_SCHED_NOBODY;
+}
+
 uint32_t td_sched_waiting(const td_sched *s)
 {
     return (uint32_t)s->counts.outcomes[TD_SCHED_WAITING];

@@ -191,6 +191,9 @@ TD_NODISCARD td_err td_sched_rules(td_sched *sched, int64_t now_ns,
 TD_NODISCARD td_err td_sched_batching(td_sched *sched, uint32_t model,
                                       const td_sched_batch_rule *rule);
 
+// Whether something of this member waits, not counting what runs.
+bool td_sched_waits(const td_sched *sched, uint32_t member);
+
 uint32_t td_sched_waiting(const td_sched *sched);
 void td_sched_count(const td_sched *sched, td_sched_counts *ret_counts);
 

@@ -1,336 +1,342 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shutdown: the status and liveliness declarations go first, so that nobody new
-// comes, and no further batch is formed; then what runs is waited for; then
-// each client's declarations go, and what still waited with them. The loop's
-// thread does all of it before it returns; then everything is freed.
+// One model at work: creates its parts, joins them, runs its loop, ends them.
+//
+// Parts, each with its own state behind its own header:
+//   intake/    what clients send, from the network into the core
+//   core/      what is decided: who is taken, what waits, what is kept
+//   dispatch/  the device and its scheduler, runs, the engine's health
+//   answer/    requests, and what robots are notified of
+//   registry/  who attaches, who is silent, who leaves
+//   report/    numbers, events, metrics
+// They share nothing but the context (context.h), which is constant once open.
+//
+// Threads: a transport's callback takes a good observation all the way to the
+// engine; all else it leaves for the loop (intake.c decides). The engine's
+// thread answers, and starts the next batch (run.c). The loop, `td-server`,
+// does everything else; it alone attaches clients, lets them go, and notifies
+// robots.
+//
+// Locks, in the order in which they may be taken together: none. Each is held
+// alone and for a short time: the device's lock (the cores, clients, requests
+// and runs of all its models), the intake's (the decoder that the transport's
+// threads share), an inbox's (its mail). Nobody holds one while waiting for the
+// network or inside an engine's submit. Stats, queues and the wake-up event
+// take no lock; events have one of their own, a leaf, which is the only one
+// that is taken inside the device's.
+//
+// Life: the parts are made in the order of new_parts(), since each borrows
+// those before it; the registry is the last, because it lets clients in. The
+// end is the reverse, on the loop's thread (shut_down): the registry undeclares
+// what brings new clients, the device forms no further batch, what runs is
+// waited for, robots are notified, clients are closed. Then everything is
+// freed.
 #include "server/model.h"
 
+#include "base/clock.h"
 #include "base/log.h"
-#include "server/shell.h"
+#include "base/sync/thread.h"
+#include "server/dispatch/run.h"
+#include "server/registry/registry.h"
+#include "server/report/telemetry.h"
 
-#include <stdio.h>
+#include <assert.h>
 #include <stdlib.h>
 
-#define QUERIES 1024
-#define SIGHTINGS 4096
-#define TURN_NS TD_NS_PER_S
+#define LOOP_NS TD_NS_PER_S           // between looks, at most
 #define HEALTH_NS (50 * TD_NS_PER_MS) // between looks at the engine's
 
-static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
+struct td_server_model {
+    td_server_context ctx;
+    td_server_device *device;
+    bool owns_device;
+    td_event wake;
+    td_thread *thread;
+    _Atomic bool stop;
+    _Atomic int64_t looped_ns;
+    td_server_model_settings how; // it is run; guarded by the device's lock
 
-// Transport's thread.
-static void on_query(void *user, td_net_request *request)
-{
-    td_server_model *server = user;
-    if (td_queue_push(server->queries, &request) == TD_OK) {
-        td_event_signal(&server->wake);
-        return;
-    }
-    td_server_telemetry_dropped(server);
-    td_net_request_free(request);
-}
+    td_server_pool *pool;
+    td_server_notify *notify;
+    td_server_health *health;
+    td_server_runs *runs;
+    td_server_intake *intake;
+    td_server_telemetry *telemetry;
+    td_server_registry *registry;
+};
 
 static int64_t earlier(int64_t a_ns, int64_t b_ns)
 {
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-// The loop comes round: once a second at least, so that it is seen to.
-static void wait_turn(td_server_model *server, int64_t due_ns)
+// Once a second at least, so that the loop is seen to run.
+static void wait_until(td_server_model *model, int64_t due_ns)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    atomic_store_explicit(&server->turned_ns, now_ns, memory_order_relaxed);
-    (void)td_event_wait_until(&server->wake, earlier(due_ns, now_ns + TURN_NS));
+    int64_t now_ns = td_clock_monotonic_ns();
+    atomic_store_explicit(&model->looped_ns, now_ns, memory_order_relaxed);
+    (void)td_event_wait_until(&model->wake, earlier(due_ns, now_ns + LOOP_NS));
 }
 
-static bool is_busy(td_server_model *server)
+static bool is_busy(const td_server_model *model)
 {
-    pthread_mutex_lock(&server->device->lock);
-    bool busy = server->busy > 0;
-    pthread_mutex_unlock(&server->device->lock);
+    pthread_mutex_lock(model->ctx.lock);
+    bool busy = td_server_run_is_busy_locked(model->runs);
+    pthread_mutex_unlock(model->ctx.lock);
     return busy;
 }
 
-static void shut_down(td_server_model *server)
+static void deliver_events(const td_server_model *model)
 {
-    pthread_mutex_lock(&server->device->lock);
-    td_server_core_set_state(server->core, TD_WIRE_DRAINING);
-    pthread_mutex_unlock(&server->device->lock);
-    if (!server->draining) td_server_health_say(server, TD_WIRE_DRAINING);
-    td_server_device_stop(server->device, server);
-    (void)td_net_undeclare(server->status);
-    if (server->watch) (void)td_net_undeclare(server->watch);
-    (void)td_net_undeclare(server->token);
-    td_server_reception_events(server); // who still asks is told that it drains
-    while (is_busy(server))
-        wait_turn(server, INT64_MAX);
-    td_server_request_tell(server);
-    td_server_reception_close(server);
-    if (server->events) td_server_events_deliver(server->events);
-    if (server->metrics) td_net_unpublish(server->metrics);
+    if (model->ctx.events) td_server_events_deliver(model->ctx.events);
 }
 
-static void put_metrics(td_server_model *server, int64_t now_ns)
+static void shut_down(td_server_model *model)
 {
-    if (now_ns < server->next_metrics_ns) return;
-    td_server_telemetry_put(server, now_ns);
-    server->next_metrics_ns = now_ns + server->metrics_period_ns;
+    td_server_health_stop(model->health);
+    td_server_device_stop(model->device, model->runs);
+    td_server_registry_shut(model->registry);
+    while (is_busy(model))
+        wait_until(model, INT64_MAX);
+    td_server_notify_send(model->notify);
+    td_server_registry_let_all_go(model->registry);
+    deliver_events(model);
 }
 
 // Everything that there is to do. Returns when there is more, if nothing comes.
-static int64_t look(td_server_model *server)
+static int64_t look(td_server_model *model)
 {
-    td_server_health_look(server);
-    td_server_reception_events(server);
-    td_server_reception_look(server);
-    td_server_run_look(server->device);
-    td_server_request_tell(server);
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    int64_t due_ns = td_server_reception_silence(server, now_ns);
-    put_metrics(server, now_ns);
-    if (server->events) td_server_events_deliver(server->events);
-    due_ns = earlier(due_ns, server->next_metrics_ns);
-    if (server->engine->ops->health)
+    td_server_health_look(model->health);
+    td_server_registry_look_events(model->registry);
+    td_server_registry_look_clients(model->registry);
+    td_server_run_look(model->device);
+    td_server_notify_send(model->notify);
+    int64_t now_ns = td_clock_monotonic_ns();
+    int64_t due_ns = td_server_registry_look_silence(model->registry, now_ns);
+    due_ns =
+        earlier(due_ns, td_server_telemetry_look(model->telemetry, now_ns));
+    deliver_events(model);
+    if (model->ctx.engine->ops->health)
         due_ns = earlier(due_ns, now_ns + HEALTH_NS);
-    return earlier(due_ns, td_server_device_plan_ns(server->device, server));
+    return earlier(due_ns,
+                   td_server_device_plan_ns(model->device, model->runs));
 }
 
 static void loop(void *user)
 {
-    td_server_model *server = user;
+    td_server_model *model = user;
     int64_t due_ns = 0;
-    if (td_engine_health_of(server->engine) == TD_ENGINE_READY)
-        td_server_health_say(
-            server, TD_WIRE_READY); // else the first look says what it is
-    while (!atomic_load(&server->stop)) {
-        wait_turn(server, due_ns);
-        due_ns = look(server);
+    td_server_health_report_start(model->health);
+    while (!atomic_load(&model->stop)) {
+        wait_until(model, due_ns);
+        due_ns = look(model);
     }
-    shut_down(server);
+    shut_down(model);
 }
 
-// One for each batch that the engine may have at a time.
-static td_err make_runs(td_server_model *server)
+static void carry_count(td_server_stats *stats, td_server_counter_id counter,
+                        uint64_t from)
 {
-    const td_engine_spec *spec = server->spec;
-    uint32_t most = spec->continuous ? spec->max_batch : spec->most_inflight;
-    if (most == 0) most = 1;
-    for (uint32_t i = 0; i < most; i++) {
-        td_server_run *run = calloc(1, sizeof *run);
-        if (!run) return TD_ERR_NOMEM;
-        run->server = server;
-        run->next = server->free_runs;
-        server->free_runs = run;
-        TD_TRY(td_wire_encoder_new(&run->encoder));
-    }
+    if (from > 0) td_server_stats_count(stats, counter, TD_SERVER_NOBODY, from);
+}
+
+static td_err new_stats(td_server_model *model,
+                        const td_server_model_config *config)
+{
+    TD_TRY(td_server_stats_new(model->ctx.capacity, &model->ctx.stats));
+    td_server_stats *stats = model->ctx.stats;
+    td_server_stats_tap(stats, &config->tap);
+    carry_count(stats, TD_SERVER_COUNT_BAD_QUERIES, config->bad_queries);
+    carry_count(stats, TD_SERVER_COUNT_EVENTS_DROPPED, config->events_dropped);
     return TD_OK;
 }
 
-static td_err make_core(td_server_model *server,
+static td_err open_registry(td_server_model *model, td_errinfo *info)
+{
+    const td_server_registry_parts parts = {
+        .ctx = &model->ctx,
+        .device = model->device,
+        .runs = model->runs,
+        .pool = model->pool,
+        .notify = model->notify,
+        .health = model->health,
+        .intake = model->intake,
+    };
+    return td_server_registry_open(&parts, &model->registry, info);
+}
+
+static td_err new_parts(td_server_model *model,
                         const td_server_model_config *config, td_errinfo *info)
 {
-    TD_TRY(td_server_device_add(server->device, server, &config->model, info));
-    server->how = config->model;
-    td_server_core_model model = {
-        .spec = server->spec,
-        .dispatch = server->device->dispatch,
-        .number = server->model,
-        .cadence = td_server_device_cadence(server->device, server->engine),
-        .precompute = config->model.precompute,
-        .prefix_age_ns = config->model.prefix_age_ns,
-        .inputs = config->model.inputs,
-    };
-    if (td_engine_splits(server->engine))
-        model.prefix_bytes = config->model.prefix_bytes;
-    TD_TRY(td_server_core_new(&config->settings, &model, &server->core));
-    td_server_core_set_state(server->core, TD_WIRE_READY);
+    td_server_context *ctx = &model->ctx;
+    TD_TRY(new_stats(model, config));
+    TD_TRY(td_server_pool_new(ctx, &model->pool));
+    TD_TRY(td_server_notify_new(ctx, model->pool, &model->notify));
+    TD_TRY(td_server_health_new(ctx, model->notify, &model->health));
+    TD_TRY(td_server_run_new(ctx, model->device, model->pool, model->notify,
+                             model->health, &model->runs));
+    TD_TRY(
+        td_server_device_add(model->device, model->runs, &config->model, info));
+    TD_TRY(td_server_device_new_core(model->device, model->runs,
+                                     &config->settings, &config->model));
+    TD_TRY(td_server_intake_new(ctx, model->device, model->pool, model->notify,
+                                model->health, &model->intake));
+    TD_TRY(td_server_telemetry_open(ctx, config->metrics_period_ns,
+                                    &model->telemetry, info));
+    return open_registry(model, info);
+}
+
+// In the reverse order; nothing runs and nobody is attached.
+static void free_parts(td_server_model *model)
+{
+    if (model->registry) td_server_registry_free(model->registry);
+    if (model->telemetry) td_server_telemetry_close(model->telemetry);
+    if (model->intake) td_server_intake_free(model->intake);
+    if (model->ctx.core) td_server_core_free(model->ctx.core);
+    if (model->runs) {
+        td_server_device_remove(model->device, model->runs);
+        td_server_run_free(model->runs);
+    }
+    if (model->owns_device) td_server_device_close(model->device);
+    if (model->health) td_server_health_free(model->health);
+    if (model->notify) td_server_notify_free(model->notify);
+    if (model->pool) td_server_pool_free(model->pool);
+    if (model->ctx.stats) td_server_stats_free(model->ctx.stats);
+    free(model);
+}
+
+static td_err open_device(td_server_model *model,
+                          const td_server_model_config *config,
+                          td_errinfo *info)
+{
+    model->device = config->device;
+    if (!model->device) {
+        td_server_device_settings settings = td_server_device_defaults;
+        settings.clients = config->settings.capacity;
+        TD_TRY(td_server_device_open(&settings, &model->device, info));
+        model->owns_device = true;
+    }
+    model->ctx.lock = td_server_device_lock(model->device);
     return TD_OK;
 }
 
-static void count_on(td_server_model *server, td_server_counter_id counter,
-                     uint64_t from)
-{
-    if (from > 0)
-        td_server_stats_count(server->stats, counter, TD_SERVER_NOBODY, from);
-}
-
-static td_err make(td_server_model *server,
-                   const td_server_model_config *config, td_errinfo *info)
-{
-    td_event_init(&server->wake);
-    TD_TRY(td_server_stats_new(server->capacity, &server->stats));
-    td_server_stats_tap(server->stats, &config->tap);
-    count_on(server, TD_SERVER_COUNT_BAD_QUERIES, config->bad_queries);
-    count_on(server, TD_SERVER_COUNT_EVENTS_DROPPED, config->events_dropped);
-    TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &server->queries));
-    TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
-                        &server->sightings));
-    TD_TRY(td_wire_decoder_new(&server->decoder));
-    TD_TRY(td_wire_decoder_new(&server->arrival_decoder));
-    TD_TRY(td_wire_encoder_new(&server->encoder));
-    server->peers = calloc(server->capacity, sizeof *server->peers);
-    if (!server->peers) return TD_ERR_NOMEM;
-    TD_TRY(make_runs(server));
-    return make_core(server, config, info);
-}
-
-static td_err declare(td_server_model *server,
-                      const td_server_model_config *config, td_errinfo *info)
-{
-    char key[TD_WIRE_MAX_KEY];
-    char token[TD_WIRE_MAX_KEY + 2 * TD_WIRE_MAX_NAME];
-    if (config->metrics_period_ns > 0) {
-        TD_TRY(td_wire_key(&server->route, NULL, "metrics", key, info));
-        TD_TRY(td_net_publish(server->net, key, &metrics_qos, &server->metrics,
-                              info));
-    }
-    TD_TRY(td_server_reception_watch(server, info));
-    TD_TRY(td_wire_key(&server->route, NULL, "status", key, info));
-    TD_TRY(td_net_serve(server->net, key, on_query, server, &server->status,
-                        info));
-    (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", key, server->id,
-                   (unsigned long long)server->boot);
-    return td_net_token(server->net, token, &server->token, info);
-}
-
-static void free_requests(td_server_request *request)
-{
-    while (request) {
-        td_server_request *next = request->next;
-        td_server_request_free(request);
-        request = next;
-    }
-}
-
-static void free_runs(td_server_run *run)
-{
-    while (run) {
-        td_server_run *next = run->next;
-        if (run->encoder) td_wire_encoder_free(run->encoder);
-        free(run);
-        run = next;
-    }
-}
-
-// Frees what was made; nothing declared is left.
-static void unmake(td_server_model *server)
-{
-    td_net_request *query;
-    while (server->queries && td_queue_pop(server->queries, &query) == TD_OK)
-        td_net_request_free(query);
-    if (server->core) td_server_core_free(server->core);
-    if (server->added) td_server_device_remove(server->device, server);
-    if (server->owns_device) td_server_device_close(server->device);
-    free_requests(server->free_requests);
-    free_runs(server->free_runs);
-    if (server->encoder) td_wire_encoder_free(server->encoder);
-    if (server->arrival_decoder) td_wire_decoder_free(server->arrival_decoder);
-    if (server->decoder) td_wire_decoder_free(server->decoder);
-    if (server->sightings) td_queue_free(server->sightings);
-    if (server->queries) td_queue_free(server->queries);
-    if (server->stats) td_server_stats_free(server->stats);
-    free(server->tokens.list);
-    pthread_mutex_destroy(&server->arrival_lock);
-    free(server->peers);
-    free(server);
-}
-
-static void undeclare(td_server_model *server)
-{
-    if (server->status) (void)td_net_undeclare(server->status);
-    if (server->watch) (void)td_net_undeclare(server->watch);
-    if (server->token) (void)td_net_undeclare(server->token);
-    if (server->metrics) td_net_unpublish(server->metrics);
-}
-
-static td_err own_device(td_server_model *server,
-                         const td_server_model_config *config, td_errinfo *info)
-{
-    td_server_device_settings settings = td_server_device_defaults;
-    settings.clients = config->settings.capacity;
-    TD_TRY(td_server_device_open(&settings, &server->device, info));
-    server->owns_device = true;
-    return TD_OK;
-}
-
-static td_err start(td_server_model *server,
+static td_err start(td_server_model *model,
                     const td_server_model_config *config, td_errinfo *info)
 {
-    if (!server->device) TD_TRY(own_device(server, config, info));
-    TD_TRY(make(server, config, info));
-    TD_TRY(declare(server, config, info));
+    TD_TRY(open_device(model, config, info));
+    TD_TRY(new_parts(model, config, info));
     td_thread_config thread = {.name = "td-server", .cpu = -1};
-    return td_thread_start(&thread, loop, server, &server->thread, info);
+    return td_thread_start(&thread, loop, model, &model->thread, info);
 }
 
 td_err td_server_model_open(td_net *net, td_engine *engine,
                             const td_server_model_config *config,
-                            td_server_model **ret_server, td_errinfo *info)
+                            td_server_model **ret_model, td_errinfo *info)
 {
-    td_server_model *server = calloc(1, sizeof *server);
-    if (!server) return TD_ERR_NOMEM;
-    server->device = config->device;
-    server->net = net;
-    server->engine = engine;
-    server->spec = engine->ops->spec(engine);
-    server->route = config->route;
-    server->id = config->settings.server_id;
-    server->boot = config->settings.boot;
-    server->capacity = config->settings.capacity;
-    server->metrics_period_ns = config->metrics_period_ns;
-    server->events = config->events;
-    server->opened_ns = td_clock_now_ns(&td_clock_monotonic);
-    atomic_init(&server->turned_ns, server->opened_ns);
-    server->next_metrics_ns =
-        config->metrics_period_ns > 0
-            ? server->opened_ns + config->metrics_period_ns
-            : INT64_MAX;
-    pthread_mutex_init(&server->arrival_lock, NULL);
-    td_err err = start(server, config, info);
+    td_server_model *model = calloc(1, sizeof *model);
+    if (!model) return TD_ERR_NOMEM;
+    td_event_init(&model->wake);
+    model->how = config->model;
+    model->ctx = (td_server_context){
+        .id = config->settings.server_id,
+        .boot = config->settings.boot,
+        .route = config->route,
+        .capacity = config->settings.capacity,
+        .opened_ns = td_clock_monotonic_ns(),
+        .net = net,
+        .engine = engine,
+        .spec = engine->ops->spec(engine),
+        .events = config->events,
+        .wake = &model->wake,
+    };
+    atomic_init(&model->looped_ns, model->ctx.opened_ns);
+    td_err err = start(model, config, info);
     if (err != TD_OK) {
-        undeclare(server);
-        if (server->added) td_server_device_stop(server->device, server);
-        unmake(server);
+        if (model->runs) td_server_device_stop(model->device, model->runs);
+        free_parts(model);
         return err;
     }
-    *ret_server = server;
+    *ret_model = model;
     return TD_OK;
 }
 
-void td_server_model_close(td_server_model *server)
+void td_server_model_close(td_server_model *model)
 {
-    atomic_store(&server->stop, true);
-    td_event_signal(&server->wake);
-    td_thread_join(server->thread);
-    unmake(server);
+    atomic_store(&model->stop, true);
+    td_event_signal(&model->wake);
+    td_thread_join(model->thread);
+    free_parts(model);
 }
 
-td_err td_server_model_use(td_server_model *server,
+td_err td_server_model_use(td_server_model *model,
                            const td_server_settings *settings,
-                           const td_server_model_settings *model)
+                           const td_server_model_settings *how)
 {
-    pthread_mutex_lock(&server->device->lock);
-    td_err err = td_server_dispatch_set(server->device->dispatch, server->model,
-                                        server->spec, model);
+    pthread_mutex_lock(model->ctx.lock);
+    td_err err =
+        td_server_device_set_model_locked(model->device, model->runs, how);
     if (err == TD_OK) {
-        td_server_core_use(server->core, settings, model);
-        server->how = *model;
-        server->changed = true;
-        td_event_signal(&server->wake);
+        td_server_core_use(model->ctx.core, settings, how);
+        model->how = *how;
+        td_server_registry_recheck_locked(model->registry);
+        td_event_signal(&model->wake);
     }
-    pthread_mutex_unlock(&server->device->lock);
+    pthread_mutex_unlock(model->ctx.lock);
     return err;
 }
 
-void td_server_model_report_get(td_server_model *server,
+void td_server_model_drain(td_server_model *model)
+{
+    pthread_mutex_lock(model->ctx.lock);
+    td_server_health_drain_locked(model->health);
+    td_server_model_settings how = model->how;
+    how.batch.wait = TD_SCHED_WAIT_NONE;
+    td_err err =
+        td_server_device_set_model_locked(model->device, model->runs, &how);
+    assert(err == TD_OK); // as it was, but for the wait
+    (void)err;
+    pthread_mutex_unlock(model->ctx.lock);
+    td_server_telemetry_event(&model->ctx, TD_SERVER_EVENT_STATE, NULL,
+                              "draining");
+}
+
+bool td_server_model_drained(td_server_model *model)
+{
+    pthread_mutex_lock(model->ctx.lock);
+    bool drained = !td_server_run_is_busy_locked(model->runs) &&
+                   !td_server_notify_has_any_locked(model->notify) &&
+                   td_server_core_waiting(model->ctx.core) == 0;
+    pthread_mutex_unlock(model->ctx.lock);
+    return drained;
+}
+
+void td_server_model_report_get(td_server_model *model,
                                 td_server_model_report *ret_report)
 {
-    pthread_mutex_lock(&server->device->lock);
-    td_server_core_counts(server->core, &ret_report->counts);
-    ret_report->clients = td_server_core_clients(server->core);
-    pthread_mutex_unlock(&server->device->lock);
+    const td_server_context *ctx = &model->ctx;
+    pthread_mutex_lock(ctx->lock);
+    td_server_core_counts(ctx->core, &ret_report->counts);
+    ret_report->clients = td_server_core_clients(ctx->core);
+    pthread_mutex_unlock(ctx->lock);
     ret_report->events_dropped =
-        td_server_stats_counter(server->stats, TD_SERVER_COUNT_EVENTS_DROPPED);
+        td_server_stats_counter(ctx->stats, TD_SERVER_COUNT_EVENTS_DROPPED);
     ret_report->puts_failed =
-        td_server_stats_counter(server->stats, TD_SERVER_COUNT_PUTS_FAILED);
+        td_server_stats_counter(ctx->stats, TD_SERVER_COUNT_PUTS_FAILED);
+}
+
+td_err td_server_model_view(td_server_model *model, int64_t now_ns,
+                            int64_t window_ns, const char *client,
+                            td_server_view *view)
+{
+    return td_server_telemetry_view(&model->ctx, now_ns, window_ns, client,
+                                    view);
+}
+
+const td_server_stats *td_server_model_stats(const td_server_model *model)
+{
+    return model->ctx.stats;
+}
+
+int64_t td_server_model_looped_ns(const td_server_model *model)
+{
+    return atomic_load_explicit(&model->looped_ns, memory_order_relaxed);
 }

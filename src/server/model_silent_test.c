@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Clients that fall silent: who is gone, who sleeps, who comes back.
 #include "server/model_fixture.h"
-#include "server/shell.h"
 
 #include <stdatomic.h>
 
@@ -152,7 +151,7 @@ static void a_silent_client_that_leaves_is_no_longer_listened_to(void **state)
 
 static uint64_t count_unseen(const world *w)
 {
-    return td_server_stats_counter(w->server->stats,
+    return td_server_stats_counter(td_server_model_stats(w->server),
                                    TD_SERVER_COUNT_EVENTS_DROPPED);
 }
 
@@ -178,14 +177,14 @@ static void who_went_while_nobody_could_look_is_missed_after_all(void **state)
     client *c = attached(w, "arm-0");
     (void)client_open(w, 1, "arm-0", 2);
     world_until(w, one_is_gone);
-    pthread_mutex_lock(&device->lock);
+    pthread_mutex_lock(td_server_device_lock(device));
     come_and_go_too_often(w);
     uint64_t unseen = count_unseen(w);
     client_close(c);
     while (count_unseen(w) == unseen)
         td_clock_sleep_until(td_clock_now_ns(&td_clock_monotonic) +
                              TD_NS_PER_MS);
-    pthread_mutex_unlock(&device->lock);
+    pthread_mutex_unlock(td_server_device_lock(device));
     world_until(w, is_unmatched);
     world_close(w);
     td_server_device_close(device);

@@ -31,17 +31,10 @@
 
 #define MAX_QUERIES (4 * TD_SIM_MAX_ROBOTS)
 
-typedef struct request {
-    td_net_msg *msg;
-    td_wire_obs obs;
-    td_engine_item item;
-    uint32_t client;
-    int64_t arrived_ns, started_ns;
-    uint64_t chunk_id;
-    float actions[];
-} request;
+typedef td_server_request request;
 
-typedef struct client {
+typedef struct client { // by its number in the core: nobody leaves
+    td_server_client record;
     td_net_pub *action;
     td_net_decl *obs;
     td_sim_mailbox mailbox;
@@ -55,9 +48,9 @@ struct td_sim_server {
     td_server_dispatch *dispatch;
     uint32_t model; // number in the dispatch
     td_server_core *core;
-    td_rand rand; // of latencies
-    td_rand seed; // of chunks
-    client clients[TD_SIM_MAX_ROBOTS];
+    td_rand rand;                          // of latencies
+    td_rand seed;                          // of chunks
+    client clients[TD_SIM_MAX_ROBOTS + 1]; // one may be refused
     td_net_request *queries[MAX_QUERIES];
     uint32_t query_count;
     td_server_dispatch_batch batch; // the batch that runs
@@ -98,7 +91,7 @@ static void request_free(request *held)
 static void drop(const td_server_core_dropped *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
-        request_free(dropped->requests[i].payload);
+        request_free(dropped->requests[i]);
 }
 
 static td_err open_client(td_sim_server *server, uint32_t number,
@@ -116,21 +109,30 @@ static td_err open_client(td_sim_server *server, uint32_t number,
                             &c->obs, info);
 }
 
+// The record of that name, or that of the place that the core will give it.
+static td_server_client *find_client(td_sim_server *server, td_wire_text id)
+{
+    td_server_client *record = td_server_core_find(server->core, id);
+    if (record) return record;
+    record = &server->clients[td_server_core_clients(server->core)].record;
+    (void)snprintf(record->id, sizeof record->id, "%.*s", (int)id.size,
+                   id.data);
+    return record;
+}
+
 static td_err attach(td_sim_server *server, td_slice payload,
                      td_wire_status *status, td_errinfo *info)
 {
     td_wire_attach message;
     TD_TRY(td_wire_attach_decode(server->world->decoder, payload.data,
                                  payload.size, &message, info));
-    uint32_t number;
     td_server_core_dropped dropped;
+    td_server_client *record = find_client(server, message.client);
     td_err err = td_server_core_attach(
         server->core, td_clock_now_ns(&server->world->clock.clock), &message,
-        &number, &dropped, info);
+        record, &dropped, info);
     if (err == TD_OK) {
-        char id[TD_WIRE_MAX_NAME + 1] = {0};
-        memcpy(id, message.client.data, message.client.size);
-        TD_TRY(open_client(server, number, id, info));
+        TD_TRY(open_client(server, record->number, record->id, info));
         drop(&dropped);
     }
     status->has_attach = true;
@@ -165,11 +167,10 @@ static td_err answer_queries(td_sim_server *server, td_errinfo *info)
     return err;
 }
 
-static void keep(td_sim_server *server, request *held)
+static void keep(request *held)
 {
     td_server_core_dropped dropped;
-    td_server_core_keep(server->core, held->client, &held->obs.ident, held,
-                        &dropped);
+    td_server_core_keep(held, &dropped);
     drop(&dropped);
 }
 
@@ -179,8 +180,8 @@ static td_err put_chunk(td_sim_server *server, const request *held,
     td_wire_action action;
     td_server_answer(server_id, &held->item, server->spec->action_count, timing,
                      held->chunk_id, &action);
-    td_server_core_add_superseded(server->core, held->client, &action);
-    return put_action(server, held->client, &action, info);
+    td_server_core_add_superseded(held->client, &action);
+    return put_action(server, held->client->number, &action, info);
 }
 
 static td_err put_nothing_kept(td_sim_server *server, const request *held,
@@ -189,8 +190,8 @@ static td_err put_nothing_kept(td_sim_server *server, const request *held,
     td_wire_action action;
     td_server_answer_error(server_id, &held->obs.ident, TD_ERR_NOTFOUND,
                            "again: nothing of that seq is kept", &action);
-    td_server_core_add_superseded(server->core, held->client, &action);
-    return put_action(server, held->client, &action, info);
+    td_server_core_add_superseded(held->client, &action);
+    return put_action(server, held->client->number, &action, info);
 }
 
 // A robot missed an answer. There are no prefixes here.
@@ -199,8 +200,8 @@ static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
 {
     td_server_core_dropped dropped;
     const td_server_timing at_once = {0};
-    td_server_again again = td_server_core_again(
-        server->core, held->client, now_ns, &held->obs, held, &dropped);
+    td_server_again again =
+        td_server_core_again(server->core, now_ns, held, &dropped);
     drop(&dropped);
     *ret_outcome = again.outcome;
     if (!again.chunk)
@@ -208,7 +209,7 @@ static td_err find_again(td_sim_server *server, int64_t now_ns, request *held,
                    ? put_nothing_kept(server, held, info)
                    : TD_OK;
     td_err err = put_chunk(server, again.chunk, &at_once, info);
-    keep(server, again.chunk);
+    keep(again.chunk);
     return err;
 }
 
@@ -216,8 +217,7 @@ static td_err observe(td_sim_server *server, int64_t now_ns, request *held,
                       td_server_outcome *ret_outcome)
 {
     td_server_core_dropped dropped;
-    *ret_outcome = td_server_core_observe(server->core, held->client, now_ns,
-                                          &held->obs, held, &dropped);
+    *ret_outcome = td_server_core_observe(server->core, now_ns, held, &dropped);
     drop(&dropped);
     return TD_OK;
 }
@@ -237,7 +237,7 @@ static td_err admit(td_sim_server *server, int64_t now_ns, request *held,
                     td_errinfo *info)
 {
     td_server_outcome outcome = TD_SERVER_MALFORMED;
-    uint32_t number = held->client;
+    uint32_t number = held->client->number;
     td_err err = read_obs(server, held, info);
     uint64_t seq = held->obs.ident.seq;
     if (err == TD_OK)
@@ -265,7 +265,8 @@ static td_err take_messages(td_sim_server *server, uint32_t number,
             return TD_ERR_NOMEM;
         }
         held->msg = msg;
-        held->client = number;
+        held->client = &c->record;
+        held->actions = (float *)(held + 1);
         held->arrived_ns = now_ns;
         TD_TRY(admit(server, now_ns, held, info));
     }
@@ -279,10 +280,9 @@ static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
                                      server->service_ns};
     held->chunk_id = ++server->chunk_id;
     td_err err = put_chunk(server, held, &timing, info);
-    (void)td_server_core_done(server->core, held->client, now_ns,
-                              TD_SERVER_ANSWERED,
+    (void)td_server_core_done(server->core, now_ns, held, TD_SERVER_ANSWERED,
                               server->service_ns / server->batch.count);
-    keep(server, held);
+    keep(held);
     return err;
 }
 
@@ -325,7 +325,7 @@ static void infer(const td_sim_server *server, request *held)
         td_engine_synthetic_model_state(model, &held->obs, state);
     if (held->item.status != TD_OK) return;
     if (server->world->config->chunk_noise > 0)
-        leave_path(server, held->client, &held->obs, state);
+        leave_path(server, held->client->number, &held->obs, state);
     td_engine_synthetic_model_answer(model, state, held->obs.cursor,
                                      held->actions);
 }
@@ -336,8 +336,7 @@ static void begin(td_sim_server *server, int64_t now_ns)
     if (!td_server_dispatch_next(server->dispatch, now_ns, batch)) return;
     for (uint32_t i = 0; i < batch->count; i++) {
         request *held = batch->picks[i].request.payload;
-        td_server_core_started(server->core, held->client,
-                               batch->picks[i].ticket);
+        td_server_core_started(server->core, held, batch->picks[i].ticket);
         held->started_ns = now_ns;
         held->item = (td_engine_item){.obs = &held->obs,
                                       .actions = held->actions,
@@ -442,12 +441,14 @@ static void let_go(td_sim_server *server)
     for (uint32_t i = 0; i < server->batch.count; i++)
         request_free(server->batch.picks[i].request.payload);
     for (uint32_t i = 0; i < server->world->config->robots; i++) {
+        td_server_client *record = td_server_core_at(server->core, i);
+        if (!record) continue;
         const td_wire_reset last = {
-            .boot = td_server_core_present(server->core, i).boot,
+            .boot = record->boot,
             .episode = UINT64_MAX,
         };
         td_server_core_dropped dropped;
-        td_server_core_reset(server->core, i, &last, &dropped);
+        td_server_core_reset(server->core, record, &last, &dropped);
         drop(&dropped);
     }
 }

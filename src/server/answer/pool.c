@@ -1,59 +1,73 @@
 // SPDX-License-Identifier: Apache-2.0
-// Requests: a pool for each server, and the line of those that ended without an
-// answer, of which the loop tells their robots.
-#include "engine/results.h"
-#include "server/core/answer.h"
-#include "server/shell.h"
+#include "server/answer/pool.h"
 
-#include <stdio.h>
+#include "base/clock.h"
+#include "engine/results.h"
+
 #include <stdlib.h>
 
-void td_server_request_line_up(td_server_line *line, td_server_request *request)
+struct td_server_pool {
+    const td_server_context *ctx;
+    td_server_request *free; // guarded by the device's lock
+};
+
+td_err td_server_pool_new(const td_server_context *ctx,
+                          td_server_pool **ret_pool)
 {
-    request->next = NULL;
-    if (line->first)
-        line->last->next = request;
-    else
-        line->first = request;
-    line->last = request;
+    td_server_pool *pool = calloc(1, sizeof *pool);
+    if (!pool) return TD_ERR_NOMEM;
+    pool->ctx = ctx;
+    *ret_pool = pool;
+    return TD_OK;
 }
 
-// The pool grows to what all clients need at once, and stays.
-td_server_request *td_server_request_new(td_server_model *server)
+void td_server_pool_free(td_server_pool *pool)
 {
-    pthread_mutex_lock(&server->device->lock);
-    td_server_request *request = server->free_requests;
-    if (request) server->free_requests = request->next;
-    pthread_mutex_unlock(&server->device->lock);
-    size_t cells =
-        (size_t)server->spec->chunk_rows * server->spec->action_count;
-    if (!request) {
-        request = malloc(sizeof *request + cells * sizeof(float));
-        if (!request) return NULL;
-        request->results = (td_engine_results){0};
-        request->outline = (td_wire_outline){0};
+    while (pool->free) {
+        td_server_request *request = pool->free;
+        pool->free = request->next;
+        td_engine_results_done(&request->results);
+        td_wire_outline_done(&request->outline);
+        free(request);
     }
+    free(pool);
+}
+
+static td_server_request *make(const td_engine_spec *spec)
+{
+    size_t cells = (size_t)spec->chunk_rows * spec->action_count;
+    td_server_request *request =
+        malloc(sizeof *request + cells * sizeof *request->actions);
+    if (!request) return NULL;
+    request->results = (td_engine_results){0};
+    request->outline = (td_wire_outline){0};
+    request->actions = (float *)(request + 1);
+    return request;
+}
+
+td_server_request *td_server_pool_take(td_server_pool *pool)
+{
+    const td_server_context *ctx = pool->ctx;
+    pthread_mutex_lock(ctx->lock);
+    td_server_request *request = pool->free;
+    if (request) pool->free = request->next;
+    pthread_mutex_unlock(ctx->lock);
+    if (!request) request = make(ctx->spec);
+    if (!request) return NULL;
     request->msg = NULL;
     request->prefix = NULL;
     request->whole = false;
     return request;
 }
 
-void td_server_request_free(td_server_request *request)
+void td_server_pool_release_locked(td_server_pool *pool,
+                                   td_server_request *request)
 {
-    td_engine_results_done(&request->results);
-    td_wire_outline_done(&request->outline);
-    free(request);
-}
-
-void td_server_request_release_locked(td_server_model *server,
-                                      td_server_request *request)
-{
+    const td_server_context *ctx = pool->ctx;
     if (!request->prefix) return;
-    td_engine_prefix *ended =
-        td_server_core_release(server->core, request->peer->number,
-                               td_clock_now_ns(&td_clock_monotonic));
-    if (ended) server->engine->ops->drop(server->engine, ended);
+    td_engine_prefix *ended = td_server_core_release(ctx->core, request->client,
+                                                     td_clock_monotonic_ns());
+    if (ended) ctx->engine->ops->drop(ctx->engine, ended);
     request->prefix = NULL;
 }
 
@@ -64,96 +78,37 @@ static void give_back_message(td_server_request *request)
     td_wire_outline_trim(&request->outline);
 }
 
-void td_server_request_recycle_locked(td_server_model *server,
-                                      td_server_request *request)
+void td_server_pool_return_locked(td_server_pool *pool,
+                                  td_server_request *request)
 {
-    td_server_request_release_locked(server, request);
+    td_server_pool_release_locked(pool, request);
     give_back_message(request);
-    request->next = server->free_requests;
-    server->free_requests = request;
+    request->next = pool->free;
+    pool->free = request;
 }
 
-void td_server_request_recycle(td_server_model *server,
-                               td_server_request *request)
+void td_server_pool_return(td_server_pool *pool, td_server_request *request)
 {
-    pthread_mutex_lock(&server->device->lock);
-    td_server_request_recycle_locked(server, request);
-    pthread_mutex_unlock(&server->device->lock);
+    pthread_mutex_lock(pool->ctx->lock);
+    td_server_pool_return_locked(pool, request);
+    pthread_mutex_unlock(pool->ctx->lock);
 }
 
-void td_server_request_drop_locked(td_server_model *server,
-                                   const td_server_core_dropped *dropped)
+void td_server_pool_return_dropped_locked(td_server_pool *pool,
+                                          const td_server_core_dropped *dropped)
 {
+    td_engine *engine = pool->ctx->engine;
     for (uint32_t i = 0; i < dropped->count; i++)
-        td_server_request_recycle_locked(server, dropped->requests[i].payload);
-    if (dropped->prefix)
-        server->engine->ops->drop(server->engine, dropped->prefix);
+        td_server_pool_return_locked(pool, dropped->requests[i]);
+    if (dropped->prefix) engine->ops->drop(engine, dropped->prefix);
 }
 
-void td_server_request_keep_locked(td_server_model *server,
-                                   td_server_request *request)
+void td_server_pool_keep_locked(td_server_pool *pool,
+                                td_server_request *request)
 {
     td_server_core_dropped dropped;
-    td_server_request_release_locked(server, request);
+    td_server_pool_release_locked(pool, request);
     give_back_message(request);
-    td_server_core_keep(server->core, request->peer->number,
-                        &request->obs.ident, request, &dropped);
-    td_server_request_drop_locked(server, &dropped);
-}
-
-void td_server_request_told_locked(td_server_model *server,
-                                   td_server_request *request, td_err status,
-                                   const char *why)
-{
-    td_server_request_release_locked(server, request);
-    request->item = (td_engine_item){
-        .obs = &request->obs, .status = status, .info = &request->why};
-    if (why)
-        (void)snprintf(request->why.text, sizeof request->why.text, "%s", why);
-    td_server_request_line_up(&server->told, request);
-    td_event_signal(&server->wake);
-}
-
-void td_server_request_put(td_server_peer *peer, td_wire_encoder *encoder,
-                           const td_wire_action *action)
-{
-    td_errinfo info;
-    td_err err = td_wire_action_encode(encoder, action, &info);
-    if (err == TD_OK) {
-        size_t count;
-        const td_slice *parts = td_wire_encoder_parts(encoder, &count);
-        err = td_net_put(peer->action, parts, count, NULL, NULL);
-    }
-    if (err == TD_OK) return;
-    td_server_telemetry_count(peer->server, TD_SERVER_COUNT_PUTS_FAILED);
-    td_server_stats_count(peer->server->stats, TD_SERVER_COUNT_SEND_ERRORS,
-                          peer->number, 1);
-}
-
-static void tell(td_server_model *server, const td_server_request *request)
-{
-    td_server_peer *peer = request->peer;
-    const td_server_timing timing = {0};
-    td_wire_action action;
-    td_server_answer(server->id, &request->item, server->spec->action_count,
-                     &timing, 0, &action);
-    pthread_mutex_lock(&server->device->lock);
-    if (!peer->gone && !peer->dormant)
-        td_server_core_add_superseded(server->core, peer->number, &action);
-    pthread_mutex_unlock(&server->device->lock);
-    td_server_request_put(peer, server->encoder, &action);
-}
-
-void td_server_request_tell(td_server_model *server)
-{
-    pthread_mutex_lock(&server->device->lock);
-    td_server_request *request = server->told.first;
-    server->told.first = NULL;
-    pthread_mutex_unlock(&server->device->lock);
-    while (request) {
-        td_server_request *next = request->next;
-        tell(server, request);
-        td_server_request_recycle(server, request);
-        request = next;
-    }
+    td_server_core_keep(request, &dropped);
+    td_server_pool_return_dropped_locked(pool, &dropped);
 }

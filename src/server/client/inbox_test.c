@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// A peer's inbox, with a loop that never looks. What reaches it is what the
+// A client's inbox, with a loop that never looks. What reaches it is what the
 // callback could not take: here observations with a number and no client.
+#include "server/intake/intake.h"
 #include "server/model_fixture.h"
-#include "server/shell.h"
 
 #include <stdlib.h>
 
-static td_server_peer *peer;
+static td_server_client *sender;
 static size_t goal;
 
 // The inbox's present content; its message stays where it is.
 static td_server_mail look(void)
 {
-    pthread_mutex_lock(&peer->inbox.lock);
-    td_server_mail seen = peer->inbox.mail;
-    pthread_mutex_unlock(&peer->inbox.lock);
+    td_server_inbox *inbox = &sender->topics->inbox;
+    pthread_mutex_lock(&inbox->lock);
+    td_server_mail seen = inbox->mail;
+    pthread_mutex_unlock(&inbox->lock);
     return seen;
 }
 
@@ -22,7 +23,7 @@ static bool has_taken_all(world *w)
 {
     (void)w;
     td_server_mail seen = look();
-    return seen.msg && seen.skipped_count + seen.skipped_untold +
+    return seen.msg && seen.skipped_count + seen.skipped_unlisted +
                                seen.skipped_unnamed + 1 ==
                            goal;
 }
@@ -37,11 +38,18 @@ static void send_bad(client *c, uint8_t seq)
     client_send_bytes(c->obs, bytes, sizeof bytes);
 }
 
+// As much of a model as the intake uses.
 typedef struct stand {
     world *world;
-    td_server_device device; // as much of them as a peer uses
-    td_server_model server;
+    td_server_context ctx;
+    td_event wake;
+    td_server_device *device;
     td_server_dispatch *dispatch;
+    td_server_pool *pool;
+    td_server_notify *notify;
+    td_server_health *health;
+    td_server_intake *intake;
+    td_server_client sender;
     client *client;
 } stand;
 
@@ -59,7 +67,22 @@ static void make_core(void)
         .dispatch = at.dispatch,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
     };
-    assert_int_equal(td_server_core_new(&settings, &model, &at.server.core),
+    assert_int_equal(td_server_core_new(&settings, &model, &at.ctx.core),
+                     TD_OK);
+}
+
+static void make_intake(void)
+{
+    td_server_context *ctx = &at.ctx;
+    assert_int_equal(
+        td_server_device_open(&td_server_device_defaults, &at.device, NULL),
+        TD_OK);
+    ctx->lock = td_server_device_lock(at.device);
+    assert_int_equal(td_server_pool_new(ctx, &at.pool), TD_OK);
+    assert_int_equal(td_server_notify_new(ctx, at.pool, &at.notify), TD_OK);
+    assert_int_equal(td_server_health_new(ctx, at.notify, &at.health), TD_OK);
+    assert_int_equal(td_server_intake_new(ctx, at.device, at.pool, at.notify,
+                                          at.health, &at.intake),
                      TD_OK);
 }
 
@@ -67,29 +90,33 @@ static int stand_setup(void **state)
 {
     int rc = world_setup(state);
     at = (stand){.world = *state};
-    at.server.net = at.world->net;
-    at.server.route = at.world->config.route;
-    at.server.spec = &spec;
-    td_event_init(&at.server.wake);
-    at.server.device = &at.device;
+    at.ctx = (td_server_context){
+        .net = at.world->net,
+        .route = at.world->config.route,
+        .spec = &spec,
+        .wake = &at.wake,
+    };
+    td_event_init(&at.wake);
     make_core();
-    pthread_mutex_init(&at.device.lock, NULL);
-    pthread_mutex_init(&at.server.arrival_lock, NULL);
-    if (td_wire_decoder_new(&at.server.arrival_decoder) != TD_OK) return -1;
+    make_intake();
     at.client = client_open(at.world, 0, "arm-0", 1);
-    const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
-    if (td_server_peer_open(&at.server, 0, &attach, &peer, NULL) != TD_OK)
+    sender = &at.sender;
+    at.sender = (td_server_client){.id = "arm-0"};
+    if (td_server_intake_open_client(at.intake, sender, NULL) != TD_OK)
         return -1;
     return rc;
 }
 
 static int stand_teardown(void **state)
 {
-    if (peer) td_server_peer_close(TD_TAKE(peer));
-    td_server_core_free(at.server.core);
+    if (sender) td_server_topics_close(TD_TAKE(sender));
+    td_server_intake_free(at.intake);
+    td_server_health_free(at.health);
+    td_server_notify_free(at.notify);
+    td_server_pool_free(at.pool);
+    td_server_device_close(at.device);
+    td_server_core_free(at.ctx.core);
     td_server_dispatch_free(at.dispatch);
-    td_wire_decoder_free(at.server.arrival_decoder);
-    free(at.server.free_requests); // one, used again and again
     return world_teardown(state);
 }
 
@@ -104,7 +131,7 @@ static void the_newest_stays_and_the_others_are_named(void **state)
     assert_true(seen.has_seq);
     assert_int_equal(seen.seq, 5);
     assert_int_equal(seen.skipped_count, 4);
-    assert_int_equal(seen.skipped_untold, 0);
+    assert_int_equal(seen.skipped_unlisted, 0);
     assert_int_equal(seen.skipped_unnamed, 0);
     for (uint32_t i = 0; i < 4; i++)
         assert_int_equal(seen.skipped[i], i + 1);
@@ -120,7 +147,7 @@ static void of_more_than_can_be_named_the_newest_are(void **state)
     td_server_mail seen = look();
     assert_int_equal(seen.seq, goal);
     assert_int_equal(seen.skipped_count, TD_WIRE_MAX_SUPERSEDED);
-    assert_int_equal(seen.skipped_untold, 10);
+    assert_int_equal(seen.skipped_unlisted, 10);
     assert_int_equal(seen.skipped_unnamed, 0);
     for (uint32_t i = 0; i < TD_WIRE_MAX_SUPERSEDED; i++)
         assert_int_equal(seen.skipped[i], i + 11);
@@ -148,9 +175,9 @@ static void what_nobody_has_read_departs_with_the_client(void **state)
     send_bad(at.client, 1);
     send_bad(at.client, 2);
     world_until(at.world, has_taken_all);
-    td_server_peer_close(TD_TAKE(peer));
+    td_server_topics_close(TD_TAKE(sender));
     td_server_counts counts;
-    td_server_core_counts(at.server.core, &counts);
+    td_server_core_counts(at.ctx.core, &counts);
     assert_int_equal(counts.received, 3);
     assert_int_equal(counts.outcomes[TD_SERVER_DEPARTED], 3);
 }
@@ -166,5 +193,5 @@ int main(void)
         STAND_TEST(what_has_no_number_is_only_counted),
         STAND_TEST(what_nobody_has_read_departs_with_the_client),
     };
-    return cmocka_run_group_tests_name("server/peer", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("server/inbox", tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <assert.h>
 #include <string.h>
 
-typedef td_server_core_client client;
+typedef td_server_client client;
 
 const td_server_allowance *
 td_server_core_find_allowed(const td_server_core *core, td_wire_text id)
@@ -18,10 +18,9 @@ td_server_core_find_allowed(const td_server_core *core, td_wire_text id)
     return s->accept_unknown ? &s->unknown : NULL;
 }
 
-bool td_server_core_allows(const td_server_core *core, uint32_t number)
+bool td_server_core_allows(const td_server_core *core, const client *c)
 {
-    td_wire_text id = td_wire_text_of(core->clients[number].id);
-    return td_server_core_find_allowed(core, id) != NULL;
+    return td_server_core_find_allowed(core, td_wire_text_of(c->id)) != NULL;
 }
 
 static td_sched_member member_of(const td_server_core *core,
@@ -46,8 +45,8 @@ void td_server_core_use(td_server_core *core,
     core->model.precompute = model->precompute;
     core->model.inputs = model->inputs;
     for (uint32_t i = 0; i < core->settings.capacity; i++) {
-        const client *c = &core->clients[i];
-        if (!c->attached) continue;
+        const client *c = core->clients[i];
+        if (!c) continue;
         const td_server_allowance *allowed =
             td_server_core_find_allowed(core, td_wire_text_of(c->id));
         if (!allowed) continue;
@@ -56,23 +55,23 @@ void td_server_core_use(td_server_core *core,
     }
 }
 
-static td_err find(const td_server_core *core, td_wire_text id,
-                   uint32_t *ret_client)
+client *td_server_core_find(const td_server_core *core, td_wire_text id)
 {
-    for (uint32_t i = 0; i < core->settings.capacity; i++) {
-        const client *c = &core->clients[i];
-        if (!c->attached || !td_wire_text_is(id, c->id)) continue;
-        *ret_client = i;
-        return TD_OK;
-    }
-    return TD_ERR_NOTFOUND;
+    for (uint32_t i = 0; i < core->settings.capacity; i++)
+        if (core->clients[i] && td_wire_text_is(id, core->clients[i]->id))
+            return core->clients[i];
+    return NULL;
 }
 
-static td_err take_over(td_server_core *core, uint32_t number,
+client *td_server_core_at(const td_server_core *core, uint32_t number)
+{
+    return core->clients[number];
+}
+
+static td_err take_over(td_server_core *core, client *c,
                         const td_wire_attach *attach,
                         td_server_core_dropped *ret_dropped, td_errinfo *info)
 {
-    client *c = &core->clients[number];
     if (attach->boot < c->boot)
         return td_fail(info, TD_ERR_DENIED,
                        "a newer start of client %s (boot %llu) is attached; "
@@ -80,7 +79,7 @@ static td_err take_over(td_server_core *core, uint32_t number,
                        c->id, (unsigned long long)c->boot,
                        (unsigned long long)attach->boot);
     if (attach->boot > c->boot)
-        td_server_core_start_anew(core, number, attach->boot, 0, ret_dropped);
+        td_server_core_start_anew(core, c, attach->boot, 0, ret_dropped);
     c->route = attach->route;
     return TD_OK;
 }
@@ -88,37 +87,49 @@ static td_err take_over(td_server_core *core, uint32_t number,
 static uint32_t free_place(const td_server_core *core)
 {
     uint32_t number = 0;
-    while (number < core->settings.capacity && core->clients[number].attached)
+    while (number < core->settings.capacity && core->clients[number])
         number++;
     return number;
 }
 
+// Everything that the core has in the record starts afresh.
+static void enter(td_server_core *core, client *c, uint32_t number,
+                  uint32_t member, const td_wire_attach *attach)
+{
+    c->presence = TD_SERVER_ATTACHED;
+    c->number = number;
+    c->member = member;
+    c->boot = attach->boot;
+    c->route = attach->route;
+    c->episode = c->seq = 0;
+    c->has_sent = c->heard = false;
+    c->running = c->unasked = c->chunk = NULL;
+    c->superseded_count = 0;
+    core->clients[number] = c;
+}
+
 static td_err add(td_server_core *core, int64_t now_ns,
                   const td_wire_attach *attach,
-                  const td_server_allowance *allowed, uint32_t *ret_client,
+                  const td_server_allowance *allowed, client *c,
                   td_errinfo *info)
 {
-    client fresh = {
-        .attached = true, .boot = attach->boot, .route = attach->route};
-    memcpy(fresh.id, attach->client.data, attach->client.size);
-    uint32_t number = free_place(core);
-    td_sched_member member = member_of(core, allowed);
+    uint32_t member, number = free_place(core);
+    td_sched_member joining = member_of(core, allowed);
     if (number == core->settings.capacity ||
-        td_server_dispatch_join(core->model.dispatch, fresh.id, &member,
-                                &fresh.member) != TD_OK)
+        td_server_dispatch_join(core->model.dispatch, c->id, &joining,
+                                &member) != TD_OK)
         return td_fail(info, TD_ERR_DENIED,
                        "server %s has its %u clients and takes no more",
                        core->settings.server_id, core->settings.capacity);
-    core->clients[number] = fresh;
+    enter(core, c, number, member, attach);
     core->client_count++;
     core->counts.attached++;
     td_sched_cadence_arrived(core->cadence, number, now_ns);
-    *ret_client = number;
     return TD_OK;
 }
 
 static td_err attach_checked(td_server_core *core, int64_t now_ns,
-                             const td_wire_attach *attach, uint32_t *ret_client,
+                             const td_wire_attach *attach, client *c,
                              td_server_core_dropped *ret_dropped,
                              td_errinfo *info)
 {
@@ -135,22 +146,18 @@ static td_err attach_checked(td_server_core *core, int64_t now_ns,
                        "client %.*s is not in the manifest of server %s: list "
                        "it under clients, or set accept_unknown",
                        (int)id.size, id.data, core->settings.server_id);
-    uint32_t number;
-    if (find(core, id, &number) != TD_OK)
-        return add(core, now_ns, attach, allowed, ret_client, info);
-    TD_TRY(take_over(core, number, attach, ret_dropped, info));
-    *ret_client = number;
-    return TD_OK;
+    if (c->presence != TD_SERVER_ATTACHED)
+        return add(core, now_ns, attach, allowed, c, info);
+    return take_over(core, c, attach, ret_dropped, info);
 }
 
 td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
-                             const td_wire_attach *attach, uint32_t *ret_client,
+                             const td_wire_attach *attach, client *c,
                              td_server_core_dropped *ret_dropped,
                              td_errinfo *info)
 {
     *ret_dropped = (td_server_core_dropped){0};
-    td_err err =
-        attach_checked(core, now_ns, attach, ret_client, ret_dropped, info);
+    td_err err = attach_checked(core, now_ns, attach, c, ret_dropped, info);
     if (err != TD_OK) td_server_core_refused(core);
     return err;
 }
@@ -160,23 +167,20 @@ void td_server_core_refused(td_server_core *core)
     core->counts.refused_attach++;
 }
 
-td_err td_server_core_detach(td_server_core *core, const char *id,
-                             uint64_t boot, uint32_t *ret_client,
+td_err td_server_core_detach(td_server_core *core, client *c, uint64_t boot,
                              td_server_core_dropped *ret_dropped)
 {
-    uint32_t number;
-    TD_TRY(find(core, td_wire_text_of(id), &number));
-    client *c = &core->clients[number];
-    if (c->boot != boot) return TD_ERR_NOTFOUND;
+    if (c->presence != TD_SERVER_ATTACHED || c->boot != boot)
+        return TD_ERR_NOTFOUND;
     if (c->running) return TD_ERR_BUSY;
     *ret_dropped = (td_server_core_dropped){0};
-    td_server_core_let_go(core, number, ret_dropped);
+    td_server_core_let_go(core, c, false, ret_dropped);
     td_server_dispatch_leave(core->model.dispatch, c->member);
-    td_sched_cadence_forget(core->cadence, number);
-    c->attached = false;
+    td_sched_cadence_forget(core->cadence, c->number);
+    c->presence = TD_SERVER_LEFT;
+    core->clients[c->number] = NULL;
     core->client_count--;
     core->counts.departed++;
-    *ret_client = number;
     return TD_OK;
 }
 
@@ -184,12 +188,12 @@ bool td_server_core_cadence(td_server_core *core, int64_t now_ns,
                             td_sched_cadence_event *ret_event)
 {
     while (td_sched_cadence_next(core->cadence, now_ns, ret_event)) {
-        client *c = &core->clients[ret_event->client];
+        client *c = core->clients[ret_event->client];
         if (ret_event->kind == TD_SCHED_CADENCE_WAKE) {
             core->counts.expected++;
             return true;
         }
-        if (!c->waiting && !c->running && !c->heard) {
+        if (!td_server_core_waits(core, c) && !c->running && !c->heard) {
             core->counts.gone++;
             return true;
         }

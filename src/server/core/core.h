@@ -6,16 +6,16 @@
 // what is kept for whom, what it says of itself. Pure: no clock, thread,
 // network or model.
 //
-// A client's payloads (observations that the shell holds) come in with
-// td_server_core_observe() and go out again exactly once: displaced by a newer
-// one, handed out to run, or dropped when the client leaves or starts anew.
-// Every observation that came in ends under one name of TD_SERVER_OUTCOMES.
+// Requests come in with td_server_core_observe() and go out again exactly once:
+// displaced by a newer one, handed out to run, or dropped when the client
+// leaves or starts anew. Every observation that came in ends under one name of
+// TD_SERVER_OUTCOMES. What waits is known to the scheduler alone.
 
 #include "engine/engine.h"
 #include "sched/prefixes.h"
 #include "sched/strategy/cadence.h"
+#include "server/core/client.h"
 #include "server/core/dispatch.h"
-#include "server/dispatch/device.h"
 #include "tendon/wire.h"
 
 #define TD_SERVER_OUTCOMES(X)                                                  \
@@ -106,7 +106,7 @@ typedef struct td_server_counts {
 // and the prefix, which is the engine's to drop.
 typedef struct td_server_core_dropped {
     uint32_t count;
-    td_sched_request requests[3];
+    td_server_request *requests[3];
     td_engine_prefix *prefix; // NULL: none
 } td_server_core_dropped;
 
@@ -136,27 +136,39 @@ td_wire_server_state td_server_core_state(const td_server_core *core);
 void td_server_core_status(const td_server_core *core,
                            td_wire_status *ret_status);
 
-// Whether the server takes this client, and under which number. DENIED with the
-// reason for the robot in `info`: not listed, full, not ready, or a newer start
-// of the same client is attached. Asking again with the same boot is fine. A
-// newer boot takes the client over; what it leaves is handed back.
+// The client of that name that is attached; NULL: none.
+td_server_client *td_server_core_find(const td_server_core *core,
+                                      td_wire_text id);
+
+// The client that has this number; NULL: none.
+td_server_client *td_server_core_at(const td_server_core *core,
+                                    uint32_t number);
+
+// Whether the server takes this client. `client` is the record that
+// td_server_core_find() has of it, or one that has no place; then it is the
+// core's, too, until it is detached. DENIED with the reason for the robot in
+// `info`: not listed, full, not ready, or a newer start of the same client is
+// attached. Asking again with the same boot is fine. A newer boot takes the
+// client over; what it leaves is handed back.
 TD_NODISCARD td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
                                           const td_wire_attach *attach,
-                                          uint32_t *ret_client,
+                                          td_server_client *client,
                                           td_server_core_dropped *ret_dropped,
                                           td_errinfo *info);
 
 // Counts a client that was refused before it came this far.
 void td_server_core_refused(td_server_core *core);
 
-// The client's start `boot` is gone. BUSY while it runs: ask again after done.
-// NOTFOUND if it is not that start that is attached.
-TD_NODISCARD td_err td_server_core_detach(td_server_core *core, const char *id,
-                                          uint64_t boot, uint32_t *ret_client,
+// The client's start `boot` is gone: LEFT. BUSY while it runs: ask again after
+// done. NOTFOUND if it is not that start that is attached.
+TD_NODISCARD td_err td_server_core_detach(td_server_core *core,
+                                          td_server_client *client,
+                                          uint64_t boot,
                                           td_server_core_dropped *ret_dropped);
 
 // Whether the client would be taken today, after td_server_core_use().
-bool td_server_core_allows(const td_server_core *core, uint32_t number);
+bool td_server_core_allows(const td_server_core *core,
+                           const td_server_client *client);
 
 // What the clients' cadences say at this moment, an event a call: one is about
 // to send, or was silent for too long. One that waits or runs is not silent,
@@ -173,18 +185,25 @@ TD_NODISCARD td_err td_server_core_fits(const td_server_core *core,
                                         const td_wire_obs *obs,
                                         td_errinfo *info);
 
+// Each camera's picture, where there is one, by its header: whole enough to
+// have one, of the size that the model wants, so that a bad one never meets a
+// good one in a batch. FORMAT, LIMIT, UNSUPPORTED, MISMATCH with "images.NAME:
+// ..." in `info`. Takes microseconds; any thread.
+TD_NODISCARD td_err td_server_core_fits_pictures(const td_server_core *core,
+                                                 const td_wire_obs *obs,
+                                                 td_errinfo *info);
+
 // Whether an observation's values are young enough. LIMIT with whose is not,
 // how old it is and how old it may be.
 TD_NODISCARD td_err td_server_core_fresh(const td_server_core *core,
                                          const td_wire_obs *obs,
                                          td_errinfo *info);
 
-// A decoded observation of an attached client came. With WAITING the core holds
-// the payload, and hands back what it displaced. With any other outcome the
-// caller keeps it; REFUSED: too many kinds of batches wait.
-td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
-                                         int64_t now_ns, const td_wire_obs *obs,
-                                         void *payload,
+// A decoded observation of an attached client came. With WAITING the request is
+// the core's, which hands back what it displaced. With any other outcome it
+// stays the caller's; REFUSED: too many kinds of batches wait.
+td_server_outcome td_server_core_observe(td_server_core *core, int64_t now_ns,
+                                         td_server_request *request,
                                          td_server_core_dropped *ret_dropped);
 
 // How an answer that was missed is given again.
@@ -199,22 +218,20 @@ typedef enum td_server_found {
 typedef struct td_server_again {
     td_server_found found;
     td_server_outcome outcome; // of the observation that asks
-    void *chunk;               // the caller's until td_server_core_keep()
-    td_engine_prefix *prefix;  // in use until td_server_core_release()
+    td_server_request *chunk;  // the caller's until td_server_core_keep()
 } td_server_again;
 
-// A client asks for the answer to obs->again, which it missed. Only with PREFIX
-// does the core hold the payload; what waits is answered under the seq that was
-// asked for, and the one that asks is told as superseded.
-td_server_again td_server_core_again(td_server_core *core, uint32_t number,
-                                     int64_t now_ns, const td_wire_obs *obs,
-                                     void *payload,
+// A client asks for the answer to obs.again, which it missed. Only with PREFIX
+// is the request the core's: it has the prefix, in use until
+// td_server_core_release(), and the seq that was asked for. The one that asks
+// is named as superseded.
+td_server_again td_server_core_again(td_server_core *core, int64_t now_ns,
+                                     td_server_request *request,
                                      td_server_core_dropped *ret_dropped);
 
-// Keeps the payload, which was answered. What comes back is no longer kept: the
+// Keeps the request, which was answered. What comes back is no longer kept: the
 // one before it, or it itself where its episode has ended or a newer one is.
-void td_server_core_keep(td_server_core *core, uint32_t number,
-                         const td_wire_ident *ident, void *payload,
+void td_server_core_keep(td_server_request *request,
                          td_server_core_dropped *ret_dropped);
 
 // Whether prefixes are kept. Any thread.
@@ -228,7 +245,8 @@ td_engine_prefix *td_server_core_evict(td_server_core *core, int64_t now_ns,
 // client's older one, this one if there is no room or its episode has ended, or
 // NULL.
 td_engine_prefix *td_server_core_keep_prefix(td_server_core *core,
-                                             uint32_t number, int64_t now_ns,
+                                             int64_t now_ns,
+                                             const td_server_request *request,
                                              td_engine_prefix *prefix,
                                              size_t bytes);
 
@@ -237,52 +255,52 @@ td_engine_prefix *td_server_core_forget(td_server_core *core);
 
 // The engine did not have a prefix of the client's: the one in use, or one that
 // was not kept yet.
-void td_server_core_lost_prefix(td_server_core *core, uint32_t number,
-                                bool in_use);
+void td_server_core_lost_prefix(td_server_core *core,
+                                const td_server_client *client, bool in_use);
 
 // The client's prefix is no longer in use. Returns it if it must be dropped.
-td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
+td_engine_prefix *td_server_core_release(td_server_core *core,
+                                         const td_server_client *client,
                                          int64_t now_ns);
 
 // Counts an observation that ended before it came this far: MALFORMED, REFUSED,
 // STALE, UNREADY, or SUPERSEDED with its seq.
-void td_server_core_ended(td_server_core *core, uint32_t number,
+void td_server_core_ended(td_server_core *core, td_server_client *client,
                           td_server_outcome outcome, uint64_t seq);
 
 // The same of somebody who has no place here any more: nobody's silence ends.
 void td_server_core_stray(td_server_core *core, td_server_outcome outcome);
 
 // The client's present boot, route and episode, with the seq that came last.
-td_wire_ident td_server_core_present(const td_server_core *core,
-                                     uint32_t number);
+td_wire_ident td_server_core_present(const td_server_client *client);
 
 // A new episode: what the client leaves is handed back.
-void td_server_core_reset(td_server_core *core, uint32_t number,
+void td_server_core_reset(td_server_core *core, td_server_client *client,
                           const td_wire_reset *reset,
                           td_server_core_dropped *ret_dropped);
 
 // How many wait to run; what is kept until it is asked for does not.
 uint32_t td_server_core_waiting(const td_server_core *core);
 
-// The engine is not there: hands back one that waits, as UNREADY, and whose it
-// is. False: none does.
-bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
-                            td_sched_request *ret_request);
+// The engine is not there: hands back one that waits, as UNREADY. NULL: none
+// does.
+td_server_request *td_server_core_give_up(td_server_core *core);
 
-// The client's waiting request runs (see td_server_dispatch_next()).
-void td_server_core_started(td_server_core *core, uint32_t number,
+// A request of td_server_dispatch_next() runs, under the ticket it came with.
+void td_server_core_started(td_server_core *core, td_server_request *request,
                             uint64_t ticket);
 
 // Names the client's seqs that will never be answered, each once, in an answer
 // that is of its present start and episode: it would not read another.
-void td_server_core_add_superseded(td_server_core *core, uint32_t number,
+void td_server_core_add_superseded(td_server_client *client,
                                    td_wire_action *action);
 
 // A running request has ended, ANSWERED or FAILED, with its part of the
 // device's time. Returns what became of it: a failed one that is tried again is
-// WAITING and its payload stays; one whose episode has ended is DEPARTED.
-td_server_outcome td_server_core_done(td_server_core *core, uint32_t number,
-                                      int64_t now_ns, td_server_outcome outcome,
+// WAITING and stays the core's; one whose episode has ended is DEPARTED.
+td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
+                                      td_server_request *request,
+                                      td_server_outcome outcome,
                                       int64_t device_ns);
 
 // Of a batch that failed: one more that runs again alone.

@@ -6,13 +6,13 @@ static void assert_denied(house *h, const char *client, uint64_t boot,
                           const char *text)
 {
     uint64_t refused = server_counts(h->core).refused_attach;
-    uint32_t number = 99;
+    uint32_t clients = td_server_core_clients(h->core);
     td_server_core_dropped dropped;
     td_errinfo info = {""};
-    assert_int_equal(house_attach(h, client, boot, &number, &dropped, &info),
+    assert_int_equal(house_attach(h, client, boot, &dropped, &info),
                      TD_ERR_DENIED);
     assert_string_equal(info.text, text);
-    assert_int_equal(number, 99);
+    assert_int_equal(td_server_core_clients(h->core), clients);
     assert_int_equal(dropped.count, 0);
     assert_int_equal(server_counts(h->core).refused_attach, refused + 1);
 }
@@ -42,25 +42,21 @@ static void a_stranger_is_taken_where_all_are_welcome(void **state)
     assert_denied(h, name, 1, "client_uuid is too long");
     name[TD_WIRE_MAX_NAME] = 0;
     house_attached(h, name, 1);
-    uint32_t number;
     td_server_core_dropped dropped;
-    assert_int_equal(td_server_core_detach(h->core, name, 1, &number, &dropped),
-                     TD_OK);
+    assert_int_equal(house_detach(h, name, 1, &dropped), TD_OK);
 }
 
 static void a_full_server_refuses_until_somebody_leaves(void **state)
 {
     house *h = *state;
-    uint32_t first = house_attached(h, "arm-0", 1);
+    td_server_client *first = house_attached(h, "arm-0", 1);
     house_attached(h, "arm-1", 1);
     assert_denied(h, "arm-2", 1,
                   "server gpu-1 has its 2 clients and takes no more");
-    uint32_t number;
     td_server_core_dropped dropped;
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
-    assert_int_equal(number, first);
-    assert_int_equal(house_attached(h, "arm-2", 1), first);
+    assert_int_equal(house_detach(h, "arm-0", 1, &dropped), TD_OK);
+    assert_int_equal(first->presence, TD_SERVER_LEFT);
+    assert_int_equal(house_attached(h, "arm-2", 1)->number, first->number);
     assert_int_equal(server_counts(h->core).attached, 3);
     assert_int_equal(server_counts(h->core).departed, 1);
 }
@@ -101,9 +97,9 @@ static void a_server_without_room_is_not_made(void **state)
 static void asking_again_with_the_same_boot_changes_nothing(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 0, 3);
-    assert_int_equal(house_attached(h, "arm-0", 5), number);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 0, 3);
+    assert_ptr_equal(house_attached(h, "arm-0", 5), client);
     assert_int_equal(td_server_core_clients(h->core), 1);
     assert_int_equal(server_counts(h->core).attached, 1);
     assert_int_equal(house_run_next(h), 3);
@@ -112,8 +108,8 @@ static void asking_again_with_the_same_boot_changes_nothing(void **state)
 static void an_older_start_is_refused_by_name(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 0, 1);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 0, 1);
     assert_denied(h, "arm-0", 4,
                   "a newer start of client arm-0 (boot 5) is attached; this "
                   "one has boot 4");
@@ -123,69 +119,54 @@ static void an_older_start_is_refused_by_name(void **state)
 static void a_newer_start_takes_the_client_over(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 7, 8);
-    house_taken(h, number, 5, 7, 9);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 7, 8);
+    house_taken(h, client, 5, 7, 9);
     td_server_core_dropped dropped;
-    uint32_t again = 99;
-    assert_int_equal(house_attach(h, "arm-0", 6, &again, &dropped, NULL),
-                     TD_OK);
-    assert_int_equal(again, number);
+    assert_int_equal(house_attach(h, "arm-0", 6, &dropped, NULL), TD_OK);
     assert_int_equal(dropped.count, 1);
-    assert_int_equal(dropped.requests[0].seq, 9);
-    assert_ptr_equal(dropped.requests[0].payload, &h->payloads[1]);
+    assert_int_equal(dropped.requests[0]->obs.ident.seq, 9);
+    assert_ptr_equal(dropped.requests[0], &h->requests[1]);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
 
     assert_int_equal(house_run_next(h), 0);
-    house_taken(h, number, 6, 0, 1); // its seqs and episodes start anew
+    house_taken(h, client, 6, 0, 1); // its seqs and episodes start anew
     assert_int_equal(house_run_next(h), 1);
     td_wire_action answer = {.ident = {.boot = 6}};
-    td_server_core_add_superseded(h->core, number, &answer);
+    td_server_core_add_superseded(client, &answer);
     assert_int_equal(answer.superseded_count, 0);
 }
 
 static void only_the_attached_start_can_leave(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 0, 1);
-    uint32_t left = 99;
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 0, 1);
     td_server_core_dropped dropped;
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 4, &left, &dropped),
-        TD_ERR_NOTFOUND);
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-1", 5, &left, &dropped),
-        TD_ERR_NOTFOUND);
-    assert_int_equal(left, 99);
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped), TD_OK);
-    assert_int_equal(left, number);
-    assert_int_equal(dropped.requests[0].seq, 1);
+    assert_int_equal(house_detach(h, "arm-0", 4, &dropped), TD_ERR_NOTFOUND);
+    assert_int_equal(house_detach(h, "arm-1", 5, &dropped), TD_ERR_NOTFOUND);
+    assert_int_equal(client->presence, TD_SERVER_ATTACHED);
+    assert_int_equal(house_detach(h, "arm-0", 5, &dropped), TD_OK);
+    assert_int_equal(client->presence, TD_SERVER_LEFT);
+    assert_int_equal(dropped.requests[0]->obs.ident.seq, 1);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
     assert_int_equal(td_server_core_clients(h->core), 0);
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
-        TD_ERR_NOTFOUND);
+    assert_int_equal(house_detach(h, "arm-0", 5, &dropped), TD_ERR_NOTFOUND);
 }
 
 static void nobody_leaves_while_running(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 0, 1);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 0, 1);
     assert_int_equal(house_run_next(h), 1);
-    house_taken(h, number, 5, 0, 2);
-    uint32_t left;
+    house_taken(h, client, 5, 0, 2);
     td_server_core_dropped dropped;
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped),
-        TD_ERR_BUSY);
+    assert_int_equal(house_detach(h, "arm-0", 5, &dropped), TD_ERR_BUSY);
     assert_int_equal(house_count(h, TD_SERVER_WAITING), 1);
     house_done(h, TD_SERVER_FAILED);
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 5, &left, &dropped), TD_OK);
-    assert_int_equal(dropped.requests[0].seq, 2);
+    assert_int_equal(house_detach(h, "arm-0", 5, &dropped), TD_OK);
+    assert_int_equal(dropped.requests[0]->obs.ident.seq, 2);
     assert_int_equal(house_count(h, TD_SERVER_FAILED), 1);
 }
 

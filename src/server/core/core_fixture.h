@@ -105,12 +105,7 @@ static inline td_server_counts server_counts(const td_server_core *core)
     return counts;
 }
 
-#define HOUSE_PAYLOADS 8
-
-// What the core holds for the house; of seq % HOUSE_PAYLOADS.
-typedef struct payload {
-    uint32_t client;
-} payload;
+#define HOUSE_REQUESTS 8
 
 // A server for one test, with what its core borrows.
 typedef struct house {
@@ -119,8 +114,9 @@ typedef struct house {
     td_server_dispatch *dispatch;
     td_server_core *core;
     int64_t now_ns;
-    td_server_dispatch_batch batch; // the newest
-    payload payloads[HOUSE_PAYLOADS];
+    td_server_dispatch_batch batch;             // the newest
+    td_server_client clients[4];                // by who attached first
+    td_server_request requests[HOUSE_REQUESTS]; // of seq % HOUSE_REQUESTS
 } house;
 
 static inline int house_setup(void **state)
@@ -142,8 +138,18 @@ static inline int house_teardown(void **state)
     return 0;
 }
 
+// The record of that name, attached or not; a new one if there is none.
+static inline td_server_client *house_client(house *h, const char *id)
+{
+    td_server_client *client = h->clients;
+    while (client->id[0] && strcmp(client->id, id) != 0)
+        client++;
+    assert_true(client < h->clients + TD_COUNT_OF(h->clients));
+    (void)strncpy(client->id, id, sizeof client->id - 1);
+    return client;
+}
+
 static inline td_err house_attach(house *h, const char *client, uint64_t boot,
-                                  uint32_t *ret_client,
                                   td_server_core_dropped *ret_dropped,
                                   td_errinfo *info)
 {
@@ -152,54 +158,68 @@ static inline td_err house_attach(house *h, const char *client, uint64_t boot,
         .server = td_wire_text_of("gpu-1"),
         .boot = boot,
     };
-    return td_server_core_attach(h->core, h->now_ns, &asked, ret_client,
-                                 ret_dropped, info);
+    return td_server_core_attach(h->core, h->now_ns, &asked,
+                                 house_client(h, client), ret_dropped, info);
 }
 
-static inline uint32_t house_attached(house *h, const char *client,
-                                      uint64_t boot)
+static inline td_server_client *house_attached(house *h, const char *client,
+                                               uint64_t boot)
 {
-    uint32_t number = 99;
     td_server_core_dropped dropped;
-    assert_int_equal(house_attach(h, client, boot, &number, &dropped, NULL),
-                     TD_OK);
-    return number;
+    assert_int_equal(house_attach(h, client, boot, &dropped, NULL), TD_OK);
+    td_server_client *found =
+        td_server_core_find(h->core, td_wire_text_of(client));
+    assert_ptr_equal(found, house_client(h, client));
+    return found;
+}
+
+static inline td_err house_detach(house *h, const char *client, uint64_t boot,
+                                  td_server_core_dropped *ret_dropped)
+{
+    return td_server_core_detach(h->core, house_client(h, client), boot,
+                                 ret_dropped);
+}
+
+// The request of that observation, as it comes.
+static inline td_server_request *
+house_request(house *h, td_server_client *client, const td_wire_obs *obs)
+{
+    td_server_request *request = &h->requests[obs->ident.seq % HOUSE_REQUESTS];
+    *request = (td_server_request){.client = client, .obs = *obs};
+    return request;
 }
 
 static inline td_server_outcome
-house_observe(house *h, uint32_t client, uint64_t boot, uint64_t episode,
-              uint64_t seq, td_server_core_dropped *ret_dropped)
+house_observe(house *h, td_server_client *client, uint64_t boot,
+              uint64_t episode, uint64_t seq,
+              td_server_core_dropped *ret_dropped)
 {
     const td_wire_obs obs = {
         .ident = {.boot = boot, .episode = episode, .seq = seq}};
-    payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
-    held->client = client;
-    return td_server_core_observe(h->core, client, h->now_ns, &obs, held,
-                                  ret_dropped);
+    return td_server_core_observe(h->core, h->now_ns,
+                                  house_request(h, client, &obs), ret_dropped);
 }
 
 // Observes what must be taken; returns the seq that it displaced, 0: none.
-static inline uint64_t house_taken(house *h, uint32_t client, uint64_t boot,
-                                   uint64_t episode, uint64_t seq)
+static inline uint64_t house_taken(house *h, td_server_client *client,
+                                   uint64_t boot, uint64_t episode,
+                                   uint64_t seq)
 {
     td_server_core_dropped dropped;
     assert_int_equal(house_observe(h, client, boot, episode, seq, &dropped),
                      TD_SERVER_WAITING);
     if (dropped.count == 0) return 0;
-    const td_sched_request *first = &dropped.requests[0];
     assert_int_equal(dropped.count, 1);
-    assert_ptr_equal(first->payload, &h->payloads[first->seq % HOUSE_PAYLOADS]);
-    return first->seq;
+    return dropped.requests[0]->obs.ident.seq;
 }
 
 // Starts the next batch; returns how many are in it.
 static inline uint32_t house_start(house *h)
 {
     if (!td_server_dispatch_next(h->dispatch, h->now_ns, &h->batch)) return 0;
-    for (uint32_t i = 0; i < h->batch.count; i++) {
-        const payload *held = h->batch.picks[i].request.payload;
-        td_server_core_started(h->core, held->client, h->batch.picks[i].ticket);
-    }
+    for (uint32_t i = 0; i < h->batch.count; i++)
+        td_server_core_started(h->core, h->batch.picks[i].request.payload,
+                               h->batch.picks[i].ticket);
     return h->batch.count;
 }
 
@@ -215,12 +235,11 @@ static inline uint64_t house_run_next(house *h)
 // The batch has ended.
 static inline void house_done(house *h, td_server_outcome outcome)
 {
-    for (uint32_t i = 0; i < h->batch.count; i++) {
-        const payload *held = h->batch.picks[i].request.payload;
-        assert_int_equal(td_server_core_done(h->core, held->client, h->now_ns,
+    for (uint32_t i = 0; i < h->batch.count; i++)
+        assert_int_equal(td_server_core_done(h->core, h->now_ns,
+                                             h->batch.picks[i].request.payload,
                                              outcome, 1000),
                          outcome);
-    }
     td_server_dispatch_end(h->dispatch, h->now_ns, 0, h->batch.run,
                            h->batch.count, 1000);
 }

@@ -11,8 +11,8 @@ static void a_client_that_is_silent_for_ten_seconds_is_gone(void **state)
 {
     house *h = *state;
     td_sched_cadence_event event;
-    uint32_t silent = house_attached(h, "arm-0", 1);
-    uint32_t other = house_attached(h, "arm-1", 1);
+    td_server_client *silent = house_attached(h, "arm-0", 1);
+    td_server_client *other = house_attached(h, "arm-1", 1);
     int64_t began_ns = h->now_ns;
     h->now_ns += 6 * SECOND;
     house_taken(h, other, 1, 0, 1);
@@ -24,7 +24,7 @@ static void a_client_that_is_silent_for_ten_seconds_is_gone(void **state)
     h->now_ns++;
     assert_true(td_server_core_cadence(h->core, h->now_ns, &event));
     assert_int_equal(event.kind, TD_SCHED_CADENCE_GONE);
-    assert_int_equal(event.client, silent);
+    assert_ptr_equal(td_server_core_at(h->core, event.client), silent);
     assert_int_equal(server_counts(h->core).gone, 1);
     assert_false(td_server_core_cadence(h->core, h->now_ns, &event));
     assert_int_equal(td_server_core_wake_ns(h->core), began_ns + 16 * SECOND);
@@ -34,7 +34,7 @@ static void one_that_waits_or_runs_is_not_silent(void **state)
 {
     house *h = *state;
     td_sched_cadence_event event;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     h->now_ns += 11 * SECOND;
     assert_false(td_server_core_cadence(h->core, h->now_ns, &event));
@@ -52,7 +52,7 @@ static void one_whose_observations_are_refused_is_not_silent(void **state)
 {
     house *h = *state;
     td_sched_cadence_event event;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     h->now_ns += 9 * SECOND;
     td_server_core_ended(h->core, client, TD_SERVER_UNREADY, 1);
     h->now_ns += 2 * SECOND;
@@ -67,7 +67,7 @@ static void the_next_is_expected_by_the_cadence_of_those_before(void **state)
 {
     house *h = *state;
     td_sched_cadence_event event;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     h->now_ns += 3 * SECOND;
     for (uint64_t seq = 1; seq <= 6; seq++) {
         house_taken(h, client, 1, 0, seq);
@@ -86,19 +86,18 @@ typedef struct asked {
     td_server_core_dropped dropped;
 } asked;
 
-static asked ask_with(house *h, uint32_t client, const td_wire_obs *obs)
+static asked ask_with(house *h, td_server_client *client,
+                      const td_wire_obs *obs)
 {
     asked a;
-    payload *held = &h->payloads[obs->ident.seq % HOUSE_PAYLOADS];
-    held->client = client;
-    a.again =
-        td_server_core_again(h->core, client, h->now_ns, obs, held, &a.dropped);
+    a.again = td_server_core_again(h->core, h->now_ns,
+                                   house_request(h, client, obs), &a.dropped);
     (void)server_counts(h->core);
     return a;
 }
 
-static asked ask(house *h, uint32_t client, uint64_t episode, uint64_t seq,
-                 uint64_t missed, bool rtc)
+static asked ask(house *h, td_server_client *client, uint64_t episode,
+                 uint64_t seq, uint64_t missed, bool rtc)
 {
     const td_wire_obs obs = {
         .ident = {.boot = 1, .episode = episode, .seq = seq},
@@ -109,7 +108,8 @@ static asked ask(house *h, uint32_t client, uint64_t episode, uint64_t seq,
     return ask_with(h, client, &obs);
 }
 
-static asked ask_anew(house *h, uint32_t client, uint64_t seq, uint64_t missed)
+static asked ask_anew(house *h, td_server_client *client, uint64_t seq,
+                      uint64_t missed)
 {
     const td_wire_obs obs = {
         .ident = {.boot = 1, .seq = seq},
@@ -121,35 +121,32 @@ static asked ask_anew(house *h, uint32_t client, uint64_t seq, uint64_t missed)
 }
 
 // Runs the observation and keeps its answer; returns what was kept before.
-static uint64_t run_and_keep(house *h, uint32_t client, uint64_t seq)
+static uint64_t run_and_keep(house *h, td_server_client *client, uint64_t seq)
 {
-    const td_wire_ident ident = {.boot = 1, .seq = seq};
     td_server_core_dropped dropped;
     house_taken(h, client, 1, 0, seq);
     assert_int_equal(house_run_next(h), seq);
-    td_server_core_keep(h->core, client, &ident,
-                        &h->payloads[seq % HOUSE_PAYLOADS], &dropped);
+    td_server_core_keep(client->running, &dropped);
     house_done(h, TD_SERVER_ANSWERED);
-    return dropped.count > 0 ? dropped.requests[0].seq : 0;
+    return dropped.count > 0 ? dropped.requests[0]->obs.ident.seq : 0;
 }
 
 static void the_last_chunk_is_kept_and_given_again(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     assert_int_equal(run_and_keep(h, client, 1), 0);
     assert_int_equal(run_and_keep(h, client, 2), 1);
     for (uint64_t seq = 3; seq <= 4; seq++) {
         asked a = ask(h, client, 0, seq, 2, false);
         assert_int_equal(a.again.found, TD_SERVER_FOUND_CHUNK);
         assert_int_equal(a.again.outcome, TD_SERVER_ANSWERED);
-        assert_ptr_equal(a.again.chunk, &h->payloads[2]);
-        const td_wire_ident ident = {.boot = 1, .seq = 2};
-        td_server_core_keep(h->core, client, &ident, a.again.chunk, &a.dropped);
+        assert_ptr_equal(a.again.chunk, &h->requests[2]);
+        td_server_core_keep(a.again.chunk, &a.dropped);
         assert_int_equal(a.dropped.count, 0);
     }
     td_wire_action answer = {.ident = {.boot = 1}};
-    td_server_core_add_superseded(h->core, client, &answer);
+    td_server_core_add_superseded(client, &answer);
     assert_int_equal(answer.superseded_count, 2);
     assert_int_equal(answer.superseded[0], 3); // who asked is not answered
     assert_int_equal(answer.superseded[1], 4);
@@ -164,29 +161,28 @@ static void the_last_chunk_is_kept_and_given_again(void **state)
 static void a_chunk_is_not_kept_across_an_episode(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     run_and_keep(h, client, 1);
     asked a = ask(h, client, 1, 2, 1, false); // already of the next episode
     assert_int_equal(a.again.outcome, TD_SERVER_REFUSED);
     assert_int_equal(a.dropped.count, 1);
-    assert_ptr_equal(a.dropped.requests[0].payload, &h->payloads[1]);
+    assert_ptr_equal(a.dropped.requests[0], &h->requests[1]);
 
-    const td_wire_ident late = {.boot = 1, .episode = 0, .seq = 1};
     td_server_core_dropped dropped;
-    td_server_core_keep(h->core, client, &late, &h->payloads[1], &dropped);
+    td_server_core_keep(&h->requests[1], &dropped);
     assert_int_equal(dropped.count, 1);
 }
 
 static void an_older_chunk_does_not_replace_a_newer_one(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     run_and_keep(h, client, 2);
-    const td_wire_ident older = {.boot = 1, .seq = 1};
+    const td_wire_obs older = {.ident = {.boot = 1, .seq = 1}};
     td_server_core_dropped dropped;
-    td_server_core_keep(h->core, client, &older, &h->payloads[1], &dropped);
+    td_server_core_keep(house_request(h, client, &older), &dropped);
     assert_int_equal(dropped.count, 1);
-    assert_int_equal(dropped.requests[0].seq, 1);
+    assert_int_equal(dropped.requests[0]->obs.ident.seq, 1);
     assert_int_equal(ask(h, client, 0, 3, 2, false).again.found,
                      TD_SERVER_FOUND_CHUNK);
 }
@@ -194,7 +190,7 @@ static void an_older_chunk_does_not_replace_a_newer_one(void **state)
 static void what_is_on_its_way_is_not_made_twice(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     assert_int_equal(ask(h, client, 0, 2, 1, false).again.found,
                      TD_SERVER_FOUND_COMING);
@@ -217,7 +213,7 @@ static void without_computing_ahead_nothing_runs_until_asked(void **state)
 {
     house *h = *state;
     only_when_asked(h);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     assert_int_equal(house_taken(h, client, 1, 0, 2), 1); // the newest alone
     assert_int_equal(house_run_next(h), 0);
@@ -228,19 +224,18 @@ static void without_computing_ahead_nothing_runs_until_asked(void **state)
     assert_int_equal(a.again.found, TD_SERVER_FOUND_OBS);
     assert_int_equal(a.again.outcome, TD_SERVER_WAITING);
     assert_int_equal(house_run_next(h), 2);
-    assert_ptr_equal(h->batch.picks[0].request.payload, &h->payloads[2]);
+    assert_ptr_equal(h->batch.picks[0].request.payload, &h->requests[2]);
     house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_count(h, TD_SERVER_WAITING), 0);
 }
 
-static void take_must_go(house *h, uint32_t client, uint64_t seq)
+static void take_must_go(house *h, td_server_client *client, uint64_t seq)
 {
     td_server_core_dropped dropped;
     const td_wire_obs obs = {.ident = {.boot = 1, .seq = seq}, .must_go = true};
-    payload *held = &h->payloads[seq % HOUSE_PAYLOADS];
-    held->client = client;
-    assert_int_equal(td_server_core_observe(h->core, client, h->now_ns, &obs,
-                                            held, &dropped),
+    assert_int_equal(td_server_core_observe(h->core, h->now_ns,
+                                            house_request(h, client, &obs),
+                                            &dropped),
                      TD_SERVER_WAITING);
     assert_int_equal(dropped.count, 1);
 }
@@ -249,7 +244,7 @@ static void a_robot_with_nothing_left_is_asking(void **state)
 {
     house *h = *state;
     only_when_asked(h);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     take_must_go(h, client, 2);
     assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), 1);
@@ -262,7 +257,7 @@ static void computing_ahead_again_leaves_nothing_unasked(void **state)
 {
     house *h = *state;
     only_when_asked(h);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
     assert_int_equal(house_taken(h, client, 1, 0, 2), 1);
@@ -275,12 +270,10 @@ static void what_was_never_asked_for_goes_with_its_client(void **state)
 {
     house *h = *state;
     only_when_asked(h);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
-    uint32_t number;
     td_server_core_dropped dropped;
-    assert_int_equal(
-        td_server_core_detach(h->core, "arm-0", 1, &number, &dropped), TD_OK);
+    assert_int_equal(house_detach(h, "arm-0", 1, &dropped), TD_OK);
     assert_int_equal(dropped.count, 1);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
 }
@@ -308,14 +301,14 @@ static house *keep_prefixes(house *h)
 }
 
 // Runs the observation, keeps its prefix and not its chunk.
-static td_engine_prefix *run_and_keep_prefix(house *h, uint32_t client,
+static td_engine_prefix *run_and_keep_prefix(house *h, td_server_client *client,
                                              uint64_t seq,
                                              td_engine_prefix *prefix)
 {
     house_taken(h, client, 1, 0, seq);
     assert_int_equal(house_run_next(h), seq);
-    td_engine_prefix *ended =
-        td_server_core_keep_prefix(h->core, client, h->now_ns, prefix, 60);
+    td_engine_prefix *ended = td_server_core_keep_prefix(
+        h->core, h->now_ns, client->running, prefix, 60);
     house_done(h, TD_SERVER_ANSWERED);
     return ended;
 }
@@ -323,13 +316,13 @@ static td_engine_prefix *run_and_keep_prefix(house *h, uint32_t client,
 static void a_new_chunk_is_made_from_the_kept_prefix(void **state)
 {
     house *h = keep_prefixes(*state);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     assert_null(run_and_keep_prefix(h, client, 1, prefix_of(0)));
     asked a = ask(h, client, 0, 2, 1, false);
     assert_int_equal(a.again.found, TD_SERVER_FOUND_PREFIX);
-    assert_ptr_equal(a.again.prefix, prefix_of(0));
+    assert_ptr_equal(h->requests[2].prefix, prefix_of(0));
     assert_int_equal(house_run_next(h), 1); // under the seq that was missed
-    assert_ptr_equal(h->batch.picks[0].request.payload, &h->payloads[2]);
+    assert_ptr_equal(h->batch.picks[0].request.payload, &h->requests[2]);
     house_done(h, TD_SERVER_ANSWERED);
     assert_null(td_server_core_release(h->core, client, h->now_ns));
     assert_int_equal(server_counts(h->core).prefix_hits, 1);
@@ -340,11 +333,10 @@ static void a_new_chunk_is_made_from_the_kept_prefix(void **state)
 static void a_chunk_that_continues_another_is_made_from_the_prefix(void **state)
 {
     house *h = keep_prefixes(*state);
-    uint32_t client = house_attached(h, "arm-0", 1);
-    const td_wire_ident ident = {.boot = 1, .seq = 1};
+    td_server_client *client = house_attached(h, "arm-0", 1);
     td_server_core_dropped dropped;
     run_and_keep_prefix(h, client, 1, prefix_of(0));
-    td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
+    td_server_core_keep(&h->requests[1], &dropped);
     assert_int_equal(ask(h, client, 0, 2, 1, true).again.found,
                      TD_SERVER_FOUND_PREFIX);
     assert_int_equal(house_run_next(h), 1);
@@ -353,11 +345,10 @@ static void a_chunk_that_continues_another_is_made_from_the_prefix(void **state)
 static void another_chunk_is_made_although_one_is_kept(void **state)
 {
     house *h = keep_prefixes(*state);
-    uint32_t client = house_attached(h, "arm-0", 1);
-    const td_wire_ident ident = {.boot = 1, .seq = 1};
+    td_server_client *client = house_attached(h, "arm-0", 1);
     td_server_core_dropped dropped;
     run_and_keep_prefix(h, client, 1, prefix_of(0));
-    td_server_core_keep(h->core, client, &ident, &h->payloads[1], &dropped);
+    td_server_core_keep(&h->requests[1], &dropped);
     assert_int_equal(ask_anew(h, client, 2, 1).again.found,
                      TD_SERVER_FOUND_PREFIX);
     assert_int_equal(house_run_next(h), 1);
@@ -371,7 +362,7 @@ static void another_chunk_is_made_although_one_is_kept(void **state)
 static void another_chunk_of_what_no_prefix_is_kept_is_refused(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     run_and_keep(h, client, 1);
     asked a = ask_anew(h, client, 2, 1);
     assert_int_equal(a.again.found, TD_SERVER_FOUND_NOTHING);
@@ -382,7 +373,7 @@ static void another_chunk_of_what_no_prefix_is_kept_is_refused(void **state)
 static void a_prefix_ends_with_its_episode_even_in_use(void **state)
 {
     house *h = keep_prefixes(*state);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     run_and_keep_prefix(h, client, 1, prefix_of(0));
     const td_wire_reset reset = {.boot = 1, .episode = 1};
     td_server_core_dropped dropped;
@@ -400,8 +391,8 @@ static void a_prefix_ends_with_its_episode_even_in_use(void **state)
 static void prefixes_are_bounded_and_each_is_handed_back_once(void **state)
 {
     house *h = keep_prefixes(*state);
-    uint32_t first = house_attached(h, "arm-0", 1);
-    uint32_t second = house_attached(h, "arm-1", 1);
+    td_server_client *first = house_attached(h, "arm-0", 1);
+    td_server_client *second = house_attached(h, "arm-1", 1);
     assert_null(run_and_keep_prefix(h, first, 1, prefix_of(0)));
     assert_ptr_equal(run_and_keep_prefix(h, second, 2, prefix_of(1)),
                      prefix_of(1)); // two of 60 bytes do not fit

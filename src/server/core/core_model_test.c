@@ -254,7 +254,7 @@ static void status_tells_everything_over_the_wire(void **state)
     const td_server_settings settings = server_settings();
     TD_AUTO(td_server_dispatch) *dispatch = dispatch_new(&spec);
     TD_AUTO(td_server_core) *core = server_new(&settings, &spec, dispatch);
-    uint32_t client;
+    td_server_client client = {.id = "arm-0"};
     td_server_core_dropped dropped;
     const td_wire_attach attach = {.client = td_wire_text_of("arm-0")};
     assert_int_equal(

@@ -6,21 +6,19 @@
 
 #define OPERATIONS 20000
 #define CLIENTS 3 // listed; the server has room for two
+#define REQUESTS 16
 
 typedef struct world {
     td_rand rand;
     td_server_dispatch *dispatch;
     td_server_core *core;
-    struct {
-        bool held; // by the core
-        uint32_t who;
-    } payloads[OPERATIONS];
+    td_server_request requests[REQUESTS];
+    bool held[REQUESTS]; // by the core
+    td_server_client clients[CLIENTS];
     td_server_dispatch_batch batch; // the batch that runs
     uint32_t unfinished;            // of it
-    uint32_t next_payload;
     uint64_t handed_in, handed_out;
-    uint64_t boot[CLIENTS];  // as the robots count them
-    int64_t number[CLIENTS]; // -1: not attached
+    uint64_t boot[CLIENTS]; // as the robots count them
     bool running[CLIENTS];
     uint64_t episode, seq;
 } world;
@@ -30,23 +28,26 @@ static uint64_t below(world *w, uint64_t limit)
     return td_rand_u64(&w->rand) % limit;
 }
 
-// A payload came out of the core: it must have been in there. Returns whose.
-static uint32_t come_back(world *w, const td_sched_request *request)
+static bool is_attached(const world *w, uint32_t who)
 {
-    size_t index =
-        (size_t)((uintptr_t)request->payload - (uintptr_t)w->payloads) /
-        sizeof w->payloads[0];
-    assert_true(index < OPERATIONS);
-    assert_true(w->payloads[index].held);
-    w->payloads[index].held = false;
+    return w->clients[who].presence == TD_SERVER_ATTACHED;
+}
+
+// A request came out of the core: it must have been in there. Returns whose.
+static uint32_t come_back(world *w, const td_server_request *request)
+{
+    size_t index = (size_t)(request - w->requests);
+    assert_true(index < REQUESTS);
+    assert_true(w->held[index]);
+    w->held[index] = false;
     w->handed_out++;
-    return w->payloads[index].who;
+    return (uint32_t)(request->client - w->clients);
 }
 
 static void all_come_back(world *w, const td_server_core_dropped *dropped)
 {
     for (uint32_t i = 0; i < dropped->count; i++)
-        (void)come_back(w, &dropped->requests[i]);
+        (void)come_back(w, dropped->requests[i]);
 }
 
 static void attach_one(world *w, uint32_t who)
@@ -56,26 +57,36 @@ static void attach_one(world *w, uint32_t who)
         .client = td_wire_text_of(listed_names[who]),
         .boot = w->boot[who] - below(w, 2),
     };
-    uint32_t number;
     td_server_core_dropped dropped;
-    if (td_server_core_attach(w->core, 0, &attach, &number, &dropped, NULL) ==
+    td_server_client *client = &w->clients[who];
+    if (td_server_core_attach(w->core, 0, &attach, client, &dropped, NULL) ==
         TD_OK)
-        w->number[who] = number;
+        assert_ptr_equal(td_server_core_at(w->core, client->number), client);
     all_come_back(w, &dropped);
 }
 
 static void detach_one(world *w, uint32_t who)
 {
-    uint32_t number;
     td_server_core_dropped dropped = {0};
-    td_err err =
-        td_server_core_detach(w->core, listed_names[who],
-                              w->boot[who] - below(w, 2), &number, &dropped);
+    td_err err = td_server_core_detach(w->core, &w->clients[who],
+                                       w->boot[who] - below(w, 2), &dropped);
     all_come_back(w, &dropped);
     if (err != TD_OK) return;
     assert_false(w->running[who]);
-    assert_int_equal(number, w->number[who]);
-    w->number[who] = -1;
+    assert_false(is_attached(w, who));
+}
+
+// One that is neither in the core nor runs.
+static uint32_t free_request(const world *w)
+{
+    uint32_t index = 0;
+    const td_server_request *request = w->requests;
+    while (w->held[index] ||
+           (request[index].client &&
+            request[index].client->running == &request[index]))
+        index++;
+    assert_true(index < REQUESTS);
+    return index;
 }
 
 static void observe_one(world *w, uint32_t who)
@@ -91,15 +102,15 @@ static void observe_one(world *w, uint32_t who)
         .budget_us = (int64_t)below(w, 100000),
         .has_rtc = below(w, 8) == 0,
     };
-    uint32_t index = w->next_payload++;
+    uint32_t index = free_request(w);
+    td_server_request *request = &w->requests[index];
     td_server_core_dropped dropped;
-    w->payloads[index].held = true;
-    w->payloads[index].who = who;
+    w->held[index] = true;
+    *request = (td_server_request){.client = &w->clients[who], .obs = obs};
     td_server_outcome outcome =
-        td_server_core_observe(w->core, (uint32_t)w->number[who], 0, &obs,
-                               &w->payloads[index], &dropped);
+        td_server_core_observe(w->core, 0, request, &dropped);
     w->handed_in += outcome == TD_SERVER_WAITING;
-    if (outcome != TD_SERVER_WAITING) w->payloads[index].held = false;
+    if (outcome != TD_SERVER_WAITING) w->held[index] = false;
     all_come_back(w, &dropped);
 }
 
@@ -107,7 +118,7 @@ static void reset_one(world *w, uint32_t who)
 {
     const td_wire_reset reset = {.boot = w->boot[who], .episode = ++w->episode};
     td_server_core_dropped dropped;
-    td_server_core_reset(w->core, (uint32_t)w->number[who], &reset, &dropped);
+    td_server_core_reset(w->core, &w->clients[who], &reset, &dropped);
     all_come_back(w, &dropped);
 }
 
@@ -116,7 +127,7 @@ static void end_one(world *w, uint32_t who)
     static const td_server_outcome early[] = {
         TD_SERVER_MALFORMED, TD_SERVER_REFUSED, TD_SERVER_STALE,
         TD_SERVER_SUPERSEDED};
-    td_server_core_ended(w->core, (uint32_t)w->number[who],
+    td_server_core_ended(w->core, &w->clients[who],
                          early[below(w, TD_COUNT_OF(early))], ++w->seq);
 }
 
@@ -126,26 +137,26 @@ static void run_some(world *w)
     assert_int_equal(w->unfinished, 0); // one run at a time
     w->unfinished = w->batch.count;
     for (uint32_t i = 0; i < w->batch.count; i++) {
-        uint32_t who = come_back(w, &w->batch.picks[i].request);
+        td_server_request *request = w->batch.picks[i].request.payload;
+        uint32_t who = come_back(w, request);
         assert_false(w->running[who]);
         w->running[who] = true;
-        td_server_core_started(w->core, (uint32_t)w->number[who],
-                               w->batch.picks[i].ticket);
+        td_server_core_started(w->core, request, w->batch.picks[i].ticket);
     }
 }
 
 static void finish_one(world *w, uint32_t who)
 {
     if (!w->running[who]) return;
-    td_wire_action told = {0};
-    uint32_t number = (uint32_t)w->number[who];
-    told.ident = td_server_core_present(w->core, number);
-    td_server_core_add_superseded(w->core, number, &told);
-    assert_true(told.superseded_count <= TD_WIRE_MAX_SUPERSEDED);
+    td_wire_action answer = {0};
+    td_server_client *client = &w->clients[who];
+    answer.ident = td_server_core_present(client);
+    td_server_core_add_superseded(client, &answer);
+    assert_true(answer.superseded_count <= TD_WIRE_MAX_SUPERSEDED);
     td_server_outcome outcome =
         below(w, 4) ? TD_SERVER_ANSWERED : TD_SERVER_FAILED;
-    assert_int_equal(td_server_core_done(w->core, number, 0, outcome, 1),
-                     outcome);
+    assert_int_equal(
+        td_server_core_done(w->core, 0, client->running, outcome, 1), outcome);
     w->running[who] = false;
     if (--w->unfinished == 0)
         td_server_dispatch_end(w->dispatch, 0, 0, w->batch.run, w->batch.count,
@@ -154,18 +165,15 @@ static void finish_one(world *w, uint32_t who)
 
 static void give_up_all(world *w)
 {
-    uint32_t number;
-    td_sched_request waiting;
-    while (td_server_core_give_up(w->core, &number, &waiting)) {
-        uint32_t who = come_back(w, &waiting);
-        assert_int_equal(w->number[who], number);
-    }
+    td_server_request *waiting;
+    while ((waiting = td_server_core_give_up(w->core)))
+        (void)come_back(w, waiting);
 }
 
 static void act(world *w)
 {
     uint32_t who = (uint32_t)below(w, CLIENTS);
-    bool attached = w->number[who] >= 0;
+    bool attached = is_attached(w, who);
     uint64_t what = below(w, 16);
     if (what == 0) attach_one(w, who);
     if (what == 1 && below(w, 4) == 0) detach_one(w, who);
@@ -187,7 +195,7 @@ static void assert_nothing_is_lost(const world *w)
     uint32_t attached = 0;
     for (uint32_t who = 0; who < CLIENTS; who++) {
         running += w->running[who];
-        attached += w->number[who] >= 0;
+        attached += is_attached(w, who);
     }
     assert_int_equal(counts.outcomes[TD_SERVER_RUNNING], running);
     assert_int_equal(td_server_core_clients(w->core), attached);
@@ -210,7 +218,7 @@ static void live(uint64_t seed, const td_engine_spec *spec)
         .dispatch = dispatch,
         .core = server_new(&settings, spec, dispatch),
         .boot = {10, 10, 10},
-        .number = {-1, -1, -1},
+        .clients = {{.id = "arm-0"}, {.id = "arm-1"}, {.id = "arm-2"}},
         .episode = 1,
         .seq = 10,
     };

@@ -8,15 +8,14 @@
 #define MS INT64_C(1000000)
 
 // An observation that must be taken; returns what it displaced.
-static uint64_t send(house *h, uint32_t client, const td_wire_obs *obs)
+static uint64_t send(house *h, td_server_client *client, const td_wire_obs *obs)
 {
     td_server_core_dropped dropped;
-    payload *held = &h->payloads[obs->ident.seq % HOUSE_PAYLOADS];
-    held->client = client;
-    assert_int_equal(
-        td_server_core_observe(h->core, client, h->now_ns, obs, held, &dropped),
-        TD_SERVER_WAITING);
-    return dropped.count > 0 ? dropped.requests[0].seq : 0;
+    assert_int_equal(td_server_core_observe(h->core, h->now_ns,
+                                            house_request(h, client, obs),
+                                            &dropped),
+                     TD_SERVER_WAITING);
+    return dropped.count > 0 ? dropped.requests[0]->obs.ident.seq : 0;
 }
 
 static td_wire_obs of_seq(uint64_t seq)
@@ -54,7 +53,7 @@ static void welcome_four(house *h)
 static void slots_one_waits_and_one_runs_for_each_client(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     assert_int_equal(house_run_next(h), 1);
     house_taken(h, client, 1, 0, 2);
@@ -68,7 +67,7 @@ static void slots_one_waits_and_one_runs_for_each_client(void **state)
 static void slots_a_newer_one_inherits_the_time_waited(void **state)
 {
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     int64_t began_ns = h->now_ns;
     house_taken(h, client, 1, 0, 1);
     h->now_ns += 7 * MS;
@@ -93,7 +92,7 @@ static void deadlines_a_request_is_due_when_its_buffer_runs_dry(void **state)
         {"further away than makes sense", true, INT64_MAX, TD_SCHED_NEVER_NS},
     };
     house *h = *state;
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_wire_obs obs = of_seq(i + 1);
         obs.has_budget = cases[i].has_budget;
@@ -167,8 +166,8 @@ static void a_client_does_not_take_over_by_shouting(void **state)
     h->settings.client_count = TD_COUNT_OF(allowed);
     td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
     one_by_one(h);
-    uint32_t loud = house_attached(h, "arm-0", 1);
-    uint32_t entitled = house_attached(h, "arm-1", 1);
+    td_server_client *loud = house_attached(h, "arm-0", 1);
+    td_server_client *entitled = house_attached(h, "arm-1", 1);
     td_wire_obs obs = of_seq(1);
     obs.priority = 0;
     obs.urgency = 1;
@@ -187,8 +186,8 @@ static void what_a_client_is_allowed_can_be_changed(void **state)
                                                   {"arm-1", 50 * MS, 0, 1}};
     house *h = *state;
     one_by_one(h);
-    uint32_t loud = house_attached(h, "arm-0", 1);
-    uint32_t quiet = house_attached(h, "arm-1", 1);
+    td_server_client *loud = house_attached(h, "arm-0", 1);
+    td_server_client *quiet = house_attached(h, "arm-1", 1);
     h->settings.clients = allowed;
     h->settings.client_count = TD_COUNT_OF(allowed);
     td_server_core_use(h->core, &h->settings, &td_server_model_defaults);
@@ -208,8 +207,8 @@ static void what_a_client_is_allowed_can_be_changed(void **state)
 static void batches_what_may_not_mix_runs_apart(void **state)
 {
     house *h = *state;
-    uint32_t first = house_attached(h, "arm-0", 1);
-    uint32_t second = house_attached(h, "arm-1", 1);
+    td_server_client *first = house_attached(h, "arm-0", 1);
+    td_server_client *second = house_attached(h, "arm-1", 1);
     td_wire_obs plain = of_seq(1);
     td_wire_obs other = of_seq(2);
     other.has_rtc = true;
@@ -241,12 +240,12 @@ static void a_failed_one_is_tried_again_where_that_is_set(void **state)
         td_server_dispatch_add(h->dispatch, &h->spec, &how, &model), TD_OK);
     td_server_dispatch_open(h->dispatch, model, true);
     h->core = server_new(&h->settings, &h->spec, h->dispatch);
-    uint32_t client = house_attached(h, "arm-0", 1);
+    td_server_client *client = house_attached(h, "arm-0", 1);
     house_taken(h, client, 1, 0, 1);
     assert_int_equal(house_run_next(h), 1);
-    assert_int_equal(
-        td_server_core_done(h->core, client, h->now_ns, TD_SERVER_FAILED, 0),
-        TD_SERVER_WAITING);
+    assert_int_equal(td_server_core_done(h->core, h->now_ns, client->running,
+                                         TD_SERVER_FAILED, 0),
+                     TD_SERVER_WAITING);
     td_server_dispatch_end(h->dispatch, h->now_ns, 0, h->batch.run, 1, 0);
     assert_int_equal(house_run_next(h), 0);
     h->now_ns = td_server_dispatch_wake_ns(h->dispatch);

@@ -16,13 +16,13 @@ static void old_observations_are_counted_and_not_taken(void **state)
         {"old_seq", 5, 3, 9, TD_SERVER_OLD_SEQ},
         {"old_seq", 5, 4, 9, TD_SERVER_OLD_SEQ}, // they grow all boot long
     };
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 3, 10);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 3, 10);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         uint64_t before = house_count(h, cases[i].outcome);
         td_server_core_dropped dropped;
         td_server_outcome outcome = house_observe(
-            h, number, cases[i].boot, cases[i].episode, cases[i].seq, &dropped);
+            h, client, cases[i].boot, cases[i].episode, cases[i].seq, &dropped);
         if (outcome != cases[i].outcome || dropped.count > 0 ||
             strcmp(td_server_outcome_name(outcome), cases[i].name) != 0 ||
             house_count(h, cases[i].outcome) != before + 1)
@@ -34,9 +34,9 @@ static void old_observations_are_counted_and_not_taken(void **state)
 static void a_newer_observation_takes_the_place(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    assert_int_equal(house_taken(h, number, 5, 0, 1), 0);
-    assert_int_equal(house_taken(h, number, 5, 0, 4), 1);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    assert_int_equal(house_taken(h, client, 5, 0, 1), 0);
+    assert_int_equal(house_taken(h, client, 5, 0, 4), 1);
     assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), 1);
     assert_int_equal(house_run_next(h), 4);
     assert_int_equal(house_count(h, TD_SERVER_RUNNING), 1);
@@ -48,11 +48,11 @@ static void a_newer_observation_takes_the_place(void **state)
 static void a_higher_episode_or_boot_starts_anew(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 1, 10);
-    assert_int_equal(house_taken(h, number, 5, 2, 11), 10);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 1, 10);
+    assert_int_equal(house_taken(h, client, 5, 2, 11), 10);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
-    assert_int_equal(house_taken(h, number, 6, 0, 1), 11);
+    assert_int_equal(house_taken(h, client, 6, 0, 1), 11);
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 2);
     assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), 0);
     assert_int_equal(house_run_next(h), 1);
@@ -61,14 +61,14 @@ static void a_higher_episode_or_boot_starts_anew(void **state)
 static void what_is_present_follows_the_client(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 3, 10);
-    td_wire_ident present = td_server_core_present(h->core, number);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 3, 10);
+    td_wire_ident present = td_server_core_present(client);
     assert_int_equal(present.boot, 5);
     assert_int_equal(present.episode, 3);
     assert_int_equal(present.seq, 10);
-    house_taken(h, number, 6, 1, 1);
-    present = td_server_core_present(h->core, number);
+    house_taken(h, client, 6, 1, 1);
+    present = td_server_core_present(client);
     assert_int_equal(present.boot, 6);
     assert_int_equal(present.episode, 1);
 }
@@ -87,30 +87,30 @@ static void a_reset_drops_what_waited(void **state)
         {"old episode", 5, 2, false},
         {"next episode", 5, 4, true},
     };
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 3, 1);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 3, 1);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         const td_wire_reset reset = {.boot = cases[i].boot,
                                      .episode = cases[i].episode};
         td_server_core_dropped dropped;
-        td_server_core_reset(h->core, number, &reset, &dropped);
+        td_server_core_reset(h->core, client, &reset, &dropped);
         if (dropped.count != cases[i].taken ||
-            (dropped.requests[0].seq == 1) != cases[i].taken)
+            (dropped.requests[0] == &h->requests[1]) != cases[i].taken)
             fail_msg("%s", cases[i].name);
     }
     assert_int_equal(house_count(h, TD_SERVER_DEPARTED), 1);
     assert_int_equal(house_run_next(h), 0);
     td_server_core_dropped dropped;
-    assert_int_equal(house_observe(h, number, 5, 3, 2, &dropped),
+    assert_int_equal(house_observe(h, client, 5, 3, 2, &dropped),
                      TD_SERVER_OLD_EPISODE);
-    assert_int_equal(house_taken(h, number, 5, 4, 3), 0);
+    assert_int_equal(house_taken(h, client, 5, 4, 3), 0);
 }
 
-static void assert_told(house *h, uint32_t client, td_wire_ident ident,
+static void assert_told(td_server_client *client, td_wire_ident ident,
                         const uint64_t *seqs, uint32_t count)
 {
     td_wire_action answer = {.ident = ident};
-    td_server_core_add_superseded(h->core, client, &answer);
+    td_server_core_add_superseded(client, &answer);
     assert_int_equal(answer.superseded_count, count);
     for (uint32_t i = 0; i < count; i++)
         assert_int_equal(answer.superseded[i], seqs[i]);
@@ -124,18 +124,18 @@ static td_wire_ident of(uint64_t boot, uint64_t episode)
 static void superseded_seqs_are_told_once_with_the_next_answer(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    uint32_t other = house_attached(h, "arm-1", 1);
-    house_taken(h, number, 5, 0, 1);
-    td_server_core_ended(h->core, number, TD_SERVER_SUPERSEDED, 2);
-    td_server_core_ended(h->core, number, TD_SERVER_MALFORMED, 3);
-    td_server_core_ended(h->core, number, TD_SERVER_REFUSED, 4);
-    house_taken(h, number, 5, 0, 5);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    td_server_client *other = house_attached(h, "arm-1", 1);
+    house_taken(h, client, 5, 0, 1);
+    td_server_core_ended(h->core, client, TD_SERVER_SUPERSEDED, 2);
+    td_server_core_ended(h->core, client, TD_SERVER_MALFORMED, 3);
+    td_server_core_ended(h->core, client, TD_SERVER_REFUSED, 4);
+    house_taken(h, client, 5, 0, 5);
     house_taken(h, other, 1, 0, 1);
     assert_int_equal(house_start(h), 2);
-    assert_told(h, other, of(1, 0), NULL, 0);
-    assert_told(h, number, of(5, 0), (uint64_t[]){2, 1}, 2);
-    assert_told(h, number, of(5, 0), NULL, 0);
+    assert_told(other, of(1, 0), NULL, 0);
+    assert_told(client, of(5, 0), (uint64_t[]){2, 1}, 2);
+    assert_told(client, of(5, 0), NULL, 0);
     assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), 2);
     assert_int_equal(house_count(h, TD_SERVER_MALFORMED), 1);
     assert_int_equal(house_count(h, TD_SERVER_REFUSED), 1);
@@ -144,15 +144,15 @@ static void superseded_seqs_are_told_once_with_the_next_answer(void **state)
 static void the_newest_superseded_seqs_are_told_when_they_are_many(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
+    td_server_client *client = house_attached(h, "arm-0", 5);
     const uint64_t last = TD_WIRE_MAX_SUPERSEDED + 11;
     for (uint64_t seq = 1; seq <= last; seq++)
-        house_taken(h, number, 5, 0, seq);
+        house_taken(h, client, 5, 0, seq);
     assert_int_equal(house_run_next(h), last);
     uint64_t newest[TD_WIRE_MAX_SUPERSEDED];
     for (uint64_t i = 0; i < TD_WIRE_MAX_SUPERSEDED; i++)
         newest[i] = last - TD_WIRE_MAX_SUPERSEDED + i;
-    assert_told(h, number, of(5, 0), newest, TD_WIRE_MAX_SUPERSEDED);
+    assert_told(client, of(5, 0), newest, TD_WIRE_MAX_SUPERSEDED);
     assert_int_equal(house_count(h, TD_SERVER_SUPERSEDED), last - 1);
 }
 
@@ -160,38 +160,38 @@ static void the_newest_superseded_seqs_are_told_when_they_are_many(void **state)
 static void what_a_new_episode_drops_is_told_too(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 1, 1);
-    house_taken(h, number, 5, 2, 2);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 1, 1);
+    house_taken(h, client, 5, 2, 2);
     assert_int_equal(house_run_next(h), 2);
-    assert_told(h, number, of(5, 2), (uint64_t[]){1}, 1);
+    assert_told(client, of(5, 2), (uint64_t[]){1}, 1);
 }
 
 // The robot drops an answer to what it sent before, so that one tells nothing.
 static void news_waits_for_an_answer_that_is_read(void **state)
 {
     house *h = *state;
-    uint32_t number = house_attached(h, "arm-0", 5);
-    house_taken(h, number, 5, 1, 1);
+    td_server_client *client = house_attached(h, "arm-0", 5);
+    house_taken(h, client, 5, 1, 1);
     assert_int_equal(house_run_next(h), 1);
-    house_taken(h, number, 5, 2, 2);
-    house_taken(h, number, 5, 2, 3);
-    assert_told(h, number, of(5, 1), NULL, 0);
+    house_taken(h, client, 5, 2, 2);
+    house_taken(h, client, 5, 2, 3);
+    assert_told(client, of(5, 1), NULL, 0);
     house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_run_next(h), 3);
-    house_taken(h, number, 6, 2, 1);
-    house_taken(h, number, 6, 2, 2);
-    assert_told(h, number, of(5, 2), NULL, 0);
+    house_taken(h, client, 6, 2, 1);
+    house_taken(h, client, 6, 2, 2);
+    assert_told(client, of(5, 2), NULL, 0);
     house_done(h, TD_SERVER_ANSWERED);
     assert_int_equal(house_run_next(h), 2);
-    assert_told(h, number, of(6, 2), (uint64_t[]){1}, 1);
+    assert_told(client, of(6, 2), (uint64_t[]){1}, 1);
 }
 
 static void those_that_wait_share_a_batch(void **state)
 {
     house *h = *state;
-    uint32_t first = house_attached(h, "arm-0", 1);
-    uint32_t second = house_attached(h, "arm-1", 1);
+    td_server_client *first = house_attached(h, "arm-0", 1);
+    td_server_client *second = house_attached(h, "arm-1", 1);
     house_taken(h, first, 1, 0, 1);
     house_taken(h, second, 1, 0, 2);
     assert_int_equal(house_start(h), 2);

@@ -9,8 +9,34 @@
 
 #include "sched/arbiter.h"
 #include "sched/sched.h"
-#include "server/dispatch/device.h"
+#include "sched/strategy/cadence.h"
+#include "server/core/align.h"
 #include "tendon/engine.h"
+
+typedef struct td_server_device_settings {
+    td_sched_policy policy;
+    td_sched_queue_settings queue;
+    td_sched_batch_rule flush; // of BATCH_OPTIMIZED
+    td_sched_cadence_settings cadence;
+    uint32_t models;  // that it has room for
+    uint32_t clients; // of all its models: the sum of their capacities
+} td_server_device_settings;
+
+// One model, 64 clients, model_deadline.
+extern const td_server_device_settings td_server_device_defaults;
+
+// How one model is run.
+typedef struct td_server_model_settings {
+    td_sched_batch_rule batch; // most 0: the engine's
+    uint32_t max_inflight;     // batches at a time, where the engine takes them
+    bool precompute;           // run what comes; else only what is asked for
+    uint64_t prefix_bytes;     // that may be kept; 0: none is
+    int64_t prefix_age_ns;     // one that was not used for so long may go
+    td_server_align_settings inputs;
+} td_server_model_settings;
+
+// Batches by slack, 2 in flight, precompute, no prefixes.
+extern const td_server_model_settings td_server_model_defaults;
 
 typedef struct td_server_dispatch td_server_dispatch;
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the model takes and gives: said to who asks, held against what comes.
+#include "engine/picture.h"
 #include "server/core/internal.h"
 #include "wire/msgpack/text.h"
+#include "wire/wire.h"
 
 #include <string.h>
 
@@ -56,19 +58,11 @@ void td_server_core_status(const td_server_core *core,
     describe_features(core->spec, status);
 }
 
-static const td_wire_image *find_image(const td_wire_obs *obs,
-                                       td_wire_text name)
-{
-    for (uint32_t i = 0; i < obs->image_count; i++)
-        if (td_wire_text_same(obs->images[i].name, name))
-            return &obs->images[i];
-    return NULL;
-}
-
 static td_err fits_camera(const td_wire_obs *obs, const td_wire_camera *camera,
                           td_errinfo *info)
 {
-    const td_wire_image *image = find_image(obs, camera->name);
+    const td_wire_image *image =
+        td_wire_image_find(obs->images, obs->image_count, camera->name);
     int size = (int)camera->name.size;
     const char *name = camera->name.data;
     if (!image)
@@ -105,5 +99,25 @@ td_err td_server_core_fits(const td_server_core *core, const td_wire_obs *obs,
                        td_wire_dtype_name(state->dtype), spec->state_count);
     for (uint32_t i = 0; i < spec->camera_count; i++)
         TD_TRY(fits_camera(obs, &spec->cameras[i], info));
+    return TD_OK;
+}
+
+static const td_wire_camera *find_camera(const td_engine_spec *spec,
+                                         td_wire_text name)
+{
+    for (uint32_t i = 0; i < spec->camera_count; i++)
+        if (td_wire_text_same(spec->cameras[i].name, name))
+            return &spec->cameras[i];
+    return NULL;
+}
+
+td_err td_server_core_fits_pictures(const td_server_core *core,
+                                    const td_wire_obs *obs, td_errinfo *info)
+{
+    for (uint32_t i = 0; i < obs->image_count; i++) {
+        const td_wire_image *image = &obs->images[i];
+        const td_wire_camera *camera = find_camera(core->spec, image->name);
+        if (camera) TD_TRY(td_engine_picture_check(image, camera, info));
+    }
     return TD_OK;
 }

@@ -3,130 +3,131 @@
 // prefix from which it was made. Neither outlives its boot or its episode.
 #include "server/core/internal.h"
 
-typedef td_server_core_client client;
+typedef td_server_client client;
 
 // One version of one policy is what a core serves.
-static td_sched_prefix_ident prefix_ident(uint64_t boot, uint64_t episode,
-                                          uint64_t seq)
+static td_sched_prefix_ident prefix_ident(const client *c, uint64_t seq)
 {
     return (td_sched_prefix_ident){
-        .boot = boot, .episode = episode, .seq = seq};
+        .boot = c->boot, .episode = c->episode, .seq = seq};
 }
 
 static bool has_chunk(const client *c, const td_wire_obs *obs)
 {
     // One that continues another chunk, or is to be another, has to be made.
-    return !obs->has_rtc && !obs->anew && c->chunk.payload &&
-           c->chunk.seq == obs->again;
+    return !obs->has_rtc && !obs->anew && c->chunk &&
+           c->chunk->obs.ident.seq == obs->again;
 }
 
-static bool is_coming(const client *c)
+static bool is_coming(const td_server_core *core, const client *c)
 {
-    return c->waiting || (c->running && td_server_core_is_present(c));
+    return td_server_core_waits(core, c) ||
+           (c->running && td_server_core_is_present(c->running));
 }
 
 // The observation that was kept waits in place of the one that asks for it.
-static td_server_outcome run_unasked(td_server_core *core, uint32_t number,
-                                     int64_t now_ns, const td_wire_obs *obs,
+static td_server_outcome run_unasked(td_server_core *core, int64_t now_ns,
+                                     const td_server_request *asker,
                                      td_server_core_dropped *dropped)
 {
-    client *c = &core->clients[number];
-    const td_server_core_item item = {obs, c->unasked.seq, c->unasked_mix,
-                                      c->unasked.payload};
+    client *c = asker->client;
     td_server_outcome outcome =
-        td_server_core_submit(core, number, now_ns, &item, dropped);
+        td_server_core_submit(core, now_ns, c->unasked, &asker->obs, dropped);
     if (outcome != TD_SERVER_WAITING) return outcome;
     td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
-    c->unasked = (td_sched_request){0};
+    c->unasked = NULL;
     return outcome;
 }
 
-static td_server_outcome run_decode(td_server_core *core, uint32_t number,
-                                    int64_t now_ns, const td_wire_obs *obs,
-                                    void *payload,
-                                    td_engine_prefix **ret_prefix,
+// The asking one waits under the seq that it asks for, with its prefix.
+static td_server_outcome run_decode(td_server_core *core, int64_t now_ns,
+                                    td_server_request *request,
                                     td_server_core_dropped *dropped)
 {
-    const client *c = &core->clients[number];
-    const td_sched_prefix_ident ident =
-        prefix_ident(c->boot, c->episode, obs->again);
-    const td_server_core_item item = {obs, obs->again,
-                                      td_server_core_mix(obs, true), payload};
+    const client *c = request->client;
+    td_wire_obs *obs = &request->obs;
+    const td_sched_prefix_ident ident = prefix_ident(c, obs->again);
     td_engine_prefix *prefix =
-        core->prefixes ? td_sched_prefixes_use(core->prefixes, number, &ident)
-                       : NULL;
+        core->prefixes
+            ? td_sched_prefixes_use(core->prefixes, c->number, &ident)
+            : NULL;
     if (!prefix) return TD_SERVER_REFUSED;
+    uint64_t asker = obs->ident.seq;
+    obs->ident.seq = obs->again;
+    request->mix = td_server_core_mix(obs, true);
     td_server_outcome outcome =
-        td_server_core_submit(core, number, now_ns, &item, dropped);
-    if (outcome == TD_SERVER_WAITING)
-        *ret_prefix = prefix;
-    else
-        (void)td_sched_prefixes_release(core->prefixes, number, now_ns);
+        td_server_core_submit(core, now_ns, request, obs, dropped);
+    if (outcome == TD_SERVER_WAITING) {
+        request->prefix = prefix;
+        request->asker = asker;
+    } else {
+        obs->ident.seq = asker;
+        (void)td_sched_prefixes_release(core->prefixes, c->number, now_ns);
+    }
     return outcome;
 }
 
-static td_server_again find(td_server_core *core, uint32_t number,
-                            int64_t now_ns, const td_wire_obs *obs,
-                            void *payload, td_server_core_dropped *dropped)
+static td_server_again find(td_server_core *core, int64_t now_ns,
+                            td_server_request *request,
+                            td_server_core_dropped *dropped)
 {
-    client *c = &core->clients[number];
+    client *c = request->client;
+    const td_wire_obs *obs = &request->obs;
     td_server_again again = {.outcome = TD_SERVER_ANSWERED};
     if (has_chunk(c, obs)) {
         again.found = TD_SERVER_FOUND_CHUNK;
-        again.chunk = c->chunk.payload;
-        c->chunk = (td_sched_request){0};
+        again.chunk = TD_TAKE(c->chunk);
         core->counts.kept_chunk_hits++;
         return again;
     }
-    if (c->unasked.payload && c->unasked.seq == obs->again) {
-        again.outcome = run_unasked(core, number, now_ns, obs, dropped);
+    if (c->unasked && c->unasked->obs.ident.seq == obs->again) {
+        again.outcome = run_unasked(core, now_ns, request, dropped);
         if (again.outcome == TD_SERVER_WAITING)
             again.found = TD_SERVER_FOUND_OBS;
         return again;
     }
-    if (is_coming(c))
+    if (is_coming(core, c))
         return (td_server_again){.found = TD_SERVER_FOUND_COMING,
                                  .outcome = TD_SERVER_SUPERSEDED};
-    again.outcome =
-        run_decode(core, number, now_ns, obs, payload, &again.prefix, dropped);
-    if (again.prefix) again.found = TD_SERVER_FOUND_PREFIX;
-    core->counts.prefix_hits += again.prefix != NULL;
-    core->counts.again_misses += again.prefix == NULL;
+    again.outcome = run_decode(core, now_ns, request, dropped);
+    bool found = again.outcome == TD_SERVER_WAITING;
+    if (found) again.found = TD_SERVER_FOUND_PREFIX;
+    core->counts.prefix_hits += found;
+    core->counts.again_misses += !found;
     return again;
 }
 
-td_server_again td_server_core_again(td_server_core *core, uint32_t number,
-                                     int64_t now_ns, const td_wire_obs *obs,
-                                     void *payload,
+td_server_again td_server_core_again(td_server_core *core, int64_t now_ns,
+                                     td_server_request *request,
                                      td_server_core_dropped *ret_dropped)
 {
     td_server_again again = {0};
+    const td_wire_ident asker = request->obs.ident;
     *ret_dropped = (td_server_core_dropped){0};
-    again.outcome =
-        td_server_core_arrive(core, number, now_ns, &obs->ident, ret_dropped);
+    again.outcome = td_server_core_arrive(core, request->client, now_ns, &asker,
+                                          ret_dropped);
     if (again.outcome == TD_SERVER_WAITING)
-        again = find(core, number, now_ns, obs, payload, ret_dropped);
+        again = find(core, now_ns, request, ret_dropped);
     if (again.found != TD_SERVER_FOUND_NOTHING)
-        td_server_core_remember(&core->clients[number], obs->ident.seq);
+        td_server_core_remember(request->client, asker.seq);
     core->counts.received++;
     core->counts.outcomes[again.outcome]++;
     return again;
 }
 
-void td_server_core_keep(td_server_core *core, uint32_t number,
-                         const td_wire_ident *ident, void *payload,
+void td_server_core_keep(td_server_request *request,
                          td_server_core_dropped *ret_dropped)
 {
-    client *c = &core->clients[number];
-    td_sched_request chunk = {.payload = payload, .seq = ident->seq};
-    bool present = ident->boot == c->boot && ident->episode == c->episode;
+    client *c = request->client;
+    uint64_t seq = request->obs.ident.seq;
     *ret_dropped = (td_server_core_dropped){0};
-    if (!present || (c->chunk.payload && c->chunk.seq > chunk.seq)) {
-        td_server_core_drop(ret_dropped, chunk);
+    if (!td_server_core_is_present(request) ||
+        (c->chunk && c->chunk->obs.ident.seq > seq)) {
+        td_server_core_drop(ret_dropped, request);
         return;
     }
     td_server_core_drop(ret_dropped, c->chunk);
-    c->chunk = chunk;
+    c->chunk = request;
 }
 
 bool td_server_core_keeps_prefixes(const td_server_core *core)
@@ -141,33 +142,33 @@ td_engine_prefix *td_server_core_evict(td_server_core *core, int64_t now_ns,
 }
 
 td_engine_prefix *td_server_core_keep_prefix(td_server_core *core,
-                                             uint32_t number, int64_t now_ns,
+                                             int64_t now_ns,
+                                             const td_server_request *request,
                                              td_engine_prefix *prefix,
                                              size_t bytes)
 {
-    const client *c = &core->clients[number];
-    if (!td_server_core_is_present(c)) return prefix;
-    const td_sched_prefix_ident ident =
-        prefix_ident(c->boot, c->episode, c->running_seq);
+    const client *c = request->client;
+    if (!td_server_core_is_present(request)) return prefix;
+    const td_sched_prefix_ident ident = prefix_ident(c, request->obs.ident.seq);
     void *replaced = NULL;
-    if (td_sched_prefixes_keep(core->prefixes, number, now_ns, &ident, prefix,
-                               bytes, &replaced) != TD_OK)
+    if (td_sched_prefixes_keep(core->prefixes, c->number, now_ns, &ident,
+                               prefix, bytes, &replaced) != TD_OK)
         return prefix;
     return replaced;
 }
 
-td_engine_prefix *td_server_core_release(td_server_core *core, uint32_t number,
+td_engine_prefix *td_server_core_release(td_server_core *core, const client *c,
                                          int64_t now_ns)
 {
-    return td_sched_prefixes_release(core->prefixes, number, now_ns);
+    return td_sched_prefixes_release(core->prefixes, c->number, now_ns);
 }
 
 // One in use comes out when it is released.
-void td_server_core_lost_prefix(td_server_core *core, uint32_t number,
+void td_server_core_lost_prefix(td_server_core *core, const client *c,
                                 bool in_use)
 {
     core->counts.prefix_lost++;
-    if (in_use) (void)td_sched_prefixes_reset(core->prefixes, number);
+    if (in_use) (void)td_sched_prefixes_reset(core->prefixes, c->number);
 }
 
 td_engine_prefix *td_server_core_forget(td_server_core *core)

@@ -8,7 +8,7 @@
 
 #define MOST_BUDGET_US INT64_C(3600000000)
 
-typedef td_server_core_client client;
+typedef td_server_client client;
 
 void td_server_core_remember(client *c, uint64_t seq)
 {
@@ -21,9 +21,9 @@ void td_server_core_remember(client *c, uint64_t seq)
 }
 
 void td_server_core_drop(td_server_core_dropped *dropped,
-                         td_sched_request request)
+                         td_server_request *request)
 {
-    if (!request.payload) return;
+    if (!request) return;
     assert(dropped->count < TD_COUNT_OF(dropped->requests));
     dropped->requests[dropped->count++] = request;
 }
@@ -34,35 +34,43 @@ void td_server_core_end_waiting(td_server_core *core, td_server_outcome outcome)
     core->counts.outcomes[outcome]++;
 }
 
-static td_sched_request take_waiting(td_server_core *core, client *c)
+bool td_server_core_waits(const td_server_core *core, const client *c)
+{
+    return td_sched_waits(core->sched, c->member);
+}
+
+static td_server_request *take_waiting(td_server_core *core, const client *c)
 {
     td_sched_ended ended = {0};
-    if (!td_sched_clear(core->sched, c->member, &ended)) return ended.request;
-    c->waiting = false;
-    return ended.request;
+    (void)td_sched_clear(core->sched, c->member, &ended);
+    return ended.request.payload;
 }
 
-void td_server_core_let_go(td_server_core *core, uint32_t number,
+static void end_departed(td_server_core *core, client *c,
+                         td_server_request *request, bool remembers,
+                         td_server_core_dropped *dropped)
+{
+    if (!request) return;
+    if (remembers) td_server_core_remember(c, request->obs.ident.seq);
+    td_server_core_end_waiting(core, TD_SERVER_DEPARTED);
+    td_server_core_drop(dropped, request);
+}
+
+void td_server_core_let_go(td_server_core *core, client *c, bool remembers,
                            td_server_core_dropped *dropped)
 {
-    client *c = &core->clients[number];
-    td_sched_request waiting = take_waiting(core, c);
-    if (waiting.payload) td_server_core_end_waiting(core, TD_SERVER_DEPARTED);
-    if (c->unasked.payload)
-        td_server_core_end_waiting(core, TD_SERVER_DEPARTED);
-    td_server_core_drop(dropped, waiting);
-    td_server_core_drop(dropped, c->unasked);
+    end_departed(core, c, take_waiting(core, c), remembers, dropped);
+    end_departed(core, c, c->unasked, remembers, dropped);
     td_server_core_drop(dropped, c->chunk);
-    c->unasked = c->chunk = (td_sched_request){0};
+    c->unasked = c->chunk = NULL;
     if (core->prefixes)
-        dropped->prefix = td_sched_prefixes_reset(core->prefixes, number);
+        dropped->prefix = td_sched_prefixes_reset(core->prefixes, c->number);
 }
 
-void td_server_core_start_anew(td_server_core *core, uint32_t number,
-                               uint64_t boot, uint64_t episode,
+void td_server_core_start_anew(td_server_core *core, client *c, uint64_t boot,
+                               uint64_t episode,
                                td_server_core_dropped *ret_dropped)
 {
-    client *c = &core->clients[number];
     bool same_start = boot == c->boot;
     if (!same_start) {
         c->seq = 0;
@@ -70,16 +78,12 @@ void td_server_core_start_anew(td_server_core *core, uint32_t number,
     }
     c->boot = boot;
     c->episode = episode;
-    if (same_start && c->waiting) td_server_core_remember(c, c->waiting_seq);
-    if (same_start && c->unasked.payload)
-        td_server_core_remember(c, c->unasked.seq);
-    td_server_core_let_go(core, number, ret_dropped);
+    td_server_core_let_go(core, c, same_start, ret_dropped);
 }
 
-void td_server_core_ended(td_server_core *core, uint32_t number,
+void td_server_core_ended(td_server_core *core, client *c,
                           td_server_outcome outcome, uint64_t seq)
 {
-    client *c = &core->clients[number];
     td_server_core_stray(core, outcome);
     c->heard = true;
     if (outcome == TD_SERVER_SUPERSEDED) td_server_core_remember(c, seq);
@@ -128,36 +132,33 @@ static int64_t due_ns(const td_wire_obs *obs, int64_t now_ns)
     return now_ns + (obs->budget_us > 0 ? obs->budget_us * 1000 : 0);
 }
 
-td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
-                                        int64_t now_ns,
-                                        const td_server_core_item *item,
+td_server_outcome td_server_core_submit(td_server_core *core, int64_t now_ns,
+                                        td_server_request *request,
+                                        const td_wire_obs *claims,
                                         td_server_core_dropped *dropped)
 {
-    client *c = &core->clients[number];
-    const td_wire_obs *obs = item->obs;
+    client *c = request->client;
     td_sched_ended ended;
     const td_sched_item waits = {
         .member = c->member,
-        .payload = item->payload,
-        .seq = item->seq,
-        .mix = item->mix,
-        .due_ns = due_ns(obs, now_ns),
+        .payload = request,
+        .seq = request->obs.ident.seq,
+        .mix = request->mix,
+        .due_ns = due_ns(claims, now_ns),
         .useless_ns = TD_SCHED_NEVER_NS, // a robot that holds does not age
-        .expected_ns = td_sched_cadence_expected_ns(core->cadence, number),
-        .priority = obs->priority,
-        .urgency = obs->urgency,
-        .steps = obs->has_steps_remaining ? obs->steps_remaining
-                                          : TD_SCHED_STEPS_UNSET,
+        .expected_ns = td_sched_cadence_expected_ns(core->cadence, c->number),
+        .priority = claims->priority,
+        .urgency = claims->urgency,
+        .steps = claims->has_steps_remaining ? claims->steps_remaining
+                                             : TD_SCHED_STEPS_UNSET,
     };
     if (td_sched_submit(core->sched, now_ns, &waits, &ended) !=
         TD_SCHED_WAITING)
         return TD_SERVER_REFUSED;
-    c->waiting = true;
-    c->waiting_seq = item->seq;
     if (ended.request.payload) {
         td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
         td_server_core_remember(c, ended.request.seq);
-        td_server_core_drop(dropped, ended.request);
+        td_server_core_drop(dropped, ended.request.payload);
     }
     return TD_SERVER_WAITING;
 }
@@ -166,11 +167,11 @@ td_server_outcome td_server_core_submit(td_server_core *core, uint32_t number,
 static void end_unasked(td_server_core *core, client *c,
                         td_server_core_dropped *dropped)
 {
-    if (!c->unasked.payload) return;
+    if (!c->unasked) return;
     td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
-    td_server_core_remember(c, c->unasked.seq);
+    td_server_core_remember(c, c->unasked->obs.ident.seq);
     td_server_core_drop(dropped, c->unasked);
-    c->unasked = (td_sched_request){0};
+    c->unasked = NULL;
 }
 
 // Without computing ahead: a robot that has nothing left to play is asking.
@@ -180,44 +181,42 @@ static bool is_asking(const td_server_core *core, const td_wire_obs *obs)
 }
 
 // To run, or kept until it is asked for.
-static td_server_outcome take(td_server_core *core, uint32_t number,
-                              int64_t now_ns, const td_server_core_item *item,
+static td_server_outcome take(td_server_core *core, int64_t now_ns,
+                              td_server_request *request,
                               td_server_core_dropped *dropped)
 {
-    client *c = &core->clients[number];
-    if (is_asking(core, item->obs) &&
-        td_server_core_submit(core, number, now_ns, item, dropped) !=
-            TD_SERVER_WAITING)
+    client *c = request->client;
+    const td_wire_obs *obs = &request->obs;
+    request->mix = td_server_core_mix(obs, false);
+    bool asks = is_asking(core, obs);
+    if (asks && td_server_core_submit(core, now_ns, request, obs, dropped) !=
+                    TD_SERVER_WAITING)
         return TD_SERVER_REFUSED;
     end_unasked(core, c, dropped);
-    if (is_asking(core, item->obs)) return TD_SERVER_WAITING;
-    c->unasked = (td_sched_request){item->payload, item->seq, now_ns, now_ns};
-    c->unasked_mix = item->mix;
+    if (!asks) c->unasked = request;
     return TD_SERVER_WAITING;
 }
 
 // Attaching began the silence; the first observation begins the cadence.
-static void keep_time(td_server_core *core, uint32_t number, int64_t now_ns)
+static void keep_time(td_server_core *core, client *c, int64_t now_ns)
 {
-    client *c = &core->clients[number];
-    if (!c->came) td_sched_cadence_forget(core->cadence, number);
-    c->came = true;
-    td_sched_cadence_arrived(core->cadence, number, now_ns);
+    if (!c->has_sent) td_sched_cadence_forget(core->cadence, c->number);
+    c->has_sent = true;
+    td_sched_cadence_arrived(core->cadence, c->number, now_ns);
 }
 
-td_server_outcome td_server_core_arrive(td_server_core *core, uint32_t number,
+td_server_outcome td_server_core_arrive(td_server_core *core, client *c,
                                         int64_t now_ns,
                                         const td_wire_ident *ident,
                                         td_server_core_dropped *dropped)
 {
-    client *c = &core->clients[number];
     td_server_outcome outcome = classify(c, ident);
     if (outcome != TD_SERVER_WAITING) return outcome;
     if (ident->boot != c->boot || ident->episode != c->episode)
-        td_server_core_start_anew(core, number, ident->boot, ident->episode,
+        td_server_core_start_anew(core, c, ident->boot, ident->episode,
                                   dropped);
     c->seq = ident->seq;
-    keep_time(core, number, now_ns);
+    keep_time(core, c, now_ns);
     return outcome;
 }
 
@@ -236,18 +235,16 @@ static bool is_misaligned(const td_server_core *core, const td_wire_obs *obs)
     return td_server_align_misaligned(&core->model.inputs, &ages);
 }
 
-td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
-                                         int64_t now_ns, const td_wire_obs *obs,
-                                         void *payload,
+td_server_outcome td_server_core_observe(td_server_core *core, int64_t now_ns,
+                                         td_server_request *request,
                                          td_server_core_dropped *ret_dropped)
 {
-    const td_server_core_item item = {obs, obs->ident.seq,
-                                      td_server_core_mix(obs, false), payload};
+    const td_wire_obs *obs = &request->obs;
     *ret_dropped = (td_server_core_dropped){0};
-    td_server_outcome outcome =
-        td_server_core_arrive(core, number, now_ns, &obs->ident, ret_dropped);
+    td_server_outcome outcome = td_server_core_arrive(
+        core, request->client, now_ns, &obs->ident, ret_dropped);
     if (outcome == TD_SERVER_WAITING)
-        outcome = take(core, number, now_ns, &item, ret_dropped);
+        outcome = take(core, now_ns, request, ret_dropped);
     core->counts.received++;
     core->counts.outcomes[outcome]++;
     core->counts.misaligned +=
@@ -255,69 +252,59 @@ td_server_outcome td_server_core_observe(td_server_core *core, uint32_t number,
     return outcome;
 }
 
-td_wire_ident td_server_core_present(const td_server_core *core,
-                                     uint32_t number)
+td_wire_ident td_server_core_present(const client *c)
 {
-    const client *c = &core->clients[number];
     return (td_wire_ident){c->boot, c->route, c->episode, c->seq};
 }
 
-void td_server_core_reset(td_server_core *core, uint32_t number,
+void td_server_core_reset(td_server_core *core, client *c,
                           const td_wire_reset *reset,
                           td_server_core_dropped *ret_dropped)
 {
-    const client *c = &core->clients[number];
     *ret_dropped = (td_server_core_dropped){0};
     if (reset->boot != c->boot || reset->episode <= c->episode) return;
-    td_server_core_start_anew(core, number, reset->boot, reset->episode,
+    td_server_core_start_anew(core, c, reset->boot, reset->episode,
                               ret_dropped);
 }
 
-bool td_server_core_give_up(td_server_core *core, uint32_t *ret_client,
-                            td_sched_request *ret_request)
+td_server_request *td_server_core_give_up(td_server_core *core)
 {
     for (uint32_t i = 0; i < core->settings.capacity; i++) {
-        client *c = &core->clients[i];
-        if (!c->attached || !c->waiting) continue;
-        *ret_request = take_waiting(core, c);
-        *ret_client = i;
+        const client *c = core->clients[i];
+        if (!c || !td_server_core_waits(core, c)) continue;
         td_server_core_end_waiting(core, TD_SERVER_UNREADY);
-        return true;
+        return take_waiting(core, c);
     }
-    return false;
+    return NULL;
 }
 
 uint32_t td_server_core_waiting(const td_server_core *core)
 {
     uint32_t count = 0;
     for (uint32_t i = 0; i < core->settings.capacity; i++)
-        count += core->clients[i].attached && core->clients[i].waiting;
+        count +=
+            core->clients[i] && td_server_core_waits(core, core->clients[i]);
     return count;
 }
 
-void td_server_core_started(td_server_core *core, uint32_t number,
+void td_server_core_started(td_server_core *core, td_server_request *request,
                             uint64_t ticket)
 {
-    client *c = &core->clients[number];
-    assert(c->waiting && !c->running);
-    c->waiting = false;
-    c->running = true;
-    c->ticket = ticket;
-    c->running_boot = c->boot;
-    c->running_episode = c->episode;
-    c->running_seq = c->waiting_seq;
+    assert(!request->client->running);
+    request->client->running = request;
+    request->ticket = ticket;
     td_server_core_end_waiting(core, TD_SERVER_RUNNING);
 }
 
-bool td_server_core_is_present(const client *c)
+bool td_server_core_is_present(const td_server_request *request)
 {
-    return c->running_boot == c->boot && c->running_episode == c->episode;
+    const td_wire_ident *ident = &request->obs.ident;
+    const client *c = request->client;
+    return ident->boot == c->boot && ident->episode == c->episode;
 }
 
-void td_server_core_add_superseded(td_server_core *core, uint32_t number,
-                                   td_wire_action *action)
+void td_server_core_add_superseded(client *c, td_wire_action *action)
 {
-    client *c = &core->clients[number];
     if (action->ident.boot != c->boot || action->ident.episode != c->episode)
         return;
     memcpy(action->superseded, c->superseded,
@@ -326,23 +313,20 @@ void td_server_core_add_superseded(td_server_core *core, uint32_t number,
     c->superseded_count = 0;
 }
 
-td_server_outcome td_server_core_done(td_server_core *core, uint32_t number,
-                                      int64_t now_ns, td_server_outcome outcome,
+td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
+                                      td_server_request *request,
+                                      td_server_outcome outcome,
                                       int64_t device_ns)
 {
-    client *c = &core->clients[number];
-    assert(c->running);
+    client *c = request->client;
+    assert(c->running == request);
     bool answered = outcome == TD_SERVER_ANSWERED;
-    bool again = td_sched_done(core->sched, now_ns, c->ticket,
+    bool again = td_sched_done(core->sched, now_ns, request->ticket,
                                answered ? TD_SCHED_ANSWERED : TD_SCHED_FAILED,
                                device_ns) == TD_SCHED_WAITING;
-    c->running = false;
-    if (again) {
-        outcome = TD_SERVER_WAITING;
-        c->waiting = true;
-        c->waiting_seq = c->running_seq;
-    }
-    if (again && !td_server_core_is_present(c)) {
+    c->running = NULL;
+    if (again) outcome = TD_SERVER_WAITING;
+    if (again && !td_server_core_is_present(request)) {
         outcome = TD_SERVER_DEPARTED;
         (void)take_waiting(core, c);
     }

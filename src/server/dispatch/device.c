@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "server/dispatch/device.h"
 
-#include "server/shell.h"
+#include "base/clock.h"
+#include "server/dispatch/internal.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -66,11 +67,11 @@ static td_err use_locked(td_server_device *device,
     TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
     device->cadence = settings->cadence;
     for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++) {
-        const td_server_model *server = device->servers[i];
-        if (!server || !server->core) continue;
+        const td_server_runs *runs = device->models[i];
+        if (!runs || !runs->ctx->core) continue;
         const td_sched_cadence_settings cadence =
-            cadence_for(device, server->engine);
-        TD_TRY(td_server_core_pace(server->core, &cadence));
+            cadence_for(device, runs->ctx->engine);
+        TD_TRY(td_server_core_pace(runs->ctx->core, &cadence));
     }
     return TD_OK;
 }
@@ -82,7 +83,7 @@ td_err td_server_device_use(td_server_device *device,
     td_err err = use_locked(device, settings);
     // What waited may run now, or by another time.
     for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++)
-        if (device->servers[i]) td_event_signal(&device->servers[i]->wake);
+        if (device->models[i]) td_event_signal(device->models[i]->ctx->wake);
     pthread_mutex_unlock(&device->lock);
     return err;
 }
@@ -105,33 +106,33 @@ void td_server_device_counts(td_server_device *device,
 }
 
 // What the engine expects, until it was measured.
-static void tell_estimates(td_server_device *device,
-                           const td_server_model *server)
+static void enter_estimates(td_server_device *device,
+                            const td_server_runs *runs)
 {
-    const td_engine *engine = server->engine;
+    const td_engine *engine = runs->ctx->engine;
     td_sched *sched = td_server_dispatch_sched(device->dispatch);
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     if (!engine->ops->estimate) return;
-    for (uint32_t n = 1; n <= server->spec->max_batch; n++) {
+    for (uint32_t n = 1; n <= runs->ctx->spec->max_batch; n++) {
         int64_t took_ns;
         if (engine->ops->estimate(engine, n, &took_ns) == TD_OK)
-            td_sched_measured(sched, now_ns, server->model, n, took_ns);
+            td_sched_measured(sched, now_ns, runs->number, n, took_ns);
     }
 }
 
-td_err td_server_device_add(td_server_device *device, td_server_model *server,
+td_err td_server_device_add(td_server_device *device, td_server_runs *runs,
                             const td_server_model_settings *how,
                             td_errinfo *info)
 {
     pthread_mutex_lock(&device->lock);
-    td_err err = td_server_dispatch_add(device->dispatch, server->spec, how,
-                                        &server->model);
+    td_err err = td_server_dispatch_add(device->dispatch, runs->ctx->spec, how,
+                                        &runs->number);
     if (err == TD_OK) {
-        device->servers[server->model] = server;
-        server->added = true;
-        td_server_dispatch_open(device->dispatch, server->model, true);
-        if (!device->keeper) device->keeper = server;
-        tell_estimates(device, server);
+        device->models[runs->number] = runs;
+        runs->added = true;
+        td_server_dispatch_open(device->dispatch, runs->number, true);
+        if (!device->keeper) device->keeper = runs;
+        enter_estimates(device, runs);
     }
     pthread_mutex_unlock(&device->lock);
     if (err == TD_OK) return TD_OK;
@@ -140,42 +141,89 @@ td_err td_server_device_add(td_server_device *device, td_server_model *server,
                                       : "batch: makes no sense");
 }
 
-// Another server's loop keeps time from now on.
+td_err td_server_device_new_core(td_server_device *device, td_server_runs *runs,
+                                 const td_server_settings *settings,
+                                 const td_server_model_settings *how)
+{
+    const td_engine *engine = runs->ctx->engine;
+    td_server_core_model model = {
+        .spec = runs->ctx->spec,
+        .dispatch = device->dispatch,
+        .number = runs->number,
+        .cadence = td_server_device_cadence(device, engine),
+        .precompute = how->precompute,
+        .prefix_age_ns = how->prefix_age_ns,
+        .inputs = how->inputs,
+    };
+    if (td_engine_splits(engine)) model.prefix_bytes = how->prefix_bytes;
+    td_server_core *core;
+    TD_TRY(td_server_core_new(settings, &model, &core));
+    td_server_core_set_state(core, TD_WIRE_READY);
+    pthread_mutex_lock(&device->lock);
+    runs->ctx->core = core;
+    pthread_mutex_unlock(&device->lock);
+    return TD_OK;
+}
+
+td_err td_server_device_set_model_locked(td_server_device *device,
+                                         const td_server_runs *runs,
+                                         const td_server_model_settings *how)
+{
+    td_err err = td_server_dispatch_set(device->dispatch, runs->number,
+                                        runs->ctx->spec, how);
+    if (err == TD_OK && device->keeper)
+        td_event_signal(device->keeper->ctx->wake);
+    return err;
+}
+
+// The next of its models that goes on keeps the time.
 static void pass_on(td_server_device *device)
 {
     device->keeper = NULL;
     device->planned_ns = INT64_MAX;
     for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS && !device->keeper; i++)
-        if (device->servers[i] && !device->servers[i]->stopping)
-            device->keeper = device->servers[i];
-    if (device->keeper) td_event_signal(&device->keeper->wake);
+        if (device->models[i] && !device->models[i]->stopping)
+            device->keeper = device->models[i];
+    if (device->keeper) td_event_signal(device->keeper->ctx->wake);
 }
 
-void td_server_device_stop(td_server_device *device, td_server_model *server)
+void td_server_device_stop(td_server_device *device, td_server_runs *runs)
 {
+    if (!runs->added) return;
     pthread_mutex_lock(&device->lock);
-    server->stopping = true;
-    td_server_dispatch_open(device->dispatch, server->model, false);
-    if (device->keeper == server) pass_on(device);
+    runs->stopping = true;
+    td_server_dispatch_open(device->dispatch, runs->number, false);
+    if (device->keeper == runs) pass_on(device);
     pthread_mutex_unlock(&device->lock);
 }
 
-void td_server_device_remove(td_server_device *device, td_server_model *server)
+void td_server_device_remove(td_server_device *device, td_server_runs *runs)
 {
+    if (!runs->added) return;
     pthread_mutex_lock(&device->lock);
-    td_server_dispatch_remove(device->dispatch, server->model);
-    device->servers[server->model] = NULL;
+    td_server_dispatch_remove(device->dispatch, runs->number);
+    device->models[runs->number] = NULL;
     pthread_mutex_unlock(&device->lock);
 }
 
 int64_t td_server_device_plan_ns(td_server_device *device,
-                                 td_server_model *server)
+                                 const td_server_runs *runs)
 {
     int64_t plan_ns = INT64_MAX;
     pthread_mutex_lock(&device->lock);
-    if (device->keeper == server)
+    if (device->keeper == runs)
         plan_ns = device->planned_ns =
             td_server_dispatch_wake_ns(device->dispatch);
     pthread_mutex_unlock(&device->lock);
     return plan_ns;
+}
+
+double td_server_device_load_locked(td_server_device *device)
+{
+    return td_server_dispatch_busy(device->dispatch, td_clock_monotonic_ns());
+}
+
+pthread_mutex_t *td_server_device_lock(td_server_device *device)
+{
+    return &device->lock;
 }

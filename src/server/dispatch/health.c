@@ -1,8 +1,37 @@
 // SPDX-License-Identifier: Apache-2.0
-// Whether the engine is there, and what follows from it: the state that the
-// server says of itself, and that nobody waits for a model that is away.
+#include "server/dispatch/health.h"
+
 #include "base/log.h"
-#include "server/shell.h"
+#include "server/report/telemetry.h"
+
+#include <stdlib.h>
+
+struct td_server_health {
+    const td_server_context *ctx;
+    td_server_notify *notify;
+    _Atomic bool draining; // nobody and nothing more is taken
+    bool stopping;         // guarded by the device's lock
+    // The loop's.
+    td_engine_health last; // as of the last look
+    bool was_ready;
+};
+
+td_err td_server_health_new(const td_server_context *ctx,
+                            td_server_notify *notify,
+                            td_server_health **ret_health)
+{
+    td_server_health *health = calloc(1, sizeof *health);
+    if (!health) return TD_ERR_NOMEM;
+    health->ctx = ctx;
+    health->notify = notify;
+    *ret_health = health;
+    return TD_OK;
+}
+
+void td_server_health_free(td_server_health *health)
+{
+    free(health);
+}
 
 static td_wire_server_state state_of(td_engine_health health)
 {
@@ -14,12 +43,13 @@ static td_wire_server_state state_of(td_engine_health health)
     return states[health];
 }
 
-td_engine_health td_server_health_locked(td_server_model *server)
+td_engine_health td_server_health_update_locked(td_server_health *health)
 {
-    td_engine_health health = td_engine_health_of(server->engine);
-    if (!atomic_load(&server->draining) && !server->stopping)
-        td_server_core_set_state(server->core, state_of(health));
-    return health;
+    const td_server_context *ctx = health->ctx;
+    td_engine_health now = td_engine_health_of(ctx->engine);
+    if (!atomic_load(&health->draining) && !health->stopping)
+        td_server_core_set_state(ctx->core, state_of(now));
+    return now;
 }
 
 static const char *health_text(td_engine_health health)
@@ -29,63 +59,86 @@ static const char *health_text(td_engine_health health)
                                       : "the model is being started again";
 }
 
-td_err td_server_health_check(const td_server_model *server, td_errinfo *info)
+td_err td_server_health_check(const td_server_health *health, td_errinfo *info)
 {
-    td_engine_health health = td_engine_health_of(server->engine);
-    if (atomic_load(&server->draining))
-        return td_fail(info, TD_ERR_CLOSED, "server %s is draining",
-                       server->id);
-    if (health == TD_ENGINE_READY) return TD_OK;
-    return td_fail(info, TD_ERR_CLOSED, "%s", health_text(health));
+    const td_server_context *ctx = health->ctx;
+    td_engine_health now = td_engine_health_of(ctx->engine);
+    if (atomic_load(&health->draining))
+        return td_fail(info, TD_ERR_CLOSED, "server %s is draining", ctx->id);
+    if (now == TD_ENGINE_READY) return TD_OK;
+    return td_fail(info, TD_ERR_CLOSED, "%s", health_text(now));
 }
 
-void td_server_health_give_up_locked(td_server_model *server)
+void td_server_health_give_up_locked(td_server_health *health)
 {
-    td_engine_health health = td_engine_health_of(server->engine);
-    uint32_t client;
-    td_sched_request waiting;
-    if (health == TD_ENGINE_READY) return;
-    while (td_server_core_give_up(server->core, &client, &waiting))
-        td_server_request_told_locked(server, waiting.payload, TD_ERR_CLOSED,
-                                      health_text(health));
+    const td_server_context *ctx = health->ctx;
+    td_engine_health now = td_engine_health_of(ctx->engine);
+    if (now == TD_ENGINE_READY) return;
+    td_server_request *waiting;
+    while ((waiting = td_server_core_give_up(ctx->core)))
+        td_server_notify_add_locked(health->notify, waiting, TD_ERR_CLOSED,
+                                    health_text(now));
     td_engine_prefix *prefix; // the model has lost what was kept there
-    while ((prefix = td_server_core_forget(server->core)))
-        server->engine->ops->drop(server->engine, prefix);
+    while ((prefix = td_server_core_forget(ctx->core)))
+        ctx->engine->ops->drop(ctx->engine, prefix);
 }
 
-void td_server_health_say(td_server_model *server, td_wire_server_state state)
+// The state is an event.
+static void report(const td_server_health *health, td_wire_server_state state)
 {
-    td_server_telemetry_event(server, TD_SERVER_EVENT_STATE, NULL, "%s",
+    td_server_telemetry_event(health->ctx, TD_SERVER_EVENT_STATE, NULL, "%s",
                               td_wire_server_state_name(state));
 }
 
-// Of an engine that was there before, that it died or was started again.
-static void say_health(td_server_model *server, td_engine_health health,
-                       td_wire_server_state state)
+void td_server_health_drain_locked(td_server_health *health)
 {
-    td_server_health_say(server, state);
-    if (server->was_ready && health != TD_ENGINE_READY &&
-        server->health == TD_ENGINE_READY)
-        td_server_telemetry_event(server, TD_SERVER_EVENT_ENGINE_DIED, NULL,
-                                  "%s", server->engine->ops->name);
-    if (server->was_ready && health == TD_ENGINE_READY)
-        td_server_telemetry_event(server, TD_SERVER_EVENT_ENGINE_RESTARTED,
-                                  NULL, "%s", server->engine->ops->name);
+    atomic_store(&health->draining, true);
+    td_server_core_set_state(health->ctx->core, TD_WIRE_DRAINING);
 }
 
-void td_server_health_look(td_server_model *server)
+void td_server_health_stop(td_server_health *health)
 {
-    pthread_mutex_lock(&server->device->lock);
-    td_engine_health health = td_server_health_locked(server);
-    td_server_health_give_up_locked(server);
-    pthread_mutex_unlock(&server->device->lock);
-    td_wire_server_state state = state_of(health);
-    bool changed = health != server->health;
-    if (changed) say_health(server, health, state);
-    server->was_ready |= health == TD_ENGINE_READY;
-    server->health = health;
+    pthread_mutex_lock(health->ctx->lock);
+    health->stopping = true;
+    td_server_core_set_state(health->ctx->core, TD_WIRE_DRAINING);
+    pthread_mutex_unlock(health->ctx->lock);
+    if (!atomic_load(&health->draining)) report(health, TD_WIRE_DRAINING);
+}
+
+void td_server_health_report_start(td_server_health *health)
+{
+    if (td_engine_health_of(health->ctx->engine) == TD_ENGINE_READY)
+        report(health, TD_WIRE_READY); // else the first look says what it is
+}
+
+// Of an engine that was there before, that it died or was started again.
+static void report_change(const td_server_health *health, td_engine_health now)
+{
+    const td_server_context *ctx = health->ctx;
+    const char *engine = ctx->engine->ops->name;
+    report(health, state_of(now));
+    if (health->was_ready && now != TD_ENGINE_READY &&
+        health->last == TD_ENGINE_READY)
+        td_server_telemetry_event(ctx, TD_SERVER_EVENT_ENGINE_DIED, NULL, "%s",
+                                  engine);
+    if (health->was_ready && now == TD_ENGINE_READY)
+        td_server_telemetry_event(ctx, TD_SERVER_EVENT_ENGINE_RESTARTED, NULL,
+                                  "%s", engine);
+}
+
+void td_server_health_look(td_server_health *health)
+{
+    const td_server_context *ctx = health->ctx;
+    pthread_mutex_lock(ctx->lock);
+    td_engine_health now = td_server_health_update_locked(health);
+    td_server_health_give_up_locked(health);
+    pthread_mutex_unlock(ctx->lock);
+    bool changed = now != health->last;
+    if (changed) report_change(health, now);
+    health->was_ready |= now == TD_ENGINE_READY;
+    health->last = now;
     if (!changed) return;
-    td_log_text(health == TD_ENGINE_READY ? TD_LOG_INFO : TD_LOG_WARN,
-                "server: %s is %s", server->id,
-                td_wire_server_state_name(state));
+    td_log_text(now == TD_ENGINE_READY ? TD_LOG_INFO : TD_LOG_WARN,
+                "server: %s is %s", ctx->id,
+                td_wire_server_state_name(state_of(now)));
 }

@@ -1,365 +1,472 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who is here: clients attach and leave by queries (query.c), their liveliness
-// tokens say who is alive, and their cadence who sends.
+// Who is here.
 //
-// A client that sends nothing for too long is gone: its place and what was kept
-// for it are given up. While its token says that it lives its subscription
-// stays, so that a robot that had nothing to ask finds everything as it was.
+// A client is one record (core/client.h), made when it first attaches. While it
+// is ATTACHED it has a place in the core, by whose number it is found. When it
+// sends nothing for too long its place and what was kept for it are given up;
+// while its token says that it is alive its subscriptions stay, SILENT, so that
+// a robot that had nothing to ask finds everything as it was: what it sends, or
+// attaching, brings it back. When its token goes, when it says so, when it may
+// no longer stay, or when the server ends, it has LEFT, and is closed as soon
+// as nothing of it runs.
+//
+// Threads: queries and tokens come on threads of the transport, which leave
+// them in queues; all else is the loop's. Nobody but the loop gives or takes a
+// place, so the loop reads who has one without a lock; it changes a record
+// under the device's lock, since the transport's threads and the engine's read
+// it.
+//
+// End: shut() undeclares what brings new clients, let_all_go() closes those
+// that are here, free() frees.
+#include "server/registry/registry.h"
+
+#include "base/clock.h"
 #include "base/log.h"
-#include "server/shell.h"
+#include "server/dispatch/run.h"
+#include "server/registry/internal.h"
+#include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
 
-#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#define QUERIES 1024
+#define SIGHTINGS 4096
 #define WATCH_NS TD_NS_PER_S // between declarations
 
-// The place in the list of one that sleeps, by its name; else of its end.
-static td_server_peer **find_dormant(td_server_model *server, td_wire_text id)
+td_server_client **td_server_registry_find_silent(td_server_registry *registry,
+                                                  td_wire_text id)
 {
-    td_server_peer **at = &server->dormant;
+    td_server_client **at = &registry->silent;
     while (*at && !td_wire_text_is(id, (*at)->id))
         at = &(*at)->next;
     return at;
 }
 
-// Its numbers start, before anything is recorded for it. For want of memory it
-// goes without.
-void td_server_reception_show(td_server_model *server, uint32_t number,
-                              const char *id)
+// Its numbers start before anything is recorded for it, so within one hold of
+// the lock. For want of memory it goes without.
+td_err td_server_registry_enter(td_server_registry *registry,
+                                const td_wire_attach *attach,
+                                td_server_client *client, td_errinfo *info)
 {
-    if (td_server_stats_enter(server->stats, number, id,
-                              td_clock_now_ns(&td_clock_monotonic)) != TD_OK)
-        td_server_telemetry_dropped(server);
+    const td_server_context *ctx = registry->ctx;
+    int64_t now_ns = td_clock_monotonic_ns();
+    td_server_core_dropped dropped;
+    bool counted = true;
+    pthread_mutex_lock(ctx->lock);
+    bool was_here = client->presence == TD_SERVER_ATTACHED;
+    (void)td_server_health_update_locked(registry->parts.health);
+    td_err err = td_server_core_attach(ctx->core, now_ns, attach, client,
+                                       &dropped, info);
+    if (err == TD_OK && !was_here)
+        counted = td_server_stats_enter(ctx->stats, client->number, client->id,
+                                        now_ns) == TD_OK;
+    td_server_pool_return_dropped_locked(registry->parts.pool, &dropped);
+    pthread_mutex_unlock(ctx->lock);
+    if (!counted) td_server_telemetry_dropped(ctx);
+    return err;
 }
 
-// Back into its place, under the number that the core has given it.
-static void wake_up(td_server_model *server, td_server_peer **at,
-                    uint32_t number)
+void td_server_registry_came_back(td_server_registry *registry,
+                                  td_server_client **at)
 {
-    td_server_peer *peer = *at;
-    *at = peer->next;
-    td_server_reception_show(server, number, peer->id);
-    pthread_mutex_lock(&server->device->lock);
-    peer->number = number;
-    peer->dormant = false;
-    pthread_mutex_unlock(&server->device->lock);
-    server->peers[number] = peer;
-    td_log_text(TD_LOG_INFO, "server: %s is back", peer->id);
-    td_server_telemetry_event(server, TD_SERVER_EVENT_ATTACHED, peer->id,
-                              "sends again");
+    td_server_client *client = *at;
+    *at = client->next;
+    client->leaving = false;
+    td_log_text(TD_LOG_INFO, "server: %s is back", client->id);
+    td_server_telemetry_event(registry->ctx, TD_SERVER_EVENT_ATTACHED,
+                              client->id, "sends again");
 }
 
-bool td_server_reception_wake(td_server_model *server, td_wire_text id,
-                              uint32_t number)
+static uint64_t boot_of(const td_server_registry *registry,
+                        const td_server_client *client)
 {
-    td_server_peer **at = find_dormant(server, id);
-    if (!*at) return false;
-    wake_up(server, at, number);
-    return true;
-}
-
-static uint64_t boot_of(td_server_peer *peer)
-{
-    pthread_mutex_lock(&peer->server->device->lock);
-    uint64_t boot = peer->boot;
-    pthread_mutex_unlock(&peer->server->device->lock);
+    pthread_mutex_lock(registry->ctx->lock);
+    uint64_t boot = client->boot;
+    pthread_mutex_unlock(registry->ctx->lock);
     return boot;
 }
 
-// Whether the start that the peer belongs to is said to be alive.
-static bool is_alive(const td_server_model *server, td_server_peer *peer)
+// Whether the start that the client belongs to is said to be alive.
+static bool is_alive(const td_server_registry *registry,
+                     const td_server_client *client)
 {
-    return td_server_tokens_has(&server->tokens, peer->id, boot_of(peer));
+    return td_server_tokens_has(&registry->tokens, client->id,
+                                boot_of(registry, client));
 }
 
-static void say_left(const td_server_peer *peer)
+static void report_left(const td_server_registry *registry,
+                        const td_server_client *client)
 {
-    td_log_text(TD_LOG_INFO, "server: %s left", peer->id);
-    td_server_telemetry_event(peer->server, TD_SERVER_EVENT_LEFT, peer->id,
-                              "boot %llu", (unsigned long long)peer->boot);
+    td_log_text(TD_LOG_INFO, "server: %s left", client->id);
+    td_server_telemetry_event(registry->ctx, TD_SERVER_EVENT_LEFT, client->id,
+                              "boot %llu", (unsigned long long)client->boot);
 }
 
-// One that sleeps: the core has forgotten it already.
-static void bury(td_server_peer **at)
+void td_server_registry_free_client(td_server_client *client)
 {
-    td_server_peer *peer = *at;
-    *at = peer->next;
-    say_left(peer);
-    td_server_peer_close(peer);
+    td_server_topics_close(client);
+    free(client);
+}
+
+// What is said to it is said before it goes.
+static void close_client(td_server_registry *registry, td_server_client *client)
+{
+    td_server_notify_send(registry->parts.notify);
+    report_left(registry, client);
+    td_server_registry_free_client(client);
+}
+
+// The core has given up its place already.
+static void close_silent(td_server_registry *registry, td_server_client **at)
+{
+    td_server_client *client = *at;
+    *at = client->next;
+    close_client(registry, client);
 }
 
 // Whoever is not here, or came again with a newer start, has nothing to leave.
-void td_server_reception_leave(td_server_model *server, td_wire_text id,
-                               uint64_t boot)
+void td_server_registry_leave(td_server_registry *registry, td_wire_text id,
+                              uint64_t boot)
 {
-    td_server_peer **at = find_dormant(server, id);
-    if (*at && boot_of(*at) == boot) bury(at);
-    for (uint32_t i = 0; i < server->capacity; i++) {
-        td_server_peer *peer = server->peers[i];
-        if (peer && td_wire_text_is(id, peer->id) && boot_of(peer) == boot)
-            peer->leaving = true;
-    }
+    td_server_client **at = td_server_registry_find_silent(registry, id);
+    if (*at && boot_of(registry, *at) == boot) close_silent(registry, at);
+    td_server_client *client = td_server_core_find(registry->ctx->core, id);
+    if (client && boot_of(registry, client) == boot) client->leaving = true;
 }
 
 // A client's token came or went. The end of the client's present start is the
 // end of the client.
-static void take_sighting(td_server_model *server,
+static void take_sighting(td_server_registry *registry,
                           const td_server_sighting *seen)
 {
     const td_server_token *token = &seen->token;
+    td_wire_text id = td_wire_text_of(token->client);
     if (seen->alive) {
-        if (td_server_tokens_add(&server->tokens, token) != TD_OK)
-            td_server_telemetry_dropped(server);
+        if (td_server_tokens_add(&registry->tokens, token) != TD_OK)
+            td_server_telemetry_dropped(registry->ctx);
         return;
     }
-    td_server_tokens_remove(&server->tokens, token);
-    td_server_peer **at = find_dormant(server, td_wire_text_of(token->client));
-    if (*at && !is_alive(server, *at)) bury(at);
-    for (uint32_t i = 0; i < server->capacity; i++) {
-        td_server_peer *peer = server->peers[i];
-        if (peer && strcmp(peer->id, token->client) == 0 &&
-            !is_alive(server, peer))
-            peer->leaving = true;
+    td_server_tokens_remove(&registry->tokens, token);
+    td_server_client **at = td_server_registry_find_silent(registry, id);
+    if (*at && !is_alive(registry, *at)) close_silent(registry, at);
+    td_server_client *client = td_server_core_find(registry->ctx->core, id);
+    if (client && !is_alive(registry, client)) client->leaving = true;
+}
+
+// Transport's thread.
+static void on_query(void *user, td_net_request *request)
+{
+    td_server_registry *registry = user;
+    if (td_queue_push(registry->queries, &request) == TD_OK) {
+        td_event_signal(registry->ctx->wake);
+        return;
     }
+    td_server_telemetry_dropped(registry->ctx);
+    td_net_request_free(request);
 }
 
 // Transport's thread.
 static void on_alive(void *user, const char *key, bool alive)
 {
-    td_server_model *server = user;
+    td_server_registry *registry = user;
+    const td_server_context *ctx = registry->ctx;
     td_server_sighting sighting = {.alive = alive};
     if (td_server_token_parse(key, &sighting.token) != TD_OK) {
-        td_server_telemetry_bad(server, TD_SERVER_COUNT_BAD_TOKENS, "bad token",
+        td_server_telemetry_bad(ctx, TD_SERVER_COUNT_BAD_TOKENS, "bad token",
                                 key);
         return;
     }
-    if (td_queue_push(server->sightings, &sighting) != TD_OK) {
-        td_server_telemetry_dropped(server);
-        atomic_store(&server->blind, true);
+    if (td_queue_push(registry->sightings, &sighting) != TD_OK) {
+        td_server_telemetry_dropped(ctx);
+        atomic_store(&registry->blind, true);
     }
-    td_event_signal(&server->wake);
+    td_event_signal(ctx->wake);
 }
 
-td_err td_server_reception_watch(td_server_model *server, td_errinfo *info)
+static td_err watch(td_server_registry *registry, td_errinfo *info)
 {
+    const td_server_context *ctx = registry->ctx;
     char key[TD_WIRE_MAX_KEY];
     char tokens[TD_WIRE_MAX_KEY + 2];
-    TD_TRY(td_wire_key(&server->route, "*", "alive", key, info));
+    TD_TRY(td_wire_key(&ctx->route, "*", "alive", key, info));
     (void)snprintf(tokens, sizeof tokens, "%s/*", key);
-    return td_net_watch(server->net, tokens, on_alive, server, &server->watch,
+    return td_net_watch(ctx->net, tokens, on_alive, registry, &registry->watch,
                         info);
 }
 
-// Whoever is alive is told of once more. Who went unseen is not: of those who
-// are attached their silence will tell, of those who sleep a recount.
-static void watch_anew(td_server_model *server)
+// Whoever is alive is seen once more. Who went unseen is not: of those who are
+// attached their silence will tell, of those who are silent a recount.
+static void watch_anew(td_server_registry *registry)
 {
     td_server_sighting seen;
     td_errinfo info = {.text = ""};
-    if (server->watch) (void)td_net_undeclare(TD_TAKE(server->watch));
-    while (td_queue_pop(server->sightings, &seen) == TD_OK)
+    if (registry->watch) (void)td_net_undeclare(TD_TAKE(registry->watch));
+    while (td_queue_pop(registry->sightings, &seen) == TD_OK)
         continue;
-    server->tokens.count = 0;
-    server->recounts = true;
-    if (td_server_reception_watch(server, &info) == TD_OK) return;
-    atomic_store(&server->blind, true);
+    registry->tokens.count = 0;
+    registry->recounts = true;
+    if (watch(registry, &info) == TD_OK) return;
+    atomic_store(&registry->blind, true);
     td_log_text(TD_LOG_ERROR, "server: cannot watch the clients: %s",
                 info.text);
 }
 
-static void recount(td_server_model *server)
+static void recount(td_server_registry *registry)
 {
-    for (td_server_peer **at = &server->dormant; *at;) {
-        td_server_peer *peer = *at;
-        if (!is_alive(server, peer)) bury(at);
-        if (*at == peer) at = &peer->next;
+    for (td_server_client **at = &registry->silent; *at;) {
+        td_server_client *client = *at;
+        if (!is_alive(registry, client)) close_silent(registry, at);
+        if (*at == client) at = &client->next;
     }
-    server->recounts = false;
+    registry->recounts = false;
 }
 
 // Where there was no room for what was seen. It takes a while until all were
-// told of, and there may be more of them than there is room for.
-static void keep_watching(td_server_model *server)
+// seen again, and there may be more of them than there is room for.
+static void keep_watching(td_server_registry *registry)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    if (now_ns - server->watched_ns < WATCH_NS) return;
-    if (atomic_exchange(&server->blind, false)) {
-        server->watched_ns = now_ns;
-        watch_anew(server);
-    } else if (server->recounts) {
-        recount(server);
+    int64_t now_ns = td_clock_monotonic_ns();
+    if (now_ns - registry->watched_ns < WATCH_NS) return;
+    if (atomic_exchange(&registry->blind, false)) {
+        registry->watched_ns = now_ns;
+        watch_anew(registry);
+    } else if (registry->recounts) {
+        recount(registry);
     }
 }
 
 // Who is alive before who asks: a client's token comes before its attach.
-void td_server_reception_events(td_server_model *server)
+void td_server_registry_look_events(td_server_registry *registry)
 {
     td_server_sighting seen;
-    keep_watching(server);
-    while (td_queue_pop(server->sightings, &seen) == TD_OK)
-        take_sighting(server, &seen);
+    keep_watching(registry);
+    while (td_queue_pop(registry->sightings, &seen) == TD_OK)
+        take_sighting(registry, &seen);
     td_net_request *query;
-    while (td_queue_pop(server->queries, &query) == TD_OK) {
-        td_server_query_take(server, query);
+    while (td_queue_pop(registry->queries, &query) == TD_OK) {
+        td_server_attach_answer(registry, query);
         td_net_request_free(query);
     }
 }
 
 // Out of the core. False: its last request still runs, and the engine's thread
 // wakes the loop when that is done.
-static bool detach(td_server_model *server, td_server_peer *peer, bool sleeps)
+static bool detach(td_server_registry *registry, td_server_client *client,
+                   td_server_presence then)
 {
-    uint32_t number;
+    const td_server_context *ctx = registry->ctx;
     td_server_core_dropped dropped = {0};
-    pthread_mutex_lock(&server->device->lock);
-    td_err err = td_server_core_detach(server->core, peer->id, peer->boot,
-                                       &number, &dropped);
-    bool out = err != TD_ERR_BUSY;
-    if (!out) server->awaited = true;
-    if (out && sleeps) peer->dormant = true;
-    if (out && !sleeps) peer->gone = true; // its callbacks may still come
-    td_server_request_drop_locked(server, &dropped);
-    pthread_mutex_unlock(&server->device->lock);
+    pthread_mutex_lock(ctx->lock);
+    bool out = td_server_core_detach(ctx->core, client, client->boot,
+                                     &dropped) == TD_OK;
+    if (out)
+        client->presence = then; // its callbacks may still come
+    else
+        td_server_run_await_locked(registry->parts.runs);
+    td_server_pool_return_dropped_locked(registry->parts.pool, &dropped);
+    pthread_mutex_unlock(ctx->lock);
+    if (out) td_server_stats_leave(ctx->stats, client->number);
     return out;
 }
 
-static void let_go(td_server_model *server, td_server_peer *peer)
+static void let_go(td_server_registry *registry, td_server_client *client)
 {
-    if (!detach(server, peer, false)) return;
-    td_server_request_tell(server); // what is said of it is said before it goes
-    td_server_stats_leave(server->stats, peer->number);
-    say_left(peer);
-    server->peers[peer->number] = NULL;
-    td_server_peer_close(peer);
+    if (detach(registry, client, TD_SERVER_LEFT))
+        close_client(registry, client);
 }
 
-// Silent for too long. If it lives it may be without anything to ask.
-static void put_to_sleep(td_server_model *server, uint32_t number)
+// It sends nothing. If it is alive it may be without anything to ask.
+static void end_silent(td_server_registry *registry, td_server_client *client)
 {
-    td_server_peer *peer = server->peers[number];
+    const td_server_context *ctx = registry->ctx;
     int64_t gone_ns =
-        td_server_device_cadence(server->device, server->engine).gone_ns;
+        td_server_device_cadence(registry->parts.device, ctx->engine).gone_ns;
     double gone_s = (double)gone_ns / TD_NS_PER_S;
-    td_log_text(TD_LOG_INFO, "server: %s is gone: silent for %.0f s", peer->id,
-                gone_s);
-    td_server_telemetry_event(server, TD_SERVER_EVENT_GONE, peer->id,
+    td_log_text(TD_LOG_INFO, "server: %s is gone: silent for %.0f s",
+                client->id, gone_s);
+    td_server_telemetry_event(ctx, TD_SERVER_EVENT_GONE, client->id,
                               "silent for %.0f s", gone_s);
-    if (!is_alive(server, peer) || !detach(server, peer, true)) {
-        peer->leaving = true;
+    if (!is_alive(registry, client) ||
+        !detach(registry, client, TD_SERVER_SILENT)) {
+        client->leaving = true;
         return;
     }
-    td_server_stats_leave(server->stats, number);
-    server->peers[number] = NULL;
-    peer->next = server->dormant;
-    server->dormant = peer;
+    client->next = registry->silent;
+    registry->silent = client;
 }
 
 // The core's events, one a call. False: none.
-static bool take_event(td_server_model *server, int64_t now_ns,
-                       td_sched_cadence_event *ret_event)
+static bool take_event(td_server_registry *registry, int64_t now_ns,
+                       td_sched_cadence_event *ret_event, int64_t *ret_next_ns)
 {
-    pthread_mutex_lock(&server->device->lock);
-    bool any = td_server_core_cadence(server->core, now_ns, ret_event);
-    server->planned_ns = td_server_core_wake_ns(server->core);
-    pthread_mutex_unlock(&server->device->lock);
+    const td_server_context *ctx = registry->ctx;
+    pthread_mutex_lock(ctx->lock);
+    bool any = td_server_core_cadence(ctx->core, now_ns, ret_event);
+    *ret_next_ns = td_server_core_wake_ns(ctx->core);
+    td_server_intake_set_silence_locked(registry->parts.intake, *ret_next_ns);
+    pthread_mutex_unlock(ctx->lock);
     return any;
 }
 
-int64_t td_server_reception_silence(td_server_model *server, int64_t now_ns)
+int64_t td_server_registry_look_silence(td_server_registry *registry,
+                                        int64_t now_ns)
 {
+    const td_server_context *ctx = registry->ctx;
     td_sched_cadence_event event;
-    while (take_event(server, now_ns, &event)) {
+    int64_t next_ns;
+    while (take_event(registry, now_ns, &event, &next_ns)) {
         if (event.kind == TD_SCHED_CADENCE_GONE)
-            put_to_sleep(server, event.client);
-        else if (server->engine->ops->warm)
-            server->engine->ops->warm(server->engine);
+            end_silent(registry, td_server_core_at(ctx->core, event.client));
+        else if (ctx->engine->ops->warm)
+            ctx->engine->ops->warm(ctx->engine);
     }
-    return server->planned_ns;
-}
-
-static bool has_mail(td_server_peer *peer)
-{
-    pthread_mutex_lock(&peer->inbox.lock);
-    const td_server_mail *mail = &peer->inbox.mail;
-    bool any = mail->msg || mail->reset;
-    pthread_mutex_unlock(&peer->inbox.lock);
-    return any;
+    return next_ns;
 }
 
 // It sends again: it has its place back, if there still is one.
-static void revive(td_server_model *server, td_server_peer **at)
+static void revive(td_server_registry *registry, td_server_client **at)
 {
-    td_server_peer *peer = *at;
-    const td_wire_attach attach = {.client = td_wire_text_of(peer->id),
-                                   .boot = boot_of(peer),
-                                   .route = peer->route};
-    uint32_t number;
+    td_server_client *client = *at;
+    const td_wire_attach attach = {.client = td_wire_text_of(client->id),
+                                   .boot = boot_of(registry, client),
+                                   .route = client->route};
     td_errinfo info = {.text = ""};
-    td_err err = td_server_query_attach(server, &attach, &number, &info);
+    td_err err = td_server_registry_enter(registry, &attach, client, &info);
     if (err == TD_OK)
-        wake_up(server, at, number);
+        td_server_registry_came_back(registry, at);
     else
-        td_server_arrive_refused(server, peer, err, info.text);
+        td_server_intake_refuse_inbox(registry->parts.intake, client, err,
+                                      info.text);
 }
 
-static void look_after_dormant(td_server_model *server)
+static void look_at_silent(td_server_registry *registry)
 {
-    for (td_server_peer **at = &server->dormant; *at;) {
-        td_server_peer *peer = *at;
-        if (has_mail(peer)) revive(server, at);
-        if (*at == peer) at = &peer->next;
+    for (td_server_client **at = &registry->silent; *at;) {
+        td_server_client *client = *at;
+        if (td_server_inbox_has_any(&client->topics->inbox))
+            revive(registry, at);
+        if (*at == client) at = &client->next;
     }
 }
 
-// Whether the client may stay, where td_server_model_use() has changed who may.
-static bool may_stay(td_server_model *server, uint32_t number, bool changed)
+void td_server_registry_recheck_locked(td_server_registry *registry)
 {
-    if (!changed) return true;
-    pthread_mutex_lock(&server->device->lock);
-    bool allowed = td_server_core_allows(server->core, number);
-    pthread_mutex_unlock(&server->device->lock);
-    return allowed;
+    registry->changed = true;
 }
 
-static void turn_away(td_server_peer *peer)
+static bool take_change(td_server_registry *registry)
 {
-    td_log_text(TD_LOG_INFO, "server: %s is no longer in the manifest",
-                peer->id);
-    peer->leaving = true;
-}
-
-static bool take_change(td_server_model *server)
-{
-    pthread_mutex_lock(&server->device->lock);
-    bool changed = server->changed;
-    server->changed = false;
-    pthread_mutex_unlock(&server->device->lock);
+    pthread_mutex_lock(registry->ctx->lock);
+    bool changed = registry->changed;
+    registry->changed = false;
+    pthread_mutex_unlock(registry->ctx->lock);
     return changed;
 }
 
-void td_server_reception_look(td_server_model *server)
+// Where td_server_model_use() has changed who may stay.
+static void check_allowed(const td_server_registry *registry,
+                          td_server_client *client)
 {
-    bool changed = take_change(server);
-    look_after_dormant(server);
-    for (uint32_t i = 0; i < server->capacity; i++) {
-        td_server_peer *peer = server->peers[i];
-        if (!peer) continue;
-        td_server_arrive_inbox(server, peer);
-        if (!may_stay(server, i, changed)) turn_away(peer);
-        if (peer->leaving) let_go(server, peer);
+    const td_server_context *ctx = registry->ctx;
+    pthread_mutex_lock(ctx->lock);
+    bool allowed = td_server_core_allows(ctx->core, client);
+    pthread_mutex_unlock(ctx->lock);
+    if (allowed) return;
+    td_log_text(TD_LOG_INFO, "server: %s is no longer in the manifest",
+                client->id);
+    client->leaving = true;
+}
+
+void td_server_registry_look_clients(td_server_registry *registry)
+{
+    const td_server_context *ctx = registry->ctx;
+    bool changed = take_change(registry);
+    look_at_silent(registry);
+    for (uint32_t i = 0; i < ctx->capacity; i++) {
+        td_server_client *client = td_server_core_at(ctx->core, i);
+        if (!client) continue;
+        td_server_intake_read_inbox(registry->parts.intake, client);
+        if (changed) check_allowed(registry, client);
+        if (client->leaving) let_go(registry, client);
     }
 }
 
-void td_server_reception_close(td_server_model *server)
+static void undeclare(td_server_registry *registry)
 {
-    for (uint32_t i = 0; i < server->capacity; i++)
-        if (server->peers[i]) let_go(server, server->peers[i]);
-    while (server->dormant) {
-        td_server_peer *peer = server->dormant;
-        server->dormant = peer->next;
-        td_server_peer_close(peer);
+    if (registry->status) (void)td_net_undeclare(TD_TAKE(registry->status));
+    if (registry->watch) (void)td_net_undeclare(TD_TAKE(registry->watch));
+    if (registry->token) (void)td_net_undeclare(TD_TAKE(registry->token));
+}
+
+void td_server_registry_shut(td_server_registry *registry)
+{
+    undeclare(registry);
+    td_server_registry_look_events(registry);
+}
+
+void td_server_registry_let_all_go(td_server_registry *registry)
+{
+    const td_server_context *ctx = registry->ctx;
+    for (uint32_t i = 0; i < ctx->capacity; i++) {
+        td_server_client *client = td_server_core_at(ctx->core, i);
+        if (client) let_go(registry, client);
     }
+    while (registry->silent) {
+        td_server_client *client = registry->silent;
+        registry->silent = client->next;
+        td_server_registry_free_client(client);
+    }
+}
+
+static td_err declare(td_server_registry *registry, td_errinfo *info)
+{
+    const td_server_context *ctx = registry->ctx;
+    char key[TD_WIRE_MAX_KEY];
+    char token[TD_WIRE_MAX_KEY + 2 * TD_WIRE_MAX_NAME];
+    TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &registry->queries));
+    TD_TRY(td_queue_new(SIGHTINGS, sizeof(td_server_sighting),
+                        &registry->sightings));
+    TD_TRY(td_wire_decoder_new(&registry->decoder));
+    TD_TRY(td_wire_encoder_new(&registry->encoder));
+    TD_TRY(watch(registry, info));
+    TD_TRY(td_wire_key(&ctx->route, NULL, "status", key, info));
+    TD_TRY(td_net_serve(ctx->net, key, on_query, registry, &registry->status,
+                        info));
+    (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", key, ctx->id,
+                   (unsigned long long)ctx->boot);
+    return td_net_token(ctx->net, token, &registry->token, info);
+}
+
+td_err td_server_registry_open(const td_server_registry_parts *parts,
+                               td_server_registry **ret_registry,
+                               td_errinfo *info)
+{
+    td_server_registry *registry = calloc(1, sizeof *registry);
+    if (!registry) return TD_ERR_NOMEM;
+    registry->parts = *parts;
+    registry->ctx = parts->ctx;
+    td_err err = declare(registry, info);
+    if (err != TD_OK) {
+        td_server_registry_free(registry);
+        return err;
+    }
+    *ret_registry = registry;
+    return TD_OK;
+}
+
+void td_server_registry_free(td_server_registry *registry)
+{
+    td_net_request *query;
+    undeclare(registry);
+    while (registry->queries &&
+           td_queue_pop(registry->queries, &query) == TD_OK)
+        td_net_request_free(query);
+    if (registry->queries) td_queue_free(registry->queries);
+    if (registry->sightings) td_queue_free(registry->sightings);
+    if (registry->decoder) td_wire_decoder_free(registry->decoder);
+    if (registry->encoder) td_wire_encoder_free(registry->encoder);
+    free(registry->tokens.list);
+    free(registry);
 }

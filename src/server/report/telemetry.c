@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the server tells of itself: to whoever looks (td_server_model_view), and
-// on its metrics key.
+#include "server/report/telemetry.h"
+
+#include "base/clock.h"
 #include "base/log.h"
-#include "server/shell.h"
 #include "wire/tally.h"
 
 #include <stdio.h>
@@ -10,62 +10,62 @@
 
 #define WINDOW_NS (60 * TD_NS_PER_S)
 
+static const td_net_qos metrics_qos = {.priority = TD_NET_DATA_LOW};
+
+struct td_server_telemetry {
+    const td_server_context *ctx;
+    int64_t period_ns;
+    int64_t next_ns; // INT64_MAX: never
+    td_net_pub *metrics;
+    td_wire_encoder *encoder;
+};
+
 _Static_assert(1 + TD_SERVER_OUTCOME_COUNT + TD_SERVER_COUNTER_COUNT <=
                    TD_WIRE_MAX_METRICS,
                "one message holds them all");
 
-void td_server_telemetry_count(td_server_model *server,
+void td_server_telemetry_count(const td_server_context *ctx,
                                td_server_counter_id counter)
 {
-    td_server_stats_count(server->stats, counter, TD_SERVER_NOBODY, 1);
+    td_server_stats_count(ctx->stats, counter, TD_SERVER_NOBODY, 1);
 }
 
-void td_server_telemetry_bad(td_server_model *server,
+void td_server_telemetry_bad(const td_server_context *ctx,
                              td_server_counter_id counter, const char *what,
                              const char *why)
 {
-    td_server_telemetry_count(server, counter);
-    uint64_t count = td_server_stats_counter(server->stats, counter);
+    td_server_telemetry_count(ctx, counter);
+    uint64_t count = td_server_stats_counter(ctx->stats, counter);
     if (td_log_is_due(count))
         td_log_text(TD_LOG_WARN, "server: %s: %s (%llu so far)", what, why,
                     (unsigned long long)count);
 }
 
-void td_server_telemetry_dropped(td_server_model *server)
+void td_server_telemetry_dropped(const td_server_context *ctx)
 {
-    td_server_stats *stats = server->stats;
-    td_server_telemetry_count(server, TD_SERVER_COUNT_EVENTS_DROPPED);
+    td_server_stats *stats = ctx->stats;
+    td_server_telemetry_count(ctx, TD_SERVER_COUNT_EVENTS_DROPPED);
     uint64_t count =
         td_server_stats_counter(stats, TD_SERVER_COUNT_EVENTS_DROPPED);
     if (td_log_is_due(count)) // so that a flood does not fill the ring, either
-        td_server_telemetry_event(server, TD_SERVER_EVENT_OVERFLOW, NULL,
+        td_server_telemetry_event(ctx, TD_SERVER_EVENT_OVERFLOW, NULL,
                                   "no room for %llu messages so far",
                                   (unsigned long long)count);
 }
 
-void td_server_telemetry_event(td_server_model *server,
+void td_server_telemetry_event(const td_server_context *ctx,
                                td_server_event_kind kind, const char *client,
                                const char *fmt, ...)
 {
     char text[TD_SERVER_EVENT_TEXT + 1];
-    if (!server->events) return;
+    if (!ctx->events) return;
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    td_server_events_add(server->events, td_clock_now_ns(&td_clock_monotonic),
-                         kind, server->id, client, "%s", text);
-    td_event_signal(&server->wake); // the loop delivers it
-}
-
-const td_server_stats *td_server_model_stats(const td_server_model *server)
-{
-    return server->stats;
-}
-
-int64_t td_server_model_looped_ns(const td_server_model *server)
-{
-    return atomic_load_explicit(&server->turned_ns, memory_order_relaxed);
+    td_server_events_add(ctx->events, td_clock_monotonic_ns(), kind, ctx->id,
+                         client, "%s", text);
+    td_event_signal(ctx->wake); // the loop delivers it
 }
 
 // What the core and the transport count is not counted again.
@@ -81,27 +81,27 @@ static void take_counts(const td_server_counts *counts,
 #undef TAKE
 }
 
-td_err td_server_model_view(td_server_model *server, int64_t now_ns,
-                            int64_t window_ns, const char *client,
-                            td_server_view *view)
+td_err td_server_telemetry_view(const td_server_context *ctx, int64_t now_ns,
+                                int64_t window_ns, const char *client,
+                                td_server_view *view)
 {
-    TD_TRY(td_server_view_read(view, server->stats, now_ns, window_ns, client));
-    pthread_mutex_lock(&server->device->lock);
-    td_server_core_counts(server->core, &view->counts);
-    view->state = td_server_core_state(server->core);
-    uint32_t clients = td_server_core_clients(server->core);
-    pthread_mutex_unlock(&server->device->lock);
-    td_net_counts net = td_net_counts_get(server->net);
+    TD_TRY(td_server_view_read(view, ctx->stats, now_ns, window_ns, client));
+    pthread_mutex_lock(ctx->lock);
+    td_server_core_counts(ctx->core, &view->counts);
+    view->state = td_server_core_state(ctx->core);
+    uint32_t clients = td_server_core_clients(ctx->core);
+    pthread_mutex_unlock(ctx->lock);
+    td_net_counts net = td_net_counts_get(ctx->net);
     take_counts(&view->counts, &net, view->numbers.counters);
     double *gauges = view->gauges;
     gauges[TD_SERVER_GAUGE_QUEUE_DEPTH] =
         (double)view->counts.outcomes[TD_SERVER_WAITING];
     gauges[TD_SERVER_GAUGE_ACTIVE_CLIENTS] = clients;
-    gauges[TD_SERVER_GAUGE_CAPACITY] = server->capacity;
+    gauges[TD_SERVER_GAUGE_CAPACITY] = ctx->capacity;
     gauges[TD_SERVER_GAUGE_PREFIXES] = (double)view->counts.prefixes.present;
     gauges[TD_SERVER_GAUGE_PREFIX_BYTES] = (double)view->counts.prefixes.bytes;
     gauges[TD_SERVER_GAUGE_UPTIME] =
-        (double)(now_ns - server->opened_ns) / (double)TD_NS_PER_S;
+        (double)(now_ns - ctx->opened_ns) / (double)TD_NS_PER_S;
     return TD_OK;
 }
 
@@ -122,12 +122,12 @@ static void add_spread(td_wire_metrics *metrics, const td_server_metric *row,
                                      });
 }
 
-static void fill(const td_server_model *server, int64_t now_ns,
+static void fill(const td_server_context *ctx, int64_t now_ns,
                  const td_server_view *view, td_wire_metrics *metrics)
 {
-    metrics->source = td_wire_text_of(server->id);
-    metrics->boot = server->boot;
-    metrics->uptime_us = (now_ns - server->opened_ns) / TD_NS_PER_US;
+    metrics->source = td_wire_text_of(ctx->id);
+    metrics->boot = ctx->boot;
+    metrics->uptime_us = (now_ns - ctx->opened_ns) / TD_NS_PER_US;
     metrics->state = td_wire_text_of(td_wire_server_state_name(view->state));
     td_wire_tally_counter(metrics, "received", view->counts.received);
     for (int i = 0; i < TD_SERVER_OUTCOME_COUNT; i++)
@@ -145,27 +145,74 @@ static void fill(const td_server_model *server, int64_t now_ns,
                    &view->numbers.spreads[i]);
 }
 
-static td_err encode(td_server_model *server, int64_t now_ns)
+static td_err encode(const td_server_telemetry *telemetry, int64_t now_ns)
 {
+    const td_server_context *ctx = telemetry->ctx;
     td_server_view view = {.about = {0}};
     // Of the model alone: no client has an empty name.
-    TD_TRY(td_server_model_view(server, now_ns, WINDOW_NS, "", &view));
+    TD_TRY(td_server_telemetry_view(ctx, now_ns, WINDOW_NS, "", &view));
     td_wire_metrics *metrics = calloc(1, sizeof *metrics);
     if (!metrics) return TD_ERR_NOMEM;
-    fill(server, now_ns, &view, metrics);
-    td_err err = td_wire_metrics_encode(server->encoder, metrics, NULL);
+    fill(ctx, now_ns, &view, metrics);
+    td_err err = td_wire_metrics_encode(telemetry->encoder, metrics, NULL);
     free(metrics);
     return err;
 }
 
-void td_server_telemetry_put(td_server_model *server, int64_t now_ns)
+static void put(const td_server_telemetry *telemetry, int64_t now_ns)
 {
-    td_err err = encode(server, now_ns);
+    td_err err = encode(telemetry, now_ns);
     if (err == TD_OK) {
         size_t count;
-        const td_slice *parts = td_wire_encoder_parts(server->encoder, &count);
-        err = td_net_put(server->metrics, parts, count, NULL, NULL);
+        const td_slice *parts =
+            td_wire_encoder_parts(telemetry->encoder, &count);
+        err = td_net_put(telemetry->metrics, parts, count, NULL, NULL);
     }
     if (err != TD_OK)
-        td_server_telemetry_count(server, TD_SERVER_COUNT_PUTS_FAILED);
+        td_server_telemetry_count(telemetry->ctx, TD_SERVER_COUNT_PUTS_FAILED);
+}
+
+static td_err declare(td_server_telemetry *telemetry, td_errinfo *info)
+{
+    const td_server_context *ctx = telemetry->ctx;
+    char key[TD_WIRE_MAX_KEY];
+    TD_TRY(td_wire_encoder_new(&telemetry->encoder));
+    if (telemetry->period_ns <= 0) return TD_OK;
+    telemetry->next_ns = ctx->opened_ns + telemetry->period_ns;
+    TD_TRY(td_wire_key(&ctx->route, NULL, "metrics", key, info));
+    return td_net_publish(ctx->net, key, &metrics_qos, &telemetry->metrics,
+                          info);
+}
+
+td_err td_server_telemetry_open(const td_server_context *ctx, int64_t period_ns,
+                                td_server_telemetry **ret_telemetry,
+                                td_errinfo *info)
+{
+    td_server_telemetry *telemetry = calloc(1, sizeof *telemetry);
+    if (!telemetry) return TD_ERR_NOMEM;
+    telemetry->ctx = ctx;
+    telemetry->period_ns = period_ns;
+    telemetry->next_ns = INT64_MAX;
+    td_err err = declare(telemetry, info);
+    if (err != TD_OK) {
+        td_server_telemetry_close(telemetry);
+        return err;
+    }
+    *ret_telemetry = telemetry;
+    return TD_OK;
+}
+
+void td_server_telemetry_close(td_server_telemetry *telemetry)
+{
+    if (telemetry->metrics) td_net_unpublish(telemetry->metrics);
+    if (telemetry->encoder) td_wire_encoder_free(telemetry->encoder);
+    free(telemetry);
+}
+
+int64_t td_server_telemetry_look(td_server_telemetry *telemetry, int64_t now_ns)
+{
+    if (now_ns < telemetry->next_ns) return telemetry->next_ns;
+    put(telemetry, now_ns);
+    telemetry->next_ns = now_ns + telemetry->period_ns;
+    return telemetry->next_ns;
 }
