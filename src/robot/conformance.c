@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// What every robot behind td_robot_ops must do: one suite for all of them.
+//
+// Each test opens the robot afresh by its name, with the config that the
+// robot's own test gives, and closes it. The tests read, write and wait: a
+// joint moves towards its command, a command that is not finite moves nothing,
+// frames have the size that was asked for, and nobody writes behind a buffer
+// (GUARD bytes are looked at after each call).
+//
+// Two threads may use an open robot at the same time, the driver's and a
+// camera's, so one test does that; the thread is joined before anything is
+// compared. Assertions are made on the test's own thread.
 #include "robot/conformance.h"
 
 #include "base/clock.h"
