@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What whoever plays a policy of a server is told: a robot, or an environment."""
+"""Settings that robot_client and sim_client share: which policy, and how it is played."""
 
 import logging
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ class ClientConfig(Route):
     client_uuid: str = ""
     # What the server serves, as its model_id
     policy_type: str = ""
-    # The server has its own: these are only told when they differ from nothing
+    # The server has its own: a value given here is only warned of
     pretrained_name_or_path: str = ""
     policy_device: str = ""
     client_device: str = "cpu"
