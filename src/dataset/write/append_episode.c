@@ -45,7 +45,7 @@ typedef struct job {
     td_dataset_episode row;
     td_dataset_span videos[TD_DATASET_MAX_CAMERAS];
     uint32_t camera;            // whose video is being written
-    td_dataset_disk_path grown; // the file that is gone on with,
+    td_dataset_disk_path grown; // the file that is appended to,
     const char *old;            // or NULL: none
     uint64_t rows_before;       // in it
 } job;
