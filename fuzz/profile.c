@@ -8,7 +8,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_times(const td_config_profile *profile)
 {
-    uint32_t most = td_config_profile_most(profile);
+    uint32_t most = td_config_profile_max_batch(profile);
     for (uint32_t n = 1; n <= most + 1; n++)
         if (!isfinite(td_config_profile_mean_ms(profile, n)) ||
             td_config_profile_quantile_ms(profile, n, 0.1) >

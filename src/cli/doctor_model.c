@@ -61,7 +61,7 @@ static void name_gpu(const td_config_model *model, td_cli_gpu *ret_gpu)
 {
     *ret_gpu = (td_cli_gpu){.name = "CPU"};
     if (is_on_gpu(model) &&
-        td_cli_gpu_look(model->device, ret_gpu, NULL) != TD_OK)
+        td_cli_gpu_query(model->device, ret_gpu, NULL) != TD_OK)
         (void)snprintf(ret_gpu->name, sizeof ret_gpu->name, "unknown GPU");
 }
 

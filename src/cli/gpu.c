@@ -55,8 +55,8 @@ static bool ask(const driver *nvml, unsigned index, td_cli_gpu *ret_gpu)
     return true;
 }
 
-td_err td_cli_gpu_look(const char *device, td_cli_gpu *ret_gpu,
-                       td_errinfo *info)
+td_err td_cli_gpu_query(const char *device, td_cli_gpu *ret_gpu,
+                        td_errinfo *info)
 {
     char *end = NULL;
     unsigned long index = 0;

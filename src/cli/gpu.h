@@ -14,7 +14,7 @@ typedef struct td_cli_gpu {
 
 // Of the device "cuda:N" or "cuda". Blocks for a moment. INVALID for another
 // name, NOTFOUND without a driver or such a GPU.
-TD_NODISCARD td_err td_cli_gpu_look(const char *device, td_cli_gpu *ret_gpu,
-                                    td_errinfo *info);
+TD_NODISCARD td_err td_cli_gpu_query(const char *device, td_cli_gpu *ret_gpu,
+                                     td_errinfo *info);
 
 #endif

@@ -291,8 +291,8 @@ static td_err take_locked(td_model *model, td_model_result **ret_result)
     const td_client_ended ended = *td_client_requests_first(requests);
     td_model_result *result;
     TD_TRY(make_locked(model, &ended, &result));
-    td_err err = td_client_result_name(result, requests->superseded,
-                                       requests->superseded_count);
+    td_err err = td_client_result_add_superseded(result, requests->superseded,
+                                                 requests->superseded_count);
     if (err != TD_OK) {
         if (!ended.answer) td_model_result_free(result);
         return err;

@@ -117,7 +117,8 @@ TD_NODISCARD td_err td_client_result_new_end(const td_client_ended *ended,
                                              td_model_result **ret_result);
 
 // Adds what was superseded: a copy. NOMEM.
-TD_NODISCARD td_err td_client_result_name(td_model_result *result,
-                                          const uint64_t *seqs, uint32_t count);
+TD_NODISCARD td_err td_client_result_add_superseded(td_model_result *result,
+                                                    const uint64_t *seqs,
+                                                    uint32_t count);
 
 #endif

@@ -143,7 +143,7 @@ static td_err send_now(td_model *model, int64_t limit_ns, td_errinfo *info)
     err = put(model, loan);
     if (err == TD_OK) return TD_OK;
     pthread_mutex_lock(&model->lock);
-    td_client_requests_unask(&model->requests, model->obs.ident.seq);
+    td_client_requests_withdraw(&model->requests, model->obs.ident.seq);
     pthread_mutex_unlock(&model->lock);
     return td_fail(info, err, "the observation could not be sent: %s",
                    td_err_text(err));

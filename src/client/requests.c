@@ -127,7 +127,7 @@ bool td_client_requests_sent(td_client_requests *requests, uint64_t seq)
     return asked;
 }
 
-void td_client_requests_unask(td_client_requests *requests, uint64_t seq)
+void td_client_requests_withdraw(td_client_requests *requests, uint64_t seq)
 {
     const td_client_asked *asked = find(requests, seq);
     if (!asked) return;

@@ -76,7 +76,7 @@ void td_client_requests_ask(td_client_requests *requests, int64_t now_ns,
 bool td_client_requests_sent(td_client_requests *requests, uint64_t seq);
 
 // It could not be sent, and who asked is told: as if it had never been asked.
-void td_client_requests_unask(td_client_requests *requests, uint64_t seq);
+void td_client_requests_withdraw(td_client_requests *requests, uint64_t seq);
 
 // The server will not run it.
 void td_client_requests_supersede(td_client_requests *requests, uint64_t seq);

@@ -196,7 +196,7 @@ static void one_that_could_not_be_sent_was_never_asked(void **state)
 {
     (void)state;
     ask_sent(2, 0);
-    td_client_requests_unask(&requests, 2);
+    td_client_requests_withdraw(&requests, 2);
     assert_int_equal(requests.counts.observed, 1);
     assert_int_equal(requests.open_count, 1);
     assert_int_equal(requests.next_seq, 3);

@@ -196,8 +196,8 @@ td_err td_client_result_new_end(const td_client_ended *ended,
     return TD_OK;
 }
 
-td_err td_client_result_name(td_model_result *result, const uint64_t *seqs,
-                             uint32_t count)
+td_err td_client_result_add_superseded(td_model_result *result,
+                                       const uint64_t *seqs, uint32_t count)
 {
     box *held = (box *)result;
     if (count == 0) return TD_OK;

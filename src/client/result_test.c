@@ -81,7 +81,7 @@ static void superseded_seqs_are_the_results_own(void **state)
     uint64_t seqs[] = {7, 8};
     td_model_result *result = NULL;
     assert_int_equal(td_client_result_new_end(&ended, "", &result), TD_OK);
-    assert_int_equal(td_client_result_name(result, seqs, 2), TD_OK);
+    assert_int_equal(td_client_result_add_superseded(result, seqs, 2), TD_OK);
     seqs[0] = 0;
     assert_int_equal(result->superseded_count, 2);
     assert_int_equal(result->superseded[0], 7);

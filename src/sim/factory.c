@@ -103,7 +103,7 @@ static void happen(const td_sim_factory_event *event)
         if (gpu->generation == event->tag) td_sim_factory_gpu_ran(gpu, now_ns);
         break;
     case TD_SIM_FACTORY_WAKE:
-        td_sim_factory_server_look(event->subject, now_ns);
+        td_sim_factory_server_schedule(event->subject, now_ns);
         break;
     }
 }

@@ -107,7 +107,7 @@ static td_err look_at_gpu(const td_config_model *model, const char *gpu,
     td_errinfo why = {.text = ""};
     identity->on_gpu = !synthetic && strncmp(model->device, "cuda", 4) == 0;
     td_err err = identity->on_gpu
-                     ? td_cli_gpu_look(model->device, &identity->gpu, &why)
+                     ? td_cli_gpu_query(model->device, &identity->gpu, &why)
                      : TD_OK;
     if (err != TD_OK && !gpu)
         return td_fail(info, err, "%s; say which it is with --gpu", why.text);
@@ -130,7 +130,7 @@ static double resident_gb(int pid)
     return (double)pages * (double)sysconf(_SC_PAGESIZE) / BYTES_PER_GB;
 }
 
-td_err td_cli_profile_identity_look(const td_config_model *model,
+td_err td_cli_profile_identity_find(const td_config_model *model,
                                     const char *gpu,
                                     td_cli_profile_identity *ret_identity,
                                     td_errinfo *info)
@@ -151,7 +151,7 @@ static double used_gb(const td_config_model *model,
 {
     td_cli_gpu now;
     if (identity->on_gpu)
-        return td_cli_gpu_look(model->device, &now, NULL) == TD_OK
+        return td_cli_gpu_query(model->device, &now, NULL) == TD_OK
                    ? now.used_gb - identity->gpu.used_gb
                    : 0;
     if (model->engine.kind == TD_CONFIG_SYNTHETIC) return 0;

@@ -20,7 +20,7 @@ typedef struct td_cli_profile_identity {
 // Reads the model's files and the engine's program. `gpu` is what the user
 // calls it, or NULL. Blocks, for as long as the files are long. NOTFOUND when
 // nobody says which GPU it is, IO.
-TD_NODISCARD td_err td_cli_profile_identity_look(
+TD_NODISCARD td_err td_cli_profile_identity_find(
     const td_config_model *model, const char *gpu,
     td_cli_profile_identity *ret_identity, td_errinfo *info);
 

@@ -236,7 +236,7 @@ static int run(const arguments *args)
     if (err == TD_OK)
         err = td_cli_policy_model(manifest, args->server, &model, &info);
     if (err == TD_OK)
-        err = td_cli_profile_identity_look(model, args->gpu, &identity, &info);
+        err = td_cli_profile_identity_find(model, args->gpu, &identity, &info);
     if (err == TD_OK) err = open_engine(model, &engine, &info);
     if (err != TD_OK) return td_cli_fail("profile", err, &info);
     return profile_engine(args, model, &identity, engine);

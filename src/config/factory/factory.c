@@ -112,10 +112,11 @@ static td_err make_node(const td_config_location *location,
                         td_config_factory_cluster *cluster)
 {
     if (cluster->num_servers == 0)
-        return td_config_bad(location, NULL, "num_servers",
-                             "is missing, how many GPUs there are; or nodes");
+        return td_config_location_fail(
+            location, NULL, "num_servers",
+            "is missing, how many GPUs there are; or nodes");
     cluster->nodes = td_arena_alloc(location->arena, 1, sizeof *cluster->nodes);
-    if (!cluster->nodes) return td_config_no_memory(location);
+    if (!cluster->nodes) return td_config_location_no_memory(location);
     *cluster->nodes = (td_config_factory_node){
         .name = "node-0", .gpu_type = "", .gpus = cluster->num_servers};
     cluster->node_count = 1;
@@ -129,8 +130,8 @@ static td_err fill_node(const td_config_location *location,
     if (!node->gpu_type[0]) node->gpu_type = cluster->gpu_type;
     if (node->gpu_memory_gb == 0) node->gpu_memory_gb = cluster->gpu_memory_gb;
     if (node->gpu_type[0]) return TD_OK;
-    return td_config_bad(location, NULL, "gpu_type",
-                         "is missing, such as NVIDIA H200");
+    return td_config_location_fail(location, NULL, "gpu_type",
+                                   "is missing, such as NVIDIA H200");
 }
 
 static td_err check_cluster(const td_config_location *location,
@@ -144,18 +145,18 @@ static td_err check_cluster(const td_config_location *location,
         gpus += cluster->nodes[i].gpus;
     }
     if (cluster->num_servers != 0 && cluster->num_servers != gpus)
-        return td_config_bad(location, td_config_node_get(node, "num_servers"),
-                             "num_servers",
-                             "must be the %lld GPUs of the nodes, got %lld; "
-                             "or leave it out",
-                             (long long)gpus, (long long)cluster->num_servers);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "num_servers"), "num_servers",
+            "must be the %lld GPUs of the nodes, got %lld; "
+            "or leave it out",
+            (long long)gpus, (long long)cluster->num_servers);
     cluster->num_servers = gpus;
     if (cluster->standby < gpus) return TD_OK;
-    return td_config_bad(location, td_config_node_get(node, "standby"),
-                         "standby",
-                         "must be fewer than the %lld GPUs there are, got "
-                         "%lld",
-                         (long long)gpus, (long long)cluster->standby);
+    return td_config_location_fail(
+        location, td_config_node_get(node, "standby"), "standby",
+        "must be fewer than the %lld GPUs there are, got "
+        "%lld",
+        (long long)gpus, (long long)cluster->standby);
 }
 
 static td_err check_group(const td_config_location *location,
@@ -165,17 +166,17 @@ static td_err check_group(const td_config_location *location,
     int64_t listed = (int64_t)group->robot_count;
     if (group->num_robots == 0) group->num_robots = listed;
     if (group->num_robots == 0)
-        return td_config_bad(location, td_config_node_get(node, "num_robots"),
-                             "num_robots",
-                             "must be 1 to %d, got 0; or list robots, or leave "
-                             "this group out",
-                             MAX_ROBOTS);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "num_robots"), "num_robots",
+            "must be 1 to %d, got 0; or list robots, or leave "
+            "this group out",
+            MAX_ROBOTS);
     if (listed == 0 || listed == group->num_robots) return TD_OK;
-    return td_config_bad(location, td_config_node_get(node, "num_robots"),
-                         "num_robots",
-                         "must be the %lld robots listed, got %lld; or leave "
-                         "it out",
-                         (long long)listed, (long long)group->num_robots);
+    return td_config_location_fail(
+        location, td_config_node_get(node, "num_robots"), "num_robots",
+        "must be the %lld robots listed, got %lld; or leave "
+        "it out",
+        (long long)listed, (long long)group->num_robots);
 }
 
 static td_config_factory_task *task_of(const td_config_factory *factory,
@@ -195,15 +196,15 @@ static td_err count_robots(const td_config_location *location,
     for (size_t i = 0; i < factory->group_count; i++, at = at->next) {
         const td_config_factory_group *group = &factory->robot_fleet[i];
         if (!task_of(factory, group->task))
-            return td_config_bad(
+            return td_config_location_fail(
                 location, td_config_node_get(at, "task"), "robot_fleet",
                 "there is no task \"%.64s\" in this file", group->task);
         factory->robot_count += (size_t)group->num_robots;
     }
     if (factory->robot_count <= MAX_ROBOTS) return TD_OK;
-    return td_config_bad(location, td_config_node_get(node, "robot_fleet"),
-                         "robot_fleet", "must be at most %d robots, got %zu",
-                         MAX_ROBOTS, factory->robot_count);
+    return td_config_location_fail(
+        location, td_config_node_get(node, "robot_fleet"), "robot_fleet",
+        "must be at most %d robots, got %zu", MAX_ROBOTS, factory->robot_count);
 }
 
 // Robots of one task are counted on from group to group.
@@ -218,7 +219,7 @@ static td_err name_robots(const td_config_location *location,
         if (!robot->name)
             robot->name = td_arena_print(location->arena, "%s-%zu", task->name,
                                          task->robot_count + i);
-        if (!robot->name) return td_config_no_memory(location);
+        if (!robot->name) return td_config_location_no_memory(location);
         if (!robot->key || !robot->key[0]) robot->key = robot->name;
         robot->task = index;
     }
@@ -231,7 +232,7 @@ static td_err list_robots(const td_config_location *location,
 {
     factory->robots = td_arena_alloc(location->arena, factory->robot_count,
                                      sizeof *factory->robots);
-    if (!factory->robots) return td_config_no_memory(location);
+    if (!factory->robots) return td_config_location_no_memory(location);
     td_config_factory_robot *at = factory->robots;
     for (size_t i = 0; i < factory->group_count; i++) {
         const td_config_factory_group *group = &factory->robot_fleet[i];
@@ -258,7 +259,7 @@ static td_err check_apart(const td_config_location *location,
     qsort(texts, count, sizeof *texts, in_order);
     for (size_t i = 1; i < count; i++)
         if (strcmp(texts[i - 1], texts[i]) == 0)
-            return td_config_bad(
+            return td_config_location_fail(
                 location, td_config_node_get(node, "robot_fleet"),
                 "robot_fleet", "two robots have the %s \"%.64s\"", what,
                 texts[i]);
@@ -272,7 +273,7 @@ static td_err check_robots(const td_config_location *location,
 {
     size_t count = factory->robot_count;
     const char **texts = td_arena_alloc(location->arena, count, sizeof *texts);
-    if (!texts) return td_config_no_memory(location);
+    if (!texts) return td_config_location_no_memory(location);
     for (size_t i = 0; i < count; i++)
         texts[i] = factory->robots[i].key;
     TD_TRY(check_apart(location, node, "key", texts, count));
@@ -296,17 +297,18 @@ static td_err check_throughput(const td_config_location *location,
     inside.name = task->name;
     const td_config_node *at = td_config_node_get(node, task->name);
     if (task->robot_count == 0)
-        return td_config_bad(&inside, at, NULL,
-                             "no robot of robot_fleet does this task, leave "
-                             "one of them out");
+        return td_config_location_fail(
+            &inside, at, NULL,
+            "no robot of robot_fleet does this task, leave "
+            "one of them out");
     double most_hz = most_actions_hz(task);
     if (task->min_throughput <= most_hz) return TD_OK;
-    return td_config_bad(&inside, td_config_node_get(at, "min_throughput"),
-                         "min_throughput",
-                         "must be at most %g, what %zu robots with actions of "
-                         "%g ms can do, got %g",
-                         most_hz, task->robot_count,
-                         task->pipeline.action_period_ms, task->min_throughput);
+    return td_config_location_fail(
+        &inside, td_config_node_get(at, "min_throughput"), "min_throughput",
+        "must be at most %g, what %zu robots with actions of "
+        "%g ms can do, got %g",
+        most_hz, task->robot_count, task->pipeline.action_period_ms,
+        task->min_throughput);
 }
 
 static td_err check_factory(const td_config_location *location,
@@ -318,7 +320,7 @@ static td_err check_factory(const td_config_location *location,
     TD_TRY(check_robots(location, node, factory));
     for (size_t i = 0; i < factory->task_count; i++)
         TD_TRY(check_throughput(location, node, &factory->tasks[i]));
-    return td_config_beside(location, &factory->profiles);
+    return td_config_location_beside(location, &factory->profiles);
 }
 
 td_err td_config_factory_load(const char *path, td_config_factory **ret_factory,

@@ -9,8 +9,8 @@
 // engine was asked for padded batches too, it lies between the fewest members
 // that take that size and the full one. Steps of a language model lie between
 // the neighbouring concurrencies. Nothing is extrapolated: beyond the largest
-// size its own times are given, and td_config_profile_most() says how large
-// that is.
+// size its own times are given, and td_config_profile_max_batch() says how
+// large that is.
 //
 // A profile whose measuring is not complete is read by
 // td_config_profile_load_part() alone. An error adds the command that measures
@@ -161,9 +161,10 @@ static td_err must_grow(const td_config_location *location,
     if (now > before) return TD_OK;
     char where[64];
     (void)snprintf(where, sizeof where, field, index);
-    return td_config_bad(location, member(list, index), where,
-                         "must be above that before it, %lld, got %lld",
-                         (long long)before, (long long)now);
+    return td_config_location_fail(
+        location, member(list, index), where,
+        "must be above that before it, %lld, got %lld", (long long)before,
+        (long long)now);
 }
 
 static td_err check_service(const td_config_location *location,
@@ -191,8 +192,9 @@ static td_err check_language(const td_config_location *location,
     const td_config_node *own = td_config_node_get(node, "language");
     if (language->step_count == 0) return TD_OK;
     if (language->prefill_count == 0 || language->output_tokens == 0)
-        return td_config_bad(location, own, "language",
-                             "steps need prefill_ms and output_tokens too");
+        return td_config_location_fail(
+            location, own, "language",
+            "steps need prefill_ms and output_tokens too");
     const td_config_node *list = td_config_node_get(own, "step");
     int64_t before = 0;
     for (size_t i = 0; i < language->step_count; i++) {
@@ -211,17 +213,18 @@ static td_err check_profile(const td_config_location *location,
 {
     td_config_profile *profile = value;
     if (profile->profile != TD_CONFIG_PROFILE_FORMAT)
-        return td_config_bad(location, td_config_node_get(node, "profile"),
-                             "profile", "must be %d, got %lld",
-                             TD_CONFIG_PROFILE_FORMAT,
-                             (long long)profile->profile);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "profile"), "profile",
+            "must be %d, got %lld", TD_CONFIG_PROFILE_FORMAT,
+            (long long)profile->profile);
     if ((profile->service_count > 0) == (profile->language.step_count > 0))
-        return td_config_bad(location, NULL, NULL,
-                             "must have service or language, one of the two");
+        return td_config_location_fail(
+            location, NULL, NULL,
+            "must have service or language, one of the two");
     TD_TRY(check_service(location, node, profile));
     TD_TRY(check_language(location, node, profile));
     profile->file = td_arena_print(location->arena, "%s", location->file);
-    return profile->file ? TD_OK : td_config_no_memory(location);
+    return profile->file ? TD_OK : td_config_location_no_memory(location);
 }
 
 static void add_way_out(td_err err, td_errinfo *info)
@@ -251,7 +254,7 @@ static td_err check_complete(const td_config_profile *profile, td_errinfo *info)
     return td_fail(info, TD_ERR_INVALID,
                    "%s: is not complete; the `tendon profile` that began it "
                    "goes on with it",
-                   td_config_shown_path(profile->file));
+                   td_config_location_shown_path(profile->file));
 }
 
 td_err td_config_profile_load(const char *path, td_config_profile **ret_profile,
@@ -291,7 +294,7 @@ bool td_config_profile_continuous(const td_config_profile *profile)
     return profile->service_count == 0;
 }
 
-uint32_t td_config_profile_most(const td_config_profile *profile)
+uint32_t td_config_profile_max_batch(const td_config_profile *profile)
 {
     const td_config_profile_language *language = &profile->language;
     if (td_config_profile_continuous(profile))

@@ -106,7 +106,7 @@ TD_NODISCARD td_err td_config_profile_write(const td_config_profile *profile,
 bool td_config_profile_continuous(const td_config_profile *profile);
 
 // The largest batch or concurrency that was measured.
-uint32_t td_config_profile_most(const td_config_profile *profile);
+uint32_t td_config_profile_max_batch(const td_config_profile *profile);
 
 // The time of a batch of n, 1 to most: of its own size, or between two sizes
 // that were measured as their padded samples say (without them, of the next

@@ -61,7 +61,7 @@ static void a_batch_takes_what_was_measured_for_its_size(void **state)
     };
     TD_AUTO(td_config_profile) *profile = parsed(HEAD SERVICE END);
     assert_false(td_config_profile_continuous(profile));
-    assert_int_equal(td_config_profile_most(profile), 8);
+    assert_int_equal(td_config_profile_max_batch(profile), 8);
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         double mean = td_config_profile_mean_ms(profile, cases[i].n);
         double low = td_config_profile_quantile_ms(profile, cases[i].n, 0);
@@ -87,7 +87,7 @@ static void a_request_takes_its_prefill_and_its_steps(void **state)
     (void)state;
     TD_AUTO(td_config_profile) *profile = parsed(HEAD LANGUAGE END);
     assert_true(td_config_profile_continuous(profile));
-    assert_int_equal(td_config_profile_most(profile), 5);
+    assert_int_equal(td_config_profile_max_batch(profile), 5);
     assert_true(td_config_profile_mean_ms(profile, 1) == 250);
     assert_true(td_config_profile_mean_ms(profile, 3) == 350);
     assert_true(td_config_profile_quantile_ms(profile, 5, 0.99) == 450);

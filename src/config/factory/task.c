@@ -151,8 +151,8 @@ static td_err bad(const part *at, const char *field, const char *fmt, ...)
     va_end(args);
     (void)snprintf(name, sizeof name, "components.%s.%s", at->it->name, field);
     const td_config_node *node = td_config_node_get(at->node, field);
-    return td_config_bad(at->location, node ? node : at->node, name, "%s",
-                         what);
+    return td_config_location_fail(at->location, node ? node : at->node, name,
+                                   "%s", what);
 }
 
 static td_config_role role_of(const char *name)
@@ -299,18 +299,20 @@ static td_err check_ratio(const td_config_location *location,
         td_config_factory_find(task, "system2");
     if (ratio == 0) return TD_OK;
     if (!system2)
-        return td_config_bad(location, at, field,
-                             "the task has no system2, leave it out");
+        return td_config_location_fail(location, at, field,
+                                       "the task has no system2, leave it out");
     if (system2->freq_hz > 0 || system2->every > 0)
-        return td_config_bad(location, at, field,
-                             "system2 says itself when it is asked, leave one "
-                             "of them out");
+        return td_config_location_fail(
+            location, at, field,
+            "system2 says itself when it is asked, leave one "
+            "of them out");
     double calls = round(1 / ratio);
     if (fabs(1 / ratio - calls) <= 0.01 * calls) return TD_OK;
-    return td_config_bad(location, at, field,
-                         "must be 1 / n, such as 0.1 for once in 10 calls, "
-                         "got %g",
-                         ratio);
+    return td_config_location_fail(
+        location, at, field,
+        "must be 1 / n, such as 0.1 for once in 10 calls, "
+        "got %g",
+        ratio);
 }
 
 // Everybody looks for it first.
@@ -321,9 +323,9 @@ static td_err put_system1_first(const td_config_location *location,
     const td_config_factory_component *system1 =
         td_config_factory_find(task, "system1");
     if (!system1)
-        return td_config_bad(location, td_config_node_get(node, "components"),
-                             "components",
-                             "system1 is missing, the model that acts");
+        return td_config_location_fail(
+            location, td_config_node_get(node, "components"), "components",
+            "system1 is missing, the model that acts");
     td_config_factory_component first = *system1;
     memmove(task->components + 1, task->components,
             (size_t)(system1 - task->components) * sizeof first);

@@ -155,8 +155,8 @@ static td_err check_only(const td_config_location *location,
         if (!given || (only[i].kinds & (1u << kind))) continue;
         char kinds[64];
         name_kinds(names, only[i].kinds, sizeof kinds, kinds);
-        return td_config_bad(location, given, only[i].name,
-                             "is for kind: %s only", kinds);
+        return td_config_location_fail(location, given, only[i].name,
+                                       "is for kind: %s only", kinds);
     }
     return TD_OK;
 }
@@ -179,14 +179,15 @@ static td_err check_latency(const td_config_location *location,
     TD_TRY(check_only(location, node, latency_only, TD_COUNT_OF(latency_only),
                       latencies, latency->kind));
     if (latency->kind == TD_CONFIG_LATENCY_PROFILE && !latency->file[0])
-        return td_config_bad(
+        return td_config_location_fail(
             location, td_config_node_get(node, "file"), "file",
             "is missing, a profile needs the file of its samples");
     if (latency->kind == TD_CONFIG_LATENCY_LOGNORMAL && latency->ms == 0)
-        return td_config_bad(location, td_config_node_get(node, "ms"), "ms",
-                             "must be above 0 for kind: lognormal, got 0");
+        return td_config_location_fail(
+            location, td_config_node_get(node, "ms"), "ms",
+            "must be above 0 for kind: lognormal, got 0");
 
-    return td_config_beside(location, &latency->file);
+    return td_config_location_beside(location, &latency->file);
 }
 
 static td_err check_channels(const td_config_location *location,
@@ -196,10 +197,11 @@ static td_err check_channels(const td_config_location *location,
     const char *wrong =
         td_config_channels_check(channels, sizeof *channels, count);
     if (!wrong) return TD_OK;
-    return td_config_bad(location, td_config_node_get(node, field), field,
-                         "a quaternion is four channels in a row, %s begins "
-                         "fewer",
-                         wrong);
+    return td_config_location_fail(
+        location, td_config_node_get(node, field), field,
+        "a quaternion is four channels in a row, %s begins "
+        "fewer",
+        wrong);
 }
 
 #define SYNTHETIC (1u << TD_CONFIG_SYNTHETIC)
@@ -234,20 +236,22 @@ static td_err check_worker(const td_config_location *location,
 {
     bool python = engine->python[0] != '\0';
     if (python == (engine->command_count > 0))
-        return td_config_bad(location, NULL, NULL,
-                             "a worker needs python or command, and not both");
+        return td_config_location_fail(
+            location, NULL, NULL,
+            "a worker needs python or command, and not both");
     if (engine->batched && !python)
-        return td_config_bad(location, td_config_node_get(node, "batched"),
-                             "batched", "is for python only");
+        return td_config_location_fail(location,
+                                       td_config_node_get(node, "batched"),
+                                       "batched", "is for python only");
     if (python && !strchr(engine->python, ':'))
-        return td_config_bad(
+        return td_config_location_fail(
             location, td_config_node_get(node, "python"), "python",
             "must be file.py:name or module:name, got \"%s\"", engine->python);
     if (!td_config_node_get(node, "actions")) engine->action_count = 0;
     if (!td_config_node_get(node, "chunk")) engine->chunk = 0;
     if (!td_config_node_get(node, "max_batch")) engine->max_batch = 0;
     return strstr(engine->python, ".py:")
-               ? td_config_beside(location, &engine->python)
+               ? td_config_location_beside(location, &engine->python)
                : TD_OK;
 }
 
@@ -266,7 +270,7 @@ static td_err check_engine(const td_config_location *location,
         engine->states = engine->actions;
         engine->state_count = engine->action_count;
     }
-    TD_TRY(td_config_beside(location, &engine->tokenizer));
+    TD_TRY(td_config_location_beside(location, &engine->tokenizer));
     TD_TRY(check_channels(location, node, "actions", engine->actions,
                           engine->action_count));
     return check_channels(location, node, "states", engine->states,

@@ -47,11 +47,11 @@ static td_err check_admin(const td_config_location *location,
     if (inet_pton(AF_INET, admin->address, &bytes) == 1 ||
         inet_pton(AF_INET6, admin->address, &bytes) == 1)
         return TD_OK;
-    return td_config_bad(location, td_config_node_get(node, "address"),
-                         "address",
-                         "must be an address such as 127.0.0.1 or ::1, got "
-                         "%.40s",
-                         admin->address);
+    return td_config_location_fail(
+        location, td_config_node_get(node, "address"), "address",
+        "must be an address such as 127.0.0.1 or ::1, got "
+        "%.40s",
+        admin->address);
 }
 
 // The host's name, with what cannot stand in a key replaced, and a number where
@@ -69,7 +69,7 @@ static td_err name_server(const td_config_location *location, size_t index,
     *ret_id = count == 1
                   ? td_arena_print(location->arena, "%s", host)
                   : td_arena_print(location->arena, "%s-%zu", host, index);
-    return *ret_id ? TD_OK : td_config_no_memory(location);
+    return *ret_id ? TD_OK : td_config_location_no_memory(location);
 }
 
 static td_err check_names(const td_config_location *location,
@@ -83,9 +83,9 @@ static td_err check_names(const td_config_location *location,
                            &model->server_id));
     for (size_t i = 0; i < index; i++)
         if (strcmp(manifest->models[i].server_id, model->server_id) == 0)
-            return td_config_bad(location, node, list->key,
-                                 "server_id %s is given twice",
-                                 model->server_id);
+            return td_config_location_fail(location, node, list->key,
+                                           "server_id %s is given twice",
+                                           model->server_id);
     return TD_OK;
 }
 
@@ -114,10 +114,11 @@ static td_err check_session(const td_config_location *location,
         const td_config_model *other = &manifest->models[i];
         if (strcmp(other->endpoint, model->endpoint) == 0 &&
             !share_session(other, model))
-            return td_config_bad(location, node, list->key,
-                                 "%s and %s have one endpoint: mode, connect "
-                                 "and shared_memory must be the same",
-                                 other->server_id, model->server_id);
+            return td_config_location_fail(
+                location, node, list->key,
+                "%s and %s have one endpoint: mode, connect "
+                "and shared_memory must be the same",
+                other->server_id, model->server_id);
     }
     return TD_OK;
 }

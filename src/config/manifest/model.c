@@ -123,9 +123,9 @@ static td_err check_clients(const td_config_location *location,
         for (size_t j = 0; j < index; j++)
             if (strcmp(model->clients[index].client_uuid,
                        model->clients[j].client_uuid) == 0)
-                return td_config_bad(location, at, "clients",
-                                     "%s is listed twice",
-                                     model->clients[j].client_uuid);
+                return td_config_location_fail(location, at, "clients",
+                                               "%s is listed twice",
+                                               model->clients[j].client_uuid);
     return TD_OK;
 }
 
@@ -135,7 +135,7 @@ static td_err check_batch(const td_config_location *location,
 {
     bool open = model->engine.max_batch == 0; // its worker says it
     if (open || model->batch.max_size <= model->engine.max_batch) return TD_OK;
-    return td_config_bad(
+    return td_config_location_fail(
         location, td_config_node_get(node, "max_size"), "batch.max_size",
         "must be at most the engine's max_batch, %lld, got "
         "%lld",
@@ -147,12 +147,12 @@ static td_err check_checkpoint(const td_config_location *location,
                                td_config_model *model)
 {
     if (model->pretrained_path[0] == '\0')
-        return td_config_bad(
+        return td_config_location_fail(
             location, td_config_node_get(node, "pretrained_path"),
             "pretrained_path",
             "is missing, an engine of kind: native reads the checkpoint in "
             "that folder");
-    return td_config_beside(location, &model->pretrained_path);
+    return td_config_location_beside(location, &model->pretrained_path);
 }
 
 static td_err check_model(const td_config_location *location,
@@ -163,15 +163,15 @@ static td_err check_model(const td_config_location *location,
     if (model->engine.kind == TD_CONFIG_NATIVE)
         TD_TRY(check_checkpoint(location, node, model));
     if (model->client_count == 0 && !model->accept_unknown)
-        return td_config_bad(location, clients, "clients",
-                             "lists nobody, name a client or set "
-                             "accept_unknown: true");
+        return td_config_location_fail(location, clients, "clients",
+                                       "lists nobody, name a client or set "
+                                       "accept_unknown: true");
     if (model->client_count > (size_t)model->capacity)
-        return td_config_bad(location, td_config_node_get(node, "capacity"),
-                             "capacity",
-                             "must be at least the %zu clients listed, got "
-                             "%lld",
-                             model->client_count, (long long)model->capacity);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "capacity"), "capacity",
+            "must be at least the %zu clients listed, got "
+            "%lld",
+            model->client_count, (long long)model->capacity);
     TD_TRY(check_batch(location, td_config_node_get(node, "batch"), model));
     return clients ? check_clients(location, clients, model) : TD_OK;
 }

@@ -137,12 +137,14 @@ static td_err check_own_score(const td_config_location *location,
     const char *field = scheduling->plugin[0] ? "plugin" : "score";
     if (!scheduling->plugin[0] && !scheduling->score[0]) return TD_OK;
     if (scheduling->plugin[0] && scheduling->score[0])
-        return td_config_bad(location, td_config_node_get(node, field), field,
-                             "a score is given too, choose one of the two");
+        return td_config_location_fail(
+            location, td_config_node_get(node, field), field,
+            "a score is given too, choose one of the two");
     if (!scores(scheduling->strategy))
-        return td_config_bad(location, td_config_node_get(node, field), field,
-                             "is for strategies that score, %s does not",
-                             td_config_strategies[scheduling->strategy]);
+        return td_config_location_fail(
+            location, td_config_node_get(node, field), field,
+            "is for strategies that score, %s does not",
+            td_config_strategies[scheduling->strategy]);
     return TD_OK;
 }
 
@@ -151,11 +153,12 @@ static td_err check_scheduling(const td_config_location *location,
 {
     td_config_scheduling *scheduling = value;
     TD_TRY(check_own_score(location, node, scheduling));
-    TD_TRY(td_config_beside(location, &scheduling->plugin));
-    TD_TRY(td_config_where(location, td_config_node_get(node, "score"), "score",
-                           &scheduling->score_at));
-    return td_config_where(location, td_config_node_get(node, "plugin"),
-                           "plugin", &scheduling->plugin_at);
+    TD_TRY(td_config_location_beside(location, &scheduling->plugin));
+    TD_TRY(td_config_location_print(location, td_config_node_get(node, "score"),
+                                    "score", &scheduling->score_at));
+    return td_config_location_print(location,
+                                    td_config_node_get(node, "plugin"),
+                                    "plugin", &scheduling->plugin_at);
 }
 
 static td_err check_batch(const td_config_location *location,
@@ -164,7 +167,7 @@ static td_err check_batch(const td_config_location *location,
     const td_config_batch *batch = value;
     bool fixed = batch->wait == TD_CONFIG_WAIT_FIXED;
     if (fixed == (batch->wait_ms > 0)) return TD_OK;
-    return td_config_bad(
+    return td_config_location_fail(
         location, td_config_node_get(node, "wait_ms"), "wait_ms", "%s",
         fixed ? "must be above 0 for wait: fixed" : "is for wait: fixed only");
 }

@@ -27,18 +27,20 @@ static td_err check_range(const td_config_location *location,
 {
     const td_config_node *at = td_config_node_get(node, "min");
     if (joint->min > joint->max)
-        return td_config_bad(location, at, "min",
-                             "must be at most max, %g, got %g", joint->max,
-                             joint->min);
+        return td_config_location_fail(location, at, "min",
+                                       "must be at most max, %g, got %g",
+                                       joint->max, joint->min);
     if (!has_room(joint->min, joint->max))
-        return td_config_bad(location, at, "min",
-                             "leaves no float32 up to max, %.17g, got %.17g",
-                             joint->max, joint->min);
+        return td_config_location_fail(
+            location, at, "min",
+            "leaves no float32 up to max, %.17g, got %.17g", joint->max,
+            joint->min);
     if (joint->kind == TD_CONFIG_QUATERNION &&
         (joint->min > -TD_CONFIG_POSITION || joint->max < TD_CONFIG_POSITION))
-        return td_config_bad(location, at, "min",
-                             "and max are not for a quaternion, leave them "
-                             "out");
+        return td_config_location_fail(
+            location, at, "min",
+            "and max are not for a quaternion, leave them "
+            "out");
     return TD_OK;
 }
 
@@ -47,9 +49,9 @@ static td_err check_limit(const td_config_location *location,
                           double value)
 {
     if (value == 0 || value >= LEAST_LIMIT) return TD_OK;
-    return td_config_bad(location, td_config_node_get(node, field), field,
-                         "must be 0 for no limit or at least %g, got %g",
-                         LEAST_LIMIT, value);
+    return td_config_location_fail(
+        location, td_config_node_get(node, field), field,
+        "must be 0 for no limit or at least %g, got %g", LEAST_LIMIT, value);
 }
 
 td_err td_config_joints_check_one(const td_config_location *location,
@@ -61,9 +63,10 @@ td_err td_config_joints_check_one(const td_config_location *location,
     TD_TRY(check_limit(location, node, "max_acceleration",
                        joint->max_acceleration));
     if (joint->safe < joint->min || joint->safe > joint->max)
-        return td_config_bad(location, td_config_node_get(node, "safe"), "safe",
-                             "must be within min and max, %g to %g, got %g",
-                             joint->min, joint->max, joint->safe);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "safe"), "safe",
+            "must be within min and max, %g to %g, got %g", joint->min,
+            joint->max, joint->safe);
     return TD_OK;
 }
 
@@ -95,11 +98,11 @@ static td_err check_length(const td_config_location *location,
     char name[PATH_BYTES];
     if (fabs(length - 1) <= LENGTH_TOLERANCE) return TD_OK;
     (void)snprintf(name, sizeof name, "%s.%s.%s", path, first->name, field);
-    return td_config_bad(location, member(member(joints, first->name), field),
-                         name,
-                         "the four of a quaternion must be of length 1, are "
-                         "of %g",
-                         length);
+    return td_config_location_fail(
+        location, member(member(joints, first->name), field), name,
+        "the four of a quaternion must be of length 1, are "
+        "of %g",
+        length);
 }
 
 static size_t width_of(const td_config_joint *joint)
@@ -112,9 +115,9 @@ static td_err check_whole(const td_config_location *location,
                           const char *wrong)
 {
     if (!wrong) return TD_OK;
-    return td_config_bad(location, node, field,
-                         "a quaternion is four %s in a row, %s begins fewer",
-                         field, wrong);
+    return td_config_location_fail(
+        location, node, field,
+        "a quaternion is four %s in a row, %s begins fewer", field, wrong);
 }
 
 static td_err check_replay(const td_config_location *location,
@@ -124,10 +127,11 @@ static td_err check_replay(const td_config_location *location,
     bool replays = device->kind == TD_CONFIG_ROBOT_REPLAY;
     if (replays == (device->dataset[0] != '\0')) return TD_OK;
     if (replays)
-        return td_config_bad(location, node, "robot.dataset",
-                             "must name the folder to replay");
-    return td_config_bad(location, td_config_node_get(node, "dataset"),
-                         "robot.dataset", "is for kind: replay, leave it out");
+        return td_config_location_fail(location, node, "robot.dataset",
+                                       "must name the folder to replay");
+    return td_config_location_fail(
+        location, td_config_node_get(node, "dataset"), "robot.dataset",
+        "is for kind: replay, leave it out");
 }
 
 td_err td_config_joints_check_device(const td_config_location *location,
@@ -162,14 +166,14 @@ static td_err bad_failsafe(const td_config_location *location,
 {
     char name[PATH_BYTES];
     if (joint->failsafe == TD_CONFIG_FAILSAFE_AS_ROBOT)
-        return td_config_bad(location, td_config_node_get(node, "failsafe"),
-                             "failsafe", "zero_velocity is %s, as %s is", why,
-                             joint->name);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "failsafe"), "failsafe",
+            "zero_velocity is %s, as %s is", why, joint->name);
     const td_config_node *joints = member(member(node, "robot"), "joints");
     (void)snprintf(name, sizeof name, "robot.joints.%s.failsafe", joint->name);
-    return td_config_bad(location,
-                         member(member(joints, joint->name), "failsafe"), name,
-                         "zero_velocity is %s", why);
+    return td_config_location_fail(
+        location, member(member(joints, joint->name), "failsafe"), name,
+        "zero_velocity is %s", why);
 }
 
 static td_err check_zero_velocity(const td_config_location *location,

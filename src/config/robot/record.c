@@ -65,7 +65,7 @@ td_err td_config_record_check(const td_config_location *location,
     const char *id = robot->dataset_repo_id;
     if (!id[0]) return TD_OK;
     if (!is_repo_id(id))
-        return td_config_bad(
+        return td_config_location_fail(
             location, td_config_node_get(node, "dataset_repo_id"),
             "dataset_repo_id",
             "must be NAME or OWNER/NAME, each of A-Z a-z 0-9 . _ - and not "
@@ -73,5 +73,5 @@ td_err td_config_record_check(const td_config_location *location,
             id);
     if (robot->record.dir[0]) return TD_OK;
     robot->record.dir = default_folder(location->arena, id);
-    return robot->record.dir ? TD_OK : td_config_no_memory(location);
+    return robot->record.dir ? TD_OK : td_config_location_no_memory(location);
 }

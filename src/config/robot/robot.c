@@ -255,19 +255,22 @@ static td_err check_observe(const td_config_location *location,
         td_config_node_get(node, "chunk_size_threshold");
     const td_config_node *observe = td_config_node_get(node, "observe");
     if (robot->buffer_time_s > 0 && share)
-        return td_config_bad(location, time, "buffer_time_s",
-                             "stands instead of chunk_size_threshold, give "
-                             "only one of them");
+        return td_config_location_fail(
+            location, time, "buffer_time_s",
+            "stands instead of chunk_size_threshold, give "
+            "only one of them");
     if (robot->buffer_time_s > 0 && !observe)
         robot->observe = TD_CONFIG_OBSERVE_TIME;
     bool timed = robot->observe == TD_CONFIG_OBSERVE_TIME;
     if (timed != (robot->buffer_time_s > 0))
-        return td_config_bad(location, timed ? observe : time, "observe",
-                             "time needs buffer_time_s above 0, and "
-                             "buffer_time_s needs time");
+        return td_config_location_fail(location, timed ? observe : time,
+                                       "observe",
+                                       "time needs buffer_time_s above 0, and "
+                                       "buffer_time_s needs time");
     if (robot->observe == TD_CONFIG_OBSERVE_AUTO && share)
-        return td_config_bad(location, share, "chunk_size_threshold",
-                             "is not used with observe: auto, leave it out");
+        return td_config_location_fail(
+            location, share, "chunk_size_threshold",
+            "is not used with observe: auto, leave it out");
     return TD_OK;
 }
 
@@ -280,17 +283,18 @@ static td_err check_robot(const td_config_location *location,
     TD_TRY(td_config_record_check(location, node, robot));
     if (robot->control_hz == 0) robot->control_hz = robot->fps;
     if (robot->control_hz % robot->fps != 0)
-        return td_config_bad(
+        return td_config_location_fail(
             location, td_config_node_get(node, "control_hz"), "control_hz",
             "must be a multiple of fps, %lld, got %lld", (long long)robot->fps,
             (long long)robot->control_hz);
     if (robot->metrics_hz > 0 && robot->metrics_hz < LEAST_METRICS_HZ)
-        return td_config_bad(location, td_config_node_get(node, "metrics_hz"),
-                             "metrics_hz", "must be 0 or at least %g, got %g",
-                             LEAST_METRICS_HZ, robot->metrics_hz);
+        return td_config_location_fail(
+            location, td_config_node_get(node, "metrics_hz"), "metrics_hz",
+            "must be 0 or at least %g, got %g", LEAST_METRICS_HZ,
+            robot->metrics_hz);
     if (robot->boot_file[0]) return TD_OK;
     robot->boot_file = default_boot_file(location->arena, robot->client_uuid);
-    return robot->boot_file ? TD_OK : td_config_no_memory(location);
+    return robot->boot_file ? TD_OK : td_config_location_no_memory(location);
 }
 
 td_err td_config_robot_load(const char *path, td_config_robot **ret_robot,

@@ -21,23 +21,24 @@ struct td_config_location {
 // one.
 
 // INVALID with "file:line: location.field: what" in its info.
-td_err td_config_bad(const td_config_location *location,
-                     const td_config_node *node, const char *field,
-                     const char *fmt, ...) TD_PRINTF(4, 5);
-td_err td_config_no_memory(const td_config_location *location);
+td_err td_config_location_fail(const td_config_location *location,
+                               const td_config_node *node, const char *field,
+                               const char *fmt, ...) TD_PRINTF(4, 5);
+td_err td_config_location_no_memory(const td_config_location *location);
 
 // "file:line: location.field", for whoever finds out later that it is wrong.
 // The arena's. NOMEM.
-TD_NODISCARD td_err td_config_where(const td_config_location *location,
-                                    const td_config_node *node,
-                                    const char *field, const char **ret_where);
+TD_NODISCARD td_err td_config_location_print(const td_config_location *location,
+                                             const td_config_node *node,
+                                             const char *field,
+                                             const char **ret_where);
 
 // Makes a relative path start at the document's folder. An empty one stays. The
 // arena's. NOMEM.
-TD_NODISCARD td_err td_config_beside(const td_config_location *location,
-                                     const char **path);
+TD_NODISCARD td_err td_config_location_beside(
+    const td_config_location *location, const char **path);
 
 // The end of a long path, so that an error keeps its own.
-const char *td_config_shown_path(const char *file);
+const char *td_config_location_shown_path(const char *file);
 
 #endif

@@ -118,16 +118,17 @@ static td_err check_names(const td_config_location *location,
         const td_config_field *field = find(table, at->key);
         if (field && field->kind == TD_CONFIG_REFUSED &&
             !td_config_node_is_null(at))
-            return td_config_bad(location, at, field->name, "%s", field->help);
+            return td_config_location_fail(location, at, field->name, "%s",
+                                           field->help);
         if (field || takes_rest(table, at)) continue;
         char shown[TD_CONFIG_VALUE_TEXT];
         td_config_node name = {.line = at->line, .text = at->key};
         td_config_value_shown(&name, shown);
         const char *near = nearest(table, at->key);
         if (near)
-            return td_config_bad(location, at, shown,
-                                 "no such field, did you mean %s?", near);
-        return td_config_bad(location, at, shown, "no such field");
+            return td_config_location_fail(
+                location, at, shown, "no such field, did you mean %s?", near);
+        return td_config_location_fail(location, at, shown, "no such field");
     }
     return TD_OK;
 }
@@ -141,8 +142,8 @@ static td_err wrong_shape(const td_config_location *location, const char *rule,
 {
     char shown[TD_CONFIG_VALUE_TEXT];
     td_config_value_shown(node, shown);
-    return td_config_bad(location, node, NULL, "must be %s, got %s", rule,
-                         shown);
+    return td_config_location_fail(location, node, NULL, "must be %s, got %s",
+                                   rule, shown);
 }
 
 static td_err make_members(const td_config_location *location,
@@ -151,12 +152,12 @@ static td_err make_members(const td_config_location *location,
                            char **ret_members)
 {
     if (node->count < field->least || node->count > field->most)
-        return td_config_bad(location, node, NULL,
-                             "must have %zu to %zu members, got %zu",
-                             field->least, field->most, node->count);
+        return td_config_location_fail(location, node, NULL,
+                                       "must have %zu to %zu members, got %zu",
+                                       field->least, field->most, node->count);
     char *members = td_arena_alloc(location->arena, node->count,
                                    td_config_value_bytes(field));
-    if (!members) return td_config_no_memory(location);
+    if (!members) return td_config_location_no_memory(location);
     *(void **)((char *)owner + field->offset) = members;
     *(size_t *)((char *)owner + field->count_offset) = node->count;
     *ret_members = members;
@@ -186,8 +187,8 @@ static td_err check_unique(const td_config_location *location,
 {
     for (const td_config_node *at = list->first; at != node; at = at->next)
         if (!node->key && strcmp(at->text, node->text) == 0)
-            return td_config_bad(location, node, NULL, "%.64s is given twice",
-                                 node->text);
+            return td_config_location_fail(location, node, NULL,
+                                           "%.64s is given twice", node->text);
     return TD_OK;
 }
 
@@ -268,8 +269,9 @@ static td_err missing(const td_config_location *location,
         [TD_CONFIG_LIST] = "a list", [TD_CONFIG_MAP] = "a map"};
     char rule[TD_CONFIG_VALUE_TEXT];
     td_config_value_rule(field, rule);
-    return td_config_bad(location, NULL, field->name, "is missing, must be %s",
-                         field->shape ? shapes[field->shape] : rule);
+    return td_config_location_fail(location, NULL, field->name,
+                                   "is missing, must be %s",
+                                   field->shape ? shapes[field->shape] : rule);
 }
 
 // What the map says of a field, under one of its names; NULL when it is not
@@ -282,10 +284,11 @@ static td_err find_node(const td_config_location *owner,
     const td_config_node *also =
         field->also ? td_config_node_get(map, field->also) : NULL;
     if (node && also)
-        return td_config_bad(owner, also, field->also,
-                             "is another name of %s, which is given too: move "
-                             "its members there",
-                             field->name);
+        return td_config_location_fail(
+            owner, also, field->also,
+            "is another name of %s, which is given too: move "
+            "its members there",
+            field->name);
     *ret_node = node ? node : also;
     return TD_OK;
 }
@@ -343,12 +346,12 @@ static td_err parse_into(td_arena *arena, const td_config_table *table,
                          td_errinfo *info)
 {
     td_config_node *node = NULL;
-    TD_TRY(td_config_yaml_parse(arena, td_config_shown_path(path), data.data,
-                                data.size, &node, info));
+    TD_TRY(td_config_yaml_parse(arena, td_config_location_shown_path(path),
+                                data.data, data.size, &node, info));
     td_config_location location = {
         .line = node->line, .file = path, .arena = arena, .info = info};
     root *made = td_arena_alloc(arena, 1, sizeof *made + table->bytes);
-    if (!made) return td_config_no_memory(&location);
+    if (!made) return td_config_location_no_memory(&location);
     TD_TRY(read_struct(&location, table, node, made->value));
     made->arena = arena;
     *ret_root = made;

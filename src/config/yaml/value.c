@@ -246,8 +246,9 @@ td_err td_config_value_read(const td_config_location *location,
     td_config_value_rule(field, rule);
     td_config_value_shown(node, shown);
     bool whole = field->kind != TD_CONFIG_INTEGER || is_whole(node);
-    return td_config_bad(location, node, NULL, "must be %s%s, got %s",
-                         whole ? "" : "a whole number, ", rule, shown);
+    return td_config_location_fail(location, node, NULL, "must be %s%s, got %s",
+                                   whole ? "" : "a whole number, ", rule,
+                                   shown);
 }
 
 bool td_config_value_same(const td_config_field *field, const void *a,

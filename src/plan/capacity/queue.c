@@ -10,7 +10,7 @@
 void td_plan_service_init(td_plan_service *service,
                           const td_config_profile *profile)
 {
-    uint32_t most = td_config_profile_most(profile);
+    uint32_t most = td_config_profile_max_batch(profile);
     service->most = most < TD_PLAN_MOST_BATCH ? most : TD_PLAN_MOST_BATCH;
     for (uint32_t n = 1; n <= service->most; n++)
         for (uint32_t i = 0; i < TD_PLAN_DRAWS; i++)

@@ -173,7 +173,7 @@ static td_err add_types(td_plan_problem *problem, td_errinfo *info)
 static uint32_t most_that_fit(const td_plan_problem *problem,
                               const td_config_profile *profile, size_t type)
 {
-    uint32_t most = td_config_profile_most(profile);
+    uint32_t most = td_config_profile_max_batch(profile);
     double memory_gb = problem->types[type].memory_gb;
     if (memory_gb == 0) memory_gb = profile->gpu_memory_gb;
     if (!td_config_profile_continuous(profile) && problem->options.batch_most &&

@@ -38,7 +38,7 @@ td_err td_server_playback_open(const td_config_engine *engine,
     TD_TRY(check_kind(profile, engine, info));
     td_server_playback *playback = calloc(1, sizeof *playback);
     if (!playback) return TD_ERR_NOMEM;
-    playback->size_count = td_config_profile_most(profile);
+    playback->size_count = td_config_profile_max_batch(profile);
     for (uint32_t n = 1; n <= playback->size_count; n++)
         fill_size(profile, n, playback);
     *ret_playback = playback;

@@ -40,7 +40,8 @@ static void batches_take_what_the_planner_sees(void **state)
                          TD_OK);
         assert_int_equal(td_server_playback_open(&engine, &playback, &info),
                          TD_OK);
-        assert_int_equal(playback->size_count, td_config_profile_most(profile));
+        assert_int_equal(playback->size_count,
+                         td_config_profile_max_batch(profile));
         td_engine_latency latency = {.kind = TD_ENGINE_LATENCY_PROFILE,
                                      .sizes = playback->sizes,
                                      .size_count = playback->size_count};

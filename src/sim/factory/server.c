@@ -58,7 +58,7 @@ td_err td_sim_factory_server_open(td_sim_factory_server *server,
                                    plan->gpu_type, &server->profile, info));
     server->continuous = td_config_profile_continuous(server->profile);
     uint32_t most =
-        least(td_config_profile_most(server->profile), TD_SCHED_MAX_BATCH);
+        least(td_config_profile_max_batch(server->profile), TD_SCHED_MAX_BATCH);
     const td_engine_spec spec = {.max_batch = most,
                                  .most_inflight = 1,
                                  .continuous = server->continuous};
@@ -113,10 +113,11 @@ void td_sim_factory_server_arrives(td_sim_factory_request *request,
     if (ended.request.payload)
         td_sim_factory_robot_lost(ended.request.payload, now_ns);
     if (outcome == TD_SCHED_REFUSED) td_sim_factory_robot_lost(request, now_ns);
-    td_sim_factory_server_look(server, now_ns);
+    td_sim_factory_server_schedule(server, now_ns);
 }
 
-void td_sim_factory_server_look(td_sim_factory_server *server, int64_t now_ns)
+void td_sim_factory_server_schedule(td_sim_factory_server *server,
+                                    int64_t now_ns)
 {
     uint64_t before = server->running;
     td_sim_factory_gpu_advance(server->gpu, now_ns);
@@ -188,7 +189,7 @@ void td_sim_factory_server_ran(td_sim_factory_server *server, uint32_t number,
                             took_ns / batch->count);
         td_sim_factory_world_put(
             server->world,
-            now_ns + td_sim_factory_world_way_ns(request->stream->robot),
+            now_ns + td_sim_factory_world_delay_ns(request->stream->robot),
             TD_SIM_FACTORY_ANSWERED, request, 0);
         request = next;
     }

@@ -15,7 +15,7 @@ void td_sim_factory_world_put(td_sim_factory_world *world, int64_t at_ns,
             .at_ns = at_ns, .subject = subject, .tag = tag, .kind = kind});
 }
 
-int64_t td_sim_factory_world_way_ns(td_sim_factory_robot *robot)
+int64_t td_sim_factory_world_delay_ns(td_sim_factory_robot *robot)
 {
     const td_sim_factory_world *world = robot->world;
     double off = 2 * td_rand_unit(&robot->rand) - 1;
@@ -58,7 +58,8 @@ void td_sim_factory_world_send(td_sim_factory_stream *stream, int64_t now_ns)
     request->seq = stream->seq = ++world->last_seq;
     request->sent_ns = now_ns;
     stream->waiting = true;
-    td_sim_factory_world_put(world, now_ns + td_sim_factory_world_way_ns(robot),
+    td_sim_factory_world_put(world,
+                             now_ns + td_sim_factory_world_delay_ns(robot),
                              TD_SIM_FACTORY_ARRIVES, request, 0);
     bool waits = robot->goals & 1u << stream->number;
     if (waits && robot->task->on_miss == TD_CONFIG_MISS_FALLBACK)

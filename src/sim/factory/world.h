@@ -167,7 +167,7 @@ void td_sim_factory_world_send(td_sim_factory_stream *stream, int64_t now_ns);
 void td_sim_factory_world_free(td_sim_factory_world *world,
                                td_sim_factory_request *request);
 // How long a message of the robot, or to it, is on its way.
-int64_t td_sim_factory_world_way_ns(td_sim_factory_robot *robot);
+int64_t td_sim_factory_world_delay_ns(td_sim_factory_robot *robot);
 
 // robot.c
 TD_NODISCARD td_err td_sim_factory_robot_begin(td_sim_factory_robot *robot);
@@ -204,7 +204,8 @@ TD_NODISCARD td_err td_sim_factory_server_open(td_sim_factory_server *server,
 void td_sim_factory_server_arrives(td_sim_factory_request *request,
                                    int64_t now_ns);
 // Starts what may, and tells the GPU.
-void td_sim_factory_server_look(td_sim_factory_server *server, int64_t now_ns);
+void td_sim_factory_server_schedule(td_sim_factory_server *server,
+                                    int64_t now_ns);
 // Starts what may; the GPU has been brought up to now, and looks after it.
 void td_sim_factory_server_next(td_sim_factory_server *server, int64_t now_ns);
 // The batch of that number has run.
