@@ -1,4 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The thread of engine/blocking.h, with a model that waits until the test lets
+// it go: where run() and `done` happen, what is BUSY and when, batches that are
+// submitted from inside `done`, and that free() finishes what was taken.
+//
+// The model and `done` only note and signal; asserts are on the test's thread.
 #include "engine/blocking.h"
 
 #include "base/sync/event.h"

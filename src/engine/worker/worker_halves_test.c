@@ -1,6 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// A worker that works in two halves, gives more than actions and wants to know
-// what is expected.
+// The worker engine with tests/worker/echo.c, as a worker that works in two
+// halves (prefix and decode), gives more than actions and wants to know what is
+// expected.
+//
+// The conformance suite, which then tests both halves; results beside actions;
+// prefixes that are dropped, go with their process or were lost by it; who is a
+// suspect when the second half ends the process.
 #include "engine/conformance.h"
 #include "engine/worker/worker_fixture.h"
 

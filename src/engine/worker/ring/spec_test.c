@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a worker says against what the manifest says, without any process:
-// tables of hellos that are refused, with the words they are refused with, and
-// of pairs that agree or do not.
+// What a worker says against what the manifest says, without any process.
+//
+// Tables of hellos that are refused, with the words they are refused with;
+// texts that are made printable; and pairs of specs that agree, differ or leave
+// something out that neither says.
 #include "engine/worker/ring/spec.h"
 
 #include <math.h>
