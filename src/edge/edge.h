@@ -45,8 +45,7 @@ typedef struct td_edge_config {
     td_edge_trace *trace;       // of every tick and merge; borrowed; NULL: none
     td_edge_control_fn control; // NULL: commands are written as they are
     void *control_user;
-    td_edge_state_fn
-        observe_state; // needed where the profile's states are others
+    td_edge_state_fn observe_state; // with policy states of their own
     void *observe_state_user;
     bool pull; // no tick and no driver: td_edge_pull() is called
     td_edge_episode_sink record; // consumed; close NULL: nothing is recorded
@@ -57,7 +56,7 @@ typedef struct td_edge td_edge;
 
 // Starts the threads; the robot holds still until there is a server. Borrows
 // the session and the robot until it is closed. Owned by the caller. The
-// recording's sink is closed on failure too.
+// sink of `record` is closed on failure too.
 TD_NODISCARD td_err td_edge_open(td_net *net, td_robot_hardware *robot,
                                  const td_edge_config *config,
                                  td_edge **ret_edge, td_errinfo *info);
@@ -84,15 +83,15 @@ td_edge_step td_edge_pull(td_edge *edge, const float *state);
 TD_NODISCARD td_err td_edge_reset(td_edge *edge, const char *reason,
                                   td_errinfo *info);
 
-// Tells the policy something else to do, from the next observation on. Any
-// thread but a callback's; never blocks for long. FORMAT
-// (not UTF-8), LIMIT (longer than TD_WIRE_MAX_TEXT).
+// Gives the policy another task, from the next observation on. Any thread but a
+// callback's; never blocks for long. FORMAT (not UTF-8), LIMIT (longer than
+// TD_WIRE_MAX_TEXT).
 TD_NODISCARD td_err td_edge_set_task(td_edge *edge, const char *task,
                                      td_errinfo *info);
 
-// Has an episode begun or ended, of what is recorded; another program may have
-// the same by a query (docs/wire.md). Any thread but a callback's; blocks until
-// it is so on the disk. UNSUPPORTED where nothing is recorded, and as
+// Begins or ends an episode of the recording; another program may do so by a
+// query (docs/wire.md). Any thread but a callback's; blocks until it is so on
+// the disk. UNSUPPORTED where nothing is recorded, and as
 // td_edge_recorder_execute().
 TD_NODISCARD td_err td_edge_episode(td_edge *edge,
                                     td_edge_episode_command command,

@@ -2,7 +2,7 @@
 #ifndef TD_EDGE_EDGE_FIXTURE_H
 #define TD_EDGE_EDGE_FIXTURE_H
 
-// For tests of the edge's shell: a network in this process, a robot that
+// For tests of the edge at work: a network in this process, a robot that
 // remembers its commands, and servers that are puppets: the test's own thread
 // works them while it waits. td_edge_run() has a thread of its own.
 //

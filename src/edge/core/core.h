@@ -9,7 +9,9 @@
 // Two threads meet in it. The tick thread plays: it owns the cursor, allocates
 // nothing and takes no lock. The merge thread builds timelines and publishes
 // each with one atomic store; it frees an old one after the tick has moved past
-// it. Each function says whose it is.
+// it. Each function says whose it is. Those "under the lock" share what is on
+// its way, and are called under one lock of the caller's (session/link.c has
+// it), or by a single thread.
 
 #include "edge/core/inflight.h"
 #include "edge/core/timeline.h"
@@ -147,12 +149,12 @@ td_edge_step td_edge_core_tick(td_edge_core *core,
 uint64_t td_edge_core_cursor(const td_edge_core *core);
 uint64_t td_edge_core_episode(const td_edge_core *core);
 
-// A server was found: what was measured before was of another. Whoever shares
-// the lock.
+// A server was found: what was measured before was of another. Under the
+// lock.
 void td_edge_core_connected(td_edge_core *core);
 
 // An observation is about to be handed to the transport. False: its episode is
-// over, and it is not to be sent. Whoever shares the lock.
+// over, and it is not to be sent. Under the lock.
 TD_NODISCARD bool td_edge_core_sent(td_edge_core *core,
                                     const td_edge_sent *sent);
 
@@ -161,12 +163,12 @@ TD_NODISCARD bool td_edge_core_sent(td_edge_core *core,
 // lock.
 void td_edge_core_skipped(td_edge_core *core, uint64_t seq, td_edge_skip why);
 
-// The transport did not take it after all: it may be asked for again. Whoever
-// shares the lock.
+// The transport did not take it after all: it may be asked for again. Under
+// the lock.
 void td_edge_core_unsent(td_edge_core *core, uint64_t seq);
 
 // Begins the next episode: the robot holds, what was to come is forgotten and
-// what is on its way with it. Whoever shares the lock. NOMEM.
+// what is on its way with it. Under the lock. NOMEM.
 TD_NODISCARD td_err td_edge_core_reset(td_edge_core *core);
 
 // An answer in the making; borrows the action.

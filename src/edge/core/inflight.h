@@ -9,7 +9,7 @@
 // `unanswered`. Answers may come in any order, and each keeps its own round
 // trip.
 //
-// Pure; the publisher and the merge share it under one lock of the shell's.
+// Pure. The publisher and the merge thread share it under the link's lock.
 
 #include "base/err.h"
 

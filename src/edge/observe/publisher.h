@@ -43,7 +43,7 @@ void td_edge_publisher_free(td_edge_publisher *publisher);
 TD_AUTO_FREE(td_edge_publisher, td_edge_publisher_free)
 
 // Observation `seq` is going to be sent: makes its images meanwhile. Tick's
-// thread, or the one that calls td_edge_pull(); never blocks.
+// thread; never blocks.
 void td_edge_publisher_prepare(td_edge_publisher *publisher, uint64_t seq);
 
 // Sends it. True: another that waited is replaced by it. Driver's thread, or

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The shell around the session's states (state.c): each state has one thing to
-// do, which waits or asks, and what comes of it is an event; the table in
+// Carries out the session's states (state.c): each state has one thing to do,
+// which waits or asks, and what comes of it is an event; the table in
 // state.c says where that leads.
 //
 //   CONNECTING, RECONNECTING   search: ask who serves the model, check that it
