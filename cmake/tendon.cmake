@@ -117,20 +117,19 @@ set(TD_RUST_DIR ${PROJECT_SOURCE_DIR}/build/rust CACHE PATH "cargo's target fold
 set(TD_RUST_LIB ${TD_RUST_DIR}/release/libtendon_rust.a)
 set(TD_CARGO ${PROJECT_SOURCE_DIR}/tools/cargo)
 file(GLOB_RECURSE TD_RUST_SOURCES CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/rust/src/*.rs)
+  ${PROJECT_SOURCE_DIR}/rust/*.rs ${PROJECT_SOURCE_DIR}/rust/*.toml)
 add_custom_command(OUTPUT ${TD_RUST_LIB}
   COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TD_RUST_DIR}
           ${TD_CARGO} build --release --locked
           --manifest-path ${PROJECT_SOURCE_DIR}/rust/Cargo.toml
   COMMAND ${CMAKE_COMMAND} -E touch_nocreate ${TD_RUST_LIB}
-  DEPENDS ${TD_RUST_SOURCES} ${PROJECT_SOURCE_DIR}/rust/Cargo.toml
-          ${PROJECT_SOURCE_DIR}/rust/Cargo.lock
+  DEPENDS ${TD_RUST_SOURCES} ${PROJECT_SOURCE_DIR}/rust/Cargo.lock
   USES_TERMINAL VERBATIM COMMENT "cargo build (minutes the first time)")
 add_custom_target(td_rust_build DEPENDS ${TD_RUST_LIB})
 add_library(td_rust STATIC IMPORTED GLOBAL)
 set_target_properties(td_rust PROPERTIES
   IMPORTED_LOCATION ${TD_RUST_LIB}
-  INTERFACE_INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/rust/include
+  INTERFACE_INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/rust/zenoh/include
   INTERFACE_LINK_LIBRARIES "pthread;dl;m"
   # One of its objects is assembly that does not say so itself.
   INTERFACE_LINK_OPTIONS "-Wl,-z,noexecstack")
