@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. CMake builds (CMakePresets.json), tools/ does the rest.
-.PHONY: help demo test check oracle bench soak fmt lint abi
+.PHONY: help demo all test check oracle bench soak fmt lint abi
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
 
 demo: build/release/tendon ## a server and four robots on this machine, live
 	@build/release/tendon demo
+
+all: ## everything that users get: programs and libraries
+	@tools/setup --all
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target shipped
 
 bench: build/release/tendon ## every figure beside its limit and its peers
 	@tools/setup --bench

@@ -3,7 +3,7 @@
 // threads of Zenoh as ours (ZENOH_RUNTIME) and with nothing else of ours.
 #include "base/clock.h"
 #include "bench/bare.h"
-#include "tendon_rust.h"
+#include "tendon_zenoh.h"
 
 #include <signal.h>
 #include <stdio.h>

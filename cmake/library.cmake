@@ -33,15 +33,19 @@ add_custom_command(OUTPUT ${TD_STATIC}
           ${TD_AS_CODE} -o libtendon.o
           -Wl,--whole-archive $<TARGET_FILE:td_client>
           $<TARGET_FILE:td_edge> $<TARGET_FILE:td_server> -Wl,--no-whole-archive
-          -Wl,--start-group ${part_files} ${TD_RUST_LIB} -Wl,--end-group
+          -Wl,--start-group ${part_files} ${TD_ZENOH_LIB} -Wl,--end-group
   COMMAND ${CMAKE_OBJCOPY} --strip-debug --remove-section=.llvmbc
           --remove-section=.llvmcmd ${exported} libtendon.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${TD_STATIC}
   COMMAND ${CMAKE_AR} rcs ${TD_STATIC} libtendon.o
   COMMAND ${CMAKE_COMMAND} -E rm -f libtendon.o
-  DEPENDS ${TD_PARTS} ${TD_RUST_LIB} ${TD_MAP}
+  DEPENDS ${TD_PARTS} ${TD_ZENOH_LIB} ${TD_MAP}
   VERBATIM COMMENT "Linking C static library libtendon.a")
 add_custom_target(tendon_static DEPENDS ${TD_STATIC})
+
+# What users get: `make all`, and what `cmake --install` installs.
+add_custom_target(shipped DEPENDS tendon tendon_shared tendon_static tendon_video
+  tendon_formats)
 
 cmake_path(GET TD_MSGPACK STEM LAST_ONLY TD_MSGPACK_NAME)
 string(REGEX REPLACE "^lib" "" TD_MSGPACK_NAME ${TD_MSGPACK_NAME})
@@ -49,6 +53,7 @@ file(RELATIVE_PATH TD_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
 install(TARGETS tendon tendon_shared)
 install(TARGETS tendon_video DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(FILES ${TD_FORMATS_LIB} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/python
   FILES_MATCHING PATTERN "*.py")
 install(FILES ${TD_STATIC} DESTINATION ${CMAKE_INSTALL_LIBDIR} OPTIONAL)

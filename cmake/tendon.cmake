@@ -53,12 +53,29 @@ endfunction()
 
 # What follows is for a module's own CMakeLists.txt.
 
-# td_sources(a.c b.c [LIBS libraries]): the static library td_<module>.
+# td_sources(a.c b.c [LIBS libraries] [LOADS targets]): the static library
+# td_<module>. LOADS are libraries that it loads when it needs them: tests are
+# built with them, and `tendon` without.
 function(td_sources)
-  cmake_parse_arguments(S "" "" "LIBS" ${ARGN})
+  cmake_parse_arguments(S "" "" "LIBS;LOADS" ${ARGN})
   add_library(td_${TD_MODULE} STATIC ${S_UNPARSED_ARGUMENTS})
   target_link_libraries(td_${TD_MODULE} PUBLIC
     td_options ${TD_MODULE_DEPS} ${S_LIBS})
+  foreach(module ${TD_MODULE_DEPS})
+    get_target_property(loads ${module} TD_LOADS)
+    list(APPEND S_LOADS ${loads})
+  endforeach()
+  set_target_properties(td_${TD_MODULE} PROPERTIES TD_LOADS "${S_LOADS}")
+endfunction()
+
+# td_with_loads(target modules): builds with it what these modules load.
+function(td_with_loads target)
+  foreach(module ${ARGN})
+    get_target_property(loads ${module} TD_LOADS)
+    if(loads)
+      add_dependencies(${target} ${loads})
+    endif()
+  endforeach()
 endfunction()
 
 # td_test(name [SOURCES extra.c] [DEPS modules] [LABELS labels]): a cmocka
@@ -69,6 +86,7 @@ function(td_test name)
   list(TRANSFORM T_DEPS PREPEND td_)
   add_executable(${target} ${name}_test.c ${T_SOURCES})
   target_link_libraries(${target} PRIVATE td_${TD_MODULE} ${T_DEPS} cmocka)
+  td_with_loads(${target} td_${TD_MODULE} ${T_DEPS})
   target_compile_definitions(${target} PRIVATE
     TD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
   add_dependencies(unit ${target})
@@ -103,6 +121,7 @@ function(td_fuzz)
         TIMEOUT 300)
     endif()
     target_link_libraries(fuzz_${name} PRIVATE td_${TD_MODULE})
+    td_with_loads(fuzz_${name} td_${TD_MODULE})
   endforeach()
 endfunction()
 
@@ -110,27 +129,3 @@ endfunction()
 find_library(TD_MSGPACK NAMES msgpackc msgpack-c REQUIRED)
 add_library(msgpackc UNKNOWN IMPORTED GLOBAL)
 set_target_properties(msgpackc PROPERTIES IMPORTED_LOCATION ${TD_MSGPACK})
-
-# The Rust crate: one static library, always a release build, shared by every
-# preset (sanitizers do not see into it anyway).
-set(TD_RUST_DIR ${PROJECT_SOURCE_DIR}/build/rust CACHE PATH "cargo's target folder")
-set(TD_RUST_LIB ${TD_RUST_DIR}/release/libtendon_rust.a)
-set(TD_CARGO ${PROJECT_SOURCE_DIR}/tools/cargo)
-file(GLOB_RECURSE TD_RUST_SOURCES CONFIGURE_DEPENDS
-  ${PROJECT_SOURCE_DIR}/rust/*.rs ${PROJECT_SOURCE_DIR}/rust/*.toml)
-add_custom_command(OUTPUT ${TD_RUST_LIB}
-  COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TD_RUST_DIR}
-          ${TD_CARGO} build --release --locked
-          --manifest-path ${PROJECT_SOURCE_DIR}/rust/Cargo.toml
-  COMMAND ${CMAKE_COMMAND} -E touch_nocreate ${TD_RUST_LIB}
-  DEPENDS ${TD_RUST_SOURCES} ${PROJECT_SOURCE_DIR}/rust/Cargo.lock
-  USES_TERMINAL VERBATIM COMMENT "cargo build (minutes the first time)")
-add_custom_target(td_rust_build DEPENDS ${TD_RUST_LIB})
-add_library(td_rust STATIC IMPORTED GLOBAL)
-set_target_properties(td_rust PROPERTIES
-  IMPORTED_LOCATION ${TD_RUST_LIB}
-  INTERFACE_INCLUDE_DIRECTORIES ${PROJECT_SOURCE_DIR}/rust/zenoh/include
-  INTERFACE_LINK_LIBRARIES "pthread;dl;m"
-  # One of its objects is assembly that does not say so itself.
-  INTERFACE_LINK_OPTIONS "-Wl,-z,noexecstack")
-add_dependencies(td_rust td_rust_build)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # libtendon_video.so: videos, and with them libav, for the processes that have
-# any. It is made with everything that loads it, and stands beside it.
+# any. Who runs with it LOADS tendon_video.
 
 include(GNUInstallDirs)
 
@@ -19,5 +19,4 @@ function(td_video_library)
   if(NOT TD_SANITIZE) # whose functions are the program's
     target_link_options(tendon_video PRIVATE -Wl,--no-undefined)
   endif()
-  add_dependencies(td_media tendon_video)
 endfunction()

@@ -17,8 +17,8 @@ from setuptools.command.build_py import build_py
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 TOOLS = ("cmake", "ninja", "cargo", "cc")
-TARGETS = ("tendon", "tendon_shared")
-NATIVE = ("libtendon.so", "libtendon_video.so", "tendon")
+TARGETS = ("tendon", "tendon_shared", "tendon_video", "tendon_formats")
+NATIVE = ("libtendon.so", "libtendon_video.so", "libtendon_formats.so", "tendon")
 
 
 def build_native():
@@ -29,15 +29,15 @@ def build_native():
         sys.exit(f"{ROOT} is not Tendon's source tree: `pip install ./python` there")
     missing = [tool for tool in TOOLS if not shutil.which(tool)]
     if missing:
-        sys.exit(f"missing: {', '.join(missing)}; {ROOT}/tools/setup installs them")
+        words = f"{ROOT}/tools/setup --all installs them"
+        sys.exit(f"missing: {', '.join(missing)}; {words}")
     for command in (
         ["cmake", "--preset", "release"],
         ["cmake", "--build", "--preset", "release", "--target", *TARGETS],
     ):
         if subprocess.run(command, cwd=ROOT).returncode != 0:
-            sys.exit(
-                f"{' '.join(command)} failed; {ROOT}/tools/setup installs what it needs"
-            )
+            words = "tools/setup --all installs what it needs"
+            sys.exit(f"{' '.join(command)} failed; {ROOT}/{words}")
     return ROOT / "build/release"
 
 

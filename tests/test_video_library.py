@@ -24,7 +24,8 @@ def recorded(tmp_path_factory):
 
 @pytest.fixture
 def alone(tmp_path):
-    """The program, and nothing beside it."""
+    """The program, and nothing beside it that has to do with videos."""
+    shutil.copy(BUILD / "libtendon_formats.so", tmp_path)
     return shutil.copy(BIN, tmp_path / "tendon")
 
 
@@ -55,7 +56,7 @@ def test_the_library_exports_one_function():
 
 
 def check_told(text, folder):
-    assert "no videos without libtendon_video.so: put it beside the program" in text
+    assert "no videos without libtendon_video.so: build it with `make all`" in text
     assert "name it in TENDON_VIDEO_LIBRARY" in text
     assert f"not in {folder}, not in {folder}/../lib" in text
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <link.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -73,4 +74,42 @@ td_err td_library_open(const char *name, const char *variable,
         if (access(path, R_OK) == 0) return load(path, ret_library, info);
     }
     return load_systems(name, folder, ret_library, info);
+}
+
+static td_err open_wanted(const td_library *library, void **ret_handle,
+                          td_errinfo *info)
+{
+    td_errinfo why = {""};
+    td_err err =
+        td_library_open(library->name, library->variable, ret_handle, &why);
+    if (err == TD_OK) return TD_OK;
+    if (err != TD_ERR_NOTFOUND)
+        return td_fail(info, TD_ERR_UNSUPPORTED, "%s without %s: %s; %s",
+                       library->lack, library->name, library->broken, why.text);
+    return td_fail(info, TD_ERR_UNSUPPORTED,
+                   "%s without %s: %s, or name it in %s; %s", library->lack,
+                   library->name, library->missing, library->variable,
+                   why.text);
+}
+
+static td_err load_table(td_library *library, td_errinfo *info)
+{
+    void *handle = NULL;
+    TD_TRY(open_wanted(library, &handle, info));
+    td_library_entry *entry = (__typeof__(entry))dlsym(handle, library->entry);
+    if (entry) library->table = entry(library->version, library->table_bytes);
+    if (library->table) return TD_OK;
+    return td_fail(info, TD_ERR_VERSION,
+                   "%s without %s: the one that is here is of another release "
+                   "than this program; install both from one",
+                   library->lack, library->name);
+}
+
+td_err td_library_load(td_library *library, td_errinfo *info)
+{
+    static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER; // every table
+    (void)pthread_mutex_lock(&loading);
+    td_err err = library->table ? TD_OK : load_table(library, info);
+    (void)pthread_mutex_unlock(&loading);
+    return err;
 }

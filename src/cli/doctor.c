@@ -20,6 +20,7 @@
 #include "cli/cli.h"
 #include "cli/doctor_model.h"
 #include "config/manifest/manifest.h"
+#include "dataset/table/table.h"
 #include "media/video.h"
 #include "net/zenoh/zenoh.h"
 
@@ -338,6 +339,15 @@ static void check_videos(void)
     say(TD_CLI_DOCTOR_FINE, "videos", "%s can be recorded", codecs);
 }
 
+static void check_datasets(void)
+{
+    td_errinfo info = {.text = ""};
+    if (td_dataset_table_load(&info) == TD_OK)
+        say(TD_CLI_DOCTOR_FINE, "datasets", "can be recorded and read");
+    else
+        say(TD_CLI_DOCTOR_WORSE, "datasets", "%s", info.text);
+}
+
 static bool is_manifest(const char *operand)
 {
     struct stat about;
@@ -379,6 +389,7 @@ static void check_machine(void)
     check_shm();
     check_zenoh();
     check_gpu();
+    check_datasets();
     check_videos();
 }
 

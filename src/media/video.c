@@ -17,64 +17,33 @@
 #include "base/library.h"
 #include "media/video/ops.h"
 
-#include <dlfcn.h>
-#include <pthread.h>
+static td_library library = {
+    .name = "libtendon_video.so",
+    .variable = "TENDON_VIDEO_LIBRARY",
+    .entry = "td_media_video_library",
+    .version = TD_MEDIA_VIDEO_OPS_VERSION,
+    .table_bytes = TD_MEDIA_VIDEO_OPS_BYTES,
+    .lack = "no videos",
+    .missing = "build it with `make all`, put it beside the program",
+    .broken = "install FFmpeg, which it needs (Debian and Ubuntu: apt install "
+              "ffmpeg)",
+};
 
-#define NAME "libtendon_video.so"
-#define VARIABLE "TENDON_VIDEO_LIBRARY"
-#define NEED "no videos without " NAME ": "
-
-static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
-
-// Written once, under the lock. Whoever has an encoder or a decoder has seen it
-// since, and reads it as it is.
-static const td_media_video_ops *ops;
-
-static td_err open_library(void **ret_library, td_errinfo *info)
+// For whoever has loaded it: what is opened here was opened by it.
+static const td_media_video_ops *ops(void)
 {
-    td_errinfo why = {""};
-    td_err err = td_library_open(NAME, VARIABLE, ret_library, &why);
-    if (err == TD_OK) return TD_OK;
-    if (err == TD_ERR_NOTFOUND)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       NEED "put it beside the program, or name it in " VARIABLE
-                            "; %s",
-                       why.text);
-    return td_fail(info, TD_ERR_UNSUPPORTED,
-                   NEED "install FFmpeg, which it needs (Debian and Ubuntu: "
-                        "apt install ffmpeg); %s",
-                   why.text);
-}
-
-static td_err load(td_errinfo *info)
-{
-    void *library = NULL;
-    TD_TRY(open_library(&library, info));
-    __typeof__(&td_media_video_library) entry =
-        (__typeof__(entry))dlsym(library, "td_media_video_library");
-    const td_media_video_ops *found =
-        entry ? entry(TD_MEDIA_VIDEO_OPS_VERSION, TD_MEDIA_VIDEO_OPS_BYTES)
-              : NULL;
-    if (!found)
-        return td_fail(info, TD_ERR_VERSION,
-                       NEED "the one that is here is of another release than "
-                            "this program; install both from one");
-    ops = found;
-    return TD_OK;
+    return library.table;
 }
 
 td_err td_media_video_load(td_errinfo *info)
 {
-    (void)pthread_mutex_lock(&loading);
-    td_err err = ops ? TD_OK : load(info);
-    (void)pthread_mutex_unlock(&loading);
-    return err;
+    return td_library_load(&library, info);
 }
 
 td_err td_media_codec_check(td_media_codec codec, td_errinfo *info)
 {
     TD_TRY(td_media_video_load(info));
-    return ops->check(codec, info);
+    return ops()->check(codec, info);
 }
 
 td_err td_media_video_encoder_open(const td_media_video_encoder_config *config,
@@ -82,48 +51,48 @@ td_err td_media_video_encoder_open(const td_media_video_encoder_config *config,
                                    td_errinfo *info)
 {
     TD_TRY(td_media_video_load(info));
-    return ops->encoder->open(config, ret_encoder, info);
+    return ops()->encoder->open(config, ret_encoder, info);
 }
 
 void td_media_video_encoder_close(td_media_video_encoder *encoder)
 {
-    ops->encoder->close(encoder);
+    ops()->encoder->close(encoder);
 }
 
 const td_media_video_params *
 td_media_video_encoder_params(const td_media_video_encoder *encoder)
 {
-    return ops->encoder->params(encoder);
+    return ops()->encoder->params(encoder);
 }
 
 td_err td_media_video_encoder_add_rgb(td_media_video_encoder *encoder,
                                       const uint8_t *rgb, td_errinfo *info)
 {
-    return ops->encoder->add_rgb(encoder, rgb, info);
+    return ops()->encoder->add_rgb(encoder, rgb, info);
 }
 
 td_err td_media_video_encoder_add_jpeg(td_media_video_encoder *encoder,
                                        td_slice jpeg, td_errinfo *info)
 {
-    return ops->encoder->add_jpeg(encoder, jpeg, info);
+    return ops()->encoder->add_jpeg(encoder, jpeg, info);
 }
 
 td_err td_media_video_encoder_repeat(td_media_video_encoder *encoder,
                                      td_errinfo *info)
 {
-    return ops->encoder->repeat(encoder, info);
+    return ops()->encoder->repeat(encoder, info);
 }
 
 const uint8_t *
 td_media_video_encoder_picked(const td_media_video_encoder *encoder)
 {
-    return ops->encoder->picked(encoder);
+    return ops()->encoder->picked(encoder);
 }
 
 td_err td_media_video_encoder_end(td_media_video_encoder *encoder,
                                   td_errinfo *info)
 {
-    return ops->encoder->end(encoder, info);
+    return ops()->encoder->end(encoder, info);
 }
 
 td_err td_media_video_join(const char *old, const td_media_video_params *params,
@@ -131,7 +100,7 @@ td_err td_media_video_join(const char *old, const td_media_video_params *params,
                            uint64_t *ret_frames, td_errinfo *info)
 {
     TD_TRY(td_media_video_load(info));
-    return ops->join(old, params, source, user, fd, ret_frames, info);
+    return ops()->join(old, params, source, user, fd, ret_frames, info);
 }
 
 td_err td_media_video_decoder_open(const char *path,
@@ -139,7 +108,7 @@ td_err td_media_video_decoder_open(const char *path,
                                    td_errinfo *info)
 {
     TD_TRY(td_media_video_load(info));
-    return ops->decoder->open(path, (td_slice){NULL, 0}, ret_decoder, info);
+    return ops()->decoder->open(path, (td_slice){NULL, 0}, ret_decoder, info);
 }
 
 td_err td_media_video_decoder_open_memory(td_slice file,
@@ -147,23 +116,23 @@ td_err td_media_video_decoder_open_memory(td_slice file,
                                           td_errinfo *info)
 {
     TD_TRY(td_media_video_load(info));
-    return ops->decoder->open(NULL, file, ret_decoder, info);
+    return ops()->decoder->open(NULL, file, ret_decoder, info);
 }
 
 void td_media_video_decoder_close(td_media_video_decoder *decoder)
 {
-    ops->decoder->close(decoder);
+    ops()->decoder->close(decoder);
 }
 
 td_media_video_facts
 td_media_video_decoder_facts(const td_media_video_decoder *decoder)
 {
-    return ops->decoder->facts(decoder);
+    return ops()->decoder->facts(decoder);
 }
 
 td_err td_media_video_decoder_picture(td_media_video_decoder *decoder,
                                       double at_s, uint8_t *ret_rgb,
                                       td_errinfo *info)
 {
-    return ops->decoder->picture(decoder, at_s, ret_rgb, info);
+    return ops()->decoder->picture(decoder, at_s, ret_rgb, info);
 }

@@ -46,6 +46,7 @@ def test_a_wheel_has_the_runtime_inside(wheel):
         names = set(archive.namelist())
     assert {
         "tendon/_native/libtendon.so",
+        "tendon/_native/libtendon_formats.so",
         "tendon/_native/libtendon_video.so",
         "tendon/_native/tendon",
         "tendon/py.typed",
@@ -123,7 +124,7 @@ def test_a_tool_that_is_missing_is_named(tmp_path):
     )
     assert done.returncode != 0
     assert "missing: ninja, cargo, cc;" in done.stderr
-    assert "tools/setup installs them" in done.stderr
+    assert "tools/setup --all installs them" in done.stderr
 
 
 def test_a_library_that_is_missing_is_told(tmp_path):

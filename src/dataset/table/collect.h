@@ -8,7 +8,7 @@
 #include "base/arena.h"
 #include "dataset/table/table.h"
 
-#include "tendon_rust.h"
+#include "tendon_formats.h"
 
 // Texts and pictures of one td_dataset_table_read().
 #define TD_DATASET_MAX_TEXT_BYTES (512u << 20)

@@ -4,13 +4,13 @@
 
 // An open file, as table.c reads it and write.c copies it.
 
+#include "dataset/table/parquet.h"
 #include "dataset/table/table.h"
-
-#include "tendon_rust.h"
 
 struct td_dataset_table {
     char *path;
     int fd;
+    const tdr_parquet_ops *ops;
     tdr_parquet *parquet;
     uint64_t rows;
     uint64_t *begins; // of each row group, and the end of the last

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/table/table.h"
 
-#include "dataset/table/code.h"
 #include "dataset/table/collect.h"
 #include "dataset/table/file.h"
 
@@ -11,6 +10,12 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+td_err td_dataset_table_load(td_errinfo *info)
+{
+    const tdr_parquet_ops *ops = NULL;
+    return td_dataset_parquet_load(&ops, info);
+}
 
 size_t td_dataset_type_size(td_dataset_type type)
 {
@@ -30,26 +35,6 @@ size_t td_dataset_type_size(td_dataset_type type)
     return 0;
 }
 
-td_err td_dataset_table_code(int code)
-{
-    switch (code) {
-    case TDR_OK:
-        return TD_OK;
-    case TDR_IO:
-        return TD_ERR_IO;
-    case TDR_FULL:
-        return TD_ERR_FULL;
-    case TDR_LIMIT:
-        return TD_ERR_LIMIT;
-    case TDR_MISMATCH:
-        return TD_ERR_MISMATCH;
-    case TDR_UNSUPPORTED:
-        return TD_ERR_UNSUPPORTED;
-    default:
-        return TD_ERR_FORMAT;
-    }
-}
-
 static td_err open_file(const char *path, int *ret_fd, td_errinfo *info)
 {
     struct stat about;
@@ -65,12 +50,12 @@ static td_err open_file(const char *path, int *ret_fd, td_errinfo *info)
 // Where the rows of each group begin, and where the last of them ends.
 static td_err count_rows(td_dataset_table *table)
 {
-    size_t groups = tdr_parquet_groups(table->parquet);
+    size_t groups = table->ops->groups(table->parquet);
     table->begins = calloc(groups + 1, sizeof *table->begins);
     if (!table->begins) return TD_ERR_NOMEM;
     for (size_t i = 0; i < groups; i++)
         table->begins[i + 1] =
-            table->begins[i] + tdr_parquet_rows(table->parquet, i);
+            table->begins[i] + table->ops->rows(table->parquet, i);
     table->rows = table->begins[groups];
     return TD_OK;
 }
@@ -85,10 +70,12 @@ td_err td_dataset_table_open(const char *path, td_dataset_table **ret_table,
     if (!table->path)
         return td_fail(info, TD_ERR_NOMEM, "%s: out of memory", path);
     TD_TRY(open_file(path, &table->fd, info));
+    TD_TRY(td_dataset_parquet_load(&table->ops, info));
     char text[256] = "";
-    int code = tdr_parquet_open(table->fd, &table->parquet, text, sizeof text);
+    int code = table->ops->open(table->fd, &table->parquet, text, sizeof text);
     if (code != TDR_OK)
-        return td_fail(info, td_dataset_table_code(code), "%s: %s", path, text);
+        return td_fail(info, td_dataset_parquet_code(code), "%s: %s", path,
+                       text);
     if (count_rows(table) != TD_OK)
         return td_fail(info, TD_ERR_NOMEM, "%s: out of memory", path);
     *ret_table = TD_TAKE(table);
@@ -97,7 +84,7 @@ td_err td_dataset_table_open(const char *path, td_dataset_table **ret_table,
 
 void td_dataset_table_close(td_dataset_table *table)
 {
-    if (table->parquet) tdr_parquet_close(table->parquet);
+    if (table->parquet) table->ops->close(table->parquet);
     if (table->fd >= 0) (void)close(table->fd);
     free(table->begins);
     free(table->path);
@@ -111,12 +98,12 @@ uint64_t td_dataset_table_rows(const td_dataset_table *table)
 
 size_t td_dataset_table_columns(const td_dataset_table *table)
 {
-    return tdr_parquet_columns(table->parquet);
+    return table->ops->columns(table->parquet);
 }
 
 const char *td_dataset_table_name(const td_dataset_table *table, size_t column)
 {
-    return tdr_parquet_name(table->parquet, column);
+    return table->ops->name(table->parquet, column);
 }
 
 td_err td_dataset_table_find(const td_dataset_table *table, const char *name,
@@ -139,10 +126,10 @@ static td_err read_part(const td_dataset_table *table, size_t group,
     struct ArrowArray array;
     struct ArrowSchema schema;
     char text[256] = "";
-    int code = tdr_parquet_read(table->parquet, group, column, first, rows,
+    int code = table->ops->read(table->parquet, group, column, first, rows,
                                 &array, &schema, text, sizeof text);
     if (code != TDR_OK)
-        return td_fail(info, td_dataset_table_code(code), "%s", text);
+        return td_fail(info, td_dataset_parquet_code(code), "%s", text);
     td_err err = td_dataset_collect_add(collect, &array, &schema, info);
     array.release(&array);
     schema.release(&schema);
@@ -156,7 +143,7 @@ static td_err read_column(const td_dataset_table *table, size_t column,
     if (td_dataset_collect_init(collect, rows) != TD_OK)
         return td_fail(info, TD_ERR_NOMEM, "out of memory");
     uint64_t end = first + rows;
-    size_t groups = tdr_parquet_groups(table->parquet);
+    size_t groups = table->ops->groups(table->parquet);
     for (size_t group = 0; group < groups; group++) {
         uint64_t begin = table->begins[group];
         uint64_t to = table->begins[group + 1];

@@ -8,12 +8,20 @@
 // Files are not trusted: their footer and the pages of what is read are held
 // against limits before memory is taken for them (docs/dataset.md). One thread
 // at a time uses one of these things; each call may block on the disk.
+//
+// Parquet is in a library of its own, libtendon_formats.so, which the first
+// table loads. UNSUPPORTED where it is missing, VERSION where it is of another
+// release, with what to do.
 
 #include "base/err.h"
 
 #include <stdbool.h>
 
 #define TD_DATASET_MAX_COLUMNS 4096
+
+// Loads the library, for those who want to know ahead. Once there it stays;
+// what failed may be tried again. Any thread; blocks. UNSUPPORTED, VERSION.
+TD_NODISCARD td_err td_dataset_table_load(td_errinfo *info);
 
 // What is read comes as one of these: whole numbers of any width as I64.
 typedef enum td_dataset_type {

@@ -16,7 +16,6 @@
 // td_dataset_table_finish() has written its footer; one that was not finished
 // is no Parquet file, and whoever opened the fd removes it.
 #include "base/arena.h"
-#include "dataset/table/code.h"
 #include "dataset/table/file.h"
 #include "dataset/table/table.h"
 
@@ -25,6 +24,7 @@
 #include <string.h>
 
 struct td_dataset_table_writer {
+    const tdr_parquet_ops *ops;
     tdr_parquet_writer *parquet;
     size_t count;
     td_dataset_field *fields;
@@ -152,17 +152,18 @@ static td_err create(int fd, td_dataset_table_writer *writer, td_arena *scratch,
                      td_errinfo *info)
 {
     struct ArrowSchema schema;
+    TD_TRY(td_dataset_parquet_load(&writer->ops, info));
     TD_TRY(make_schema(scratch, writer->fields, writer->count, &schema, info));
     tdr_note *given = td_arena_alloc(scratch, note_count, sizeof *given);
     if (!given) return no_memory(info);
     for (size_t i = 0; i < note_count; i++)
         given[i] = (tdr_note){notes[i].key, notes[i].value};
     char text[256] = "";
-    int code = tdr_parquet_create(fd, &schema, given, note_count,
-                                  &writer->parquet, text, sizeof text);
+    int code = writer->ops->create(fd, &schema, given, note_count,
+                                   &writer->parquet, text, sizeof text);
     return code == TDR_OK
                ? TD_OK
-               : td_fail(info, td_dataset_table_code(code), "%s", text);
+               : td_fail(info, td_dataset_parquet_code(code), "%s", text);
 }
 
 td_err td_dataset_table_create(int fd, const td_dataset_field *fields,
@@ -187,7 +188,7 @@ td_err td_dataset_table_create(int fd, const td_dataset_field *fields,
 
 void td_dataset_table_writer_free(td_dataset_table_writer *writer)
 {
-    if (writer->parquet) tdr_parquet_abandon(writer->parquet);
+    if (writer->parquet) writer->ops->abandon(writer->parquet);
     td_arena_done(&writer->kept);
     free(writer);
 }
@@ -347,9 +348,9 @@ td_err td_dataset_table_append(td_dataset_table_writer *writer,
     if (err == TD_OK) {
         char text[256] = "";
         int code =
-            tdr_parquet_append(writer->parquet, &array, text, sizeof text);
+            writer->ops->append(writer->parquet, &array, text, sizeof text);
         if (code != TDR_OK)
-            err = td_fail(info, td_dataset_table_code(code), "%s", text);
+            err = td_fail(info, td_dataset_parquet_code(code), "%s", text);
     }
     td_arena_done(&scratch);
     return err;
@@ -360,9 +361,9 @@ td_err td_dataset_table_copy(td_dataset_table_writer *writer,
 {
     char text[256] = "";
     int code =
-        tdr_parquet_copy(writer->parquet, from->parquet, text, sizeof text);
+        writer->ops->copy(writer->parquet, from->parquet, text, sizeof text);
     if (code == TDR_OK) return TD_OK;
-    return td_fail(info, td_dataset_table_code(code), "%s: %s", from->path,
+    return td_fail(info, td_dataset_parquet_code(code), "%s: %s", from->path,
                    text);
 }
 
@@ -370,7 +371,7 @@ td_err td_dataset_table_finish(td_dataset_table_writer *writer,
                                td_errinfo *info)
 {
     char text[256] = "";
-    int code = tdr_parquet_finish(writer->parquet, text, sizeof text);
+    int code = writer->ops->finish(writer->parquet, text, sizeof text);
     if (code == TDR_OK) return TD_OK;
-    return td_fail(info, td_dataset_table_code(code), "%s", text);
+    return td_fail(info, td_dataset_parquet_code(code), "%s", text);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "dataset/verify/verify.h"
 #include "dataset/disk/staging.h"
+#include "dataset/table/table.h"
 #include "dataset/verify/verify_internal.h"
 
 #include <stdio.h>
@@ -61,6 +62,7 @@ td_err td_dataset_verify(const char *folder,
     if (!td_dataset_disk_exists(meta.text))
         return td_fail(info, TD_ERR_NOTFOUND, "%s: no dataset is there",
                        folder);
+    TD_TRY(td_dataset_table_load(info)); // not a fault of the dataset
     td_dataset_verification check = {.folder = folder, .hooks = hooks};
     td_err err = run(&check);
     if (check.episodes) td_dataset_episodes_free(check.episodes);

@@ -3,6 +3,7 @@
 #include "base/log.h"
 #include "dataset/meta/features.h"
 #include "dataset/meta/stats_file.h"
+#include "dataset/table/table.h"
 #include "dataset/write/append_internal.h"
 
 #include <stdlib.h>
@@ -171,6 +172,7 @@ td_err td_dataset_append_open(const td_dataset_append_config *config,
                               td_dataset_append **ret_append, td_errinfo *info)
 {
     // Before anything is begun that could not be brought to an end.
+    TD_TRY(td_dataset_table_load(info));
     if (config->schema->camera_count > 0) TD_TRY(td_media_video_load(info));
     TD_AUTO(td_dataset_append) *append = calloc(1, sizeof *append);
     if (!append) return TD_ERR_NOMEM;

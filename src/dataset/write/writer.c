@@ -2,6 +2,7 @@
 #include "dataset/write/writer.h"
 #include "base/log.h"
 #include "dataset/meta/schema.h"
+#include "dataset/table/table.h"
 #include "dataset/write/append.h"
 #include "dataset/write/recording.h"
 #include "dataset/write/save.h"
@@ -71,6 +72,7 @@ static td_err open_parts(td_dataset_writer *writer,
 {
     td_dataset_saved saved;
     TD_TRY(td_dataset_schema_check(&config->schema, info));
+    TD_TRY(td_dataset_table_load(info));
     if (config->schema.camera_count > 0)
         TD_TRY(td_media_codec_check(config->schema.codec, info));
     TD_TRY(td_dataset_schema_copy(&config->schema, &writer->schema));

@@ -10,8 +10,7 @@ static const td_media_video_ops ops = {
     .check = td_media_video_codec_check,
 };
 
-const td_media_video_ops *td_media_video_library(uint32_t version,
-                                                 size_t ops_bytes)
+const void *td_media_video_library(uint32_t version, size_t ops_bytes)
 {
     if (version != TD_MEDIA_VIDEO_OPS_VERSION ||
         ops_bytes != TD_MEDIA_VIDEO_OPS_BYTES)

@@ -50,9 +50,9 @@ typedef struct td_media_video_ops {
      sizeof(td_media_video_encoder_config) + sizeof(td_media_video_params) +   \
      sizeof(td_media_video_packet) + sizeof(td_media_video_facts))
 
-// All that the library exports. Makes libav and its codecs silent in this
-// process. NULL for another version or size than its own.
-__attribute__((visibility("default"))) const td_media_video_ops *
+// All that the library exports: a td_library_entry. Makes libav and its codecs
+// silent in this process. NULL for another version or size than its own.
+__attribute__((visibility("default"))) const void *
 td_media_video_library(uint32_t version, size_t ops_bytes);
 
 #endif

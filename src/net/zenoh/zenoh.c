@@ -26,7 +26,7 @@
 // has been freed.
 #include "net/zenoh/zenoh.h"
 
-#include "tendon_rust.h"
+#include "tendon_zenoh.h"
 
 #include <assert.h>
 #include <stdlib.h>

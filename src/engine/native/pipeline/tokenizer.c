@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/pipeline/tokenizer.h"
 
-#include "tendon_rust.h"
+#include "base/library.h"
+
+#include "tendon_formats.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,7 +12,19 @@
 
 #define MAX_BYTES (128 << 20)
 
+static td_library library = {
+    .name = "libtendon_formats.so",
+    .variable = "TENDON_FORMATS_LIBRARY",
+    .entry = "tdr_tokenizer_library",
+    .version = TDR_FORMATS_VERSION,
+    .table_bytes = sizeof(tdr_tokenizer_ops),
+    .lack = "no tokenizer",
+    .missing = "build it with `make all`, put it beside the program",
+    .broken = "build it again with `make all`",
+};
+
 struct td_native_tokenizer {
+    const tdr_tokenizer_ops *ops;
     tdr_tokenizer *rust;
     uint32_t most_ids;
 };
@@ -38,8 +52,10 @@ td_err td_native_tokenizer_open(const char *path, uint32_t most_ids,
     TD_AUTO(td_native_tokenizer) *tokenizer = calloc(1, sizeof *tokenizer);
     if (!tokenizer) return TD_ERR_NOMEM;
     tokenizer->most_ids = most_ids;
-    if (tdr_tokenizer_open(path, most_ids, &tokenizer->rust, why, sizeof why) !=
-        TDR_OK)
+    TD_TRY(td_library_load(&library, info));
+    tokenizer->ops = library.table;
+    if (tokenizer->ops->open(path, most_ids, &tokenizer->rust, why,
+                             sizeof why) != TDR_OK)
         return td_fail(info, TD_ERR_FORMAT, "%s: is no tokenizer: %s", path,
                        why);
     *ret_tokenizer = TD_TAKE(tokenizer);
@@ -48,7 +64,7 @@ td_err td_native_tokenizer_open(const char *path, uint32_t most_ids,
 
 void td_native_tokenizer_close(td_native_tokenizer *tokenizer)
 {
-    if (tokenizer->rust) tdr_tokenizer_close(tokenizer->rust);
+    if (tokenizer->rust) tokenizer->ops->close(tokenizer->rust);
     free(tokenizer);
 }
 
@@ -58,8 +74,9 @@ td_err td_native_tokenizer_encode(const td_native_tokenizer *tokenizer,
 {
     char why[300] = "";
     size_t count = 0;
-    int code = tdr_tokenizer_encode(tokenizer->rust, text, tokenizer->most_ids,
-                                    ret_ids, &count, why, sizeof why);
+    int code =
+        tokenizer->ops->encode(tokenizer->rust, text, tokenizer->most_ids,
+                               ret_ids, &count, why, sizeof why);
     if (code != TDR_OK)
         return td_fail(info,
                        code == TDR_INVALID ? TD_ERR_INVALID : TD_ERR_INTERNAL,

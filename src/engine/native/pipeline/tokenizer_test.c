@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -86,9 +87,28 @@ static void what_is_no_tokenizer_is_refused_by_name(void **state)
     }
 }
 
+static void without_its_library_it_says_what_to_do(void **state)
+{
+    (void)state;
+    td_native_tokenizer *tokenizer = NULL;
+    td_errinfo info = {""};
+    assert_int_equal(setenv("TENDON_FORMATS_LIBRARY", "/nowhere.so", 1), 0);
+    assert_int_equal(td_native_tokenizer_open(TD_NATIVE_GOLDEN
+                                              "act/config.json",
+                                              8, &tokenizer, &info),
+                     TD_ERR_UNSUPPORTED);
+    assert_null(tokenizer);
+    assert_non_null(strstr(info.text, "no tokenizer without "
+                                      "libtendon_formats.so: build it with "
+                                      "`make all`"));
+    assert_int_equal(unsetenv("TENDON_FORMATS_LIBRARY"), 0);
+}
+
+// In this order: once loaded, the library stays.
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(without_its_library_it_says_what_to_do),
         cmocka_unit_test(a_text_begins_with_the_token_that_all_begin_with),
         cmocka_unit_test(a_long_text_is_cut_to_what_there_is_room_for),
         cmocka_unit_test(what_is_no_text_is_refused),

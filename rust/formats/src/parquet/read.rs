@@ -226,8 +226,7 @@ fn view_of(field: &FieldRef) -> FieldRef {
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_open(
+pub unsafe extern "C" fn open(
     fd: c_int,
     ret_table: *mut *mut Table,
     err: *mut c_char,
@@ -243,22 +242,19 @@ pub unsafe extern "C" fn tdr_parquet_open(
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_close(table: *mut Table) {
+pub unsafe extern "C" fn close(table: *mut Table) {
     unsafe { free(table) };
 }
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_groups(table: *const Table) -> usize {
+pub unsafe extern "C" fn groups(table: *const Table) -> usize {
     entry_or(0, || unsafe { &*table }.metadata().num_row_groups())
 }
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_rows(table: *const Table, group: usize) -> u64 {
+pub unsafe extern "C" fn rows(table: *const Table, group: usize) -> u64 {
     entry_or(0, || {
         let groups = unsafe { &*table }.metadata().row_groups();
         groups.get(group).map_or(0, |group| group.num_rows() as u64)
@@ -267,15 +263,13 @@ pub unsafe extern "C" fn tdr_parquet_rows(table: *const Table, group: usize) -> 
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_columns(table: *const Table) -> usize {
+pub unsafe extern "C" fn columns(table: *const Table) -> usize {
     unsafe { &*table }.names.len()
 }
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_name(table: *const Table, column: usize) -> *const c_char {
+pub unsafe extern "C" fn name(table: *const Table, column: usize) -> *const c_char {
     let names = &unsafe { &*table }.names;
     names
         .get(column)
@@ -284,8 +278,7 @@ pub unsafe extern "C" fn tdr_parquet_name(table: *const Table, column: usize) ->
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_read(
+pub unsafe extern "C" fn read(
     table: *const Table,
     group: usize,
     column: usize,

@@ -5,12 +5,47 @@ use std::ffi::{c_char, c_int};
 
 use tokenizers::{Tokenizer, TruncationParams};
 
-use crate::border::{as_code, entry, fail, free, give, str_from, ErrBuf, Slice, INTERNAL, INVALID};
+use crate::{
+    border::{as_code, entry, fail, free, give, str_from, ErrBuf, Slice, INTERNAL, INVALID},
+    table_for,
+};
+
+/// As `tdr_tokenizer_ops`.
+#[repr(C)]
+pub struct TokenizerOps {
+    open: unsafe extern "C" fn(
+        *const c_char,
+        usize,
+        *mut *mut Tokenizer,
+        *mut c_char,
+        usize,
+    ) -> c_int,
+    close: unsafe extern "C" fn(*mut Tokenizer),
+    encode: unsafe extern "C" fn(
+        *const Tokenizer,
+        Slice,
+        usize,
+        *mut u32,
+        *mut usize,
+        *mut c_char,
+        usize,
+    ) -> c_int,
+}
+
+static OPS: TokenizerOps = TokenizerOps {
+    open,
+    close,
+    encode,
+};
+
+#[no_mangle]
+pub extern "C" fn tdr_tokenizer_library(version: u32, ops_bytes: usize) -> *const TokenizerOps {
+    table_for(&OPS, version, ops_bytes)
+}
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_tokenizer_open(
+unsafe extern "C" fn open(
     path: *const c_char,
     most_ids: usize,
     ret_tokenizer: *mut *mut Tokenizer,
@@ -34,15 +69,13 @@ pub unsafe extern "C" fn tdr_tokenizer_open(
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_tokenizer_close(tokenizer: *mut Tokenizer) {
+unsafe extern "C" fn close(tokenizer: *mut Tokenizer) {
     unsafe { free(tokenizer) };
 }
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_tokenizer_encode(
+unsafe extern "C" fn encode(
     tokenizer: *const Tokenizer,
     text: Slice,
     most_ids: usize,

@@ -1,36 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TENDON_RUST_H
-#define TENDON_RUST_H
+#ifndef TENDON_ZENOH_H
+#define TENDON_ZENOH_H
 
-// What Tendon needs and only Rust has: Zenoh, for src/net/zenoh alone, a bare
-// Zenoh ping for the benchmarks, tokenizers, for src/engine/native alone, and
-// Parquet, for src/dataset alone.
-//
-// Functions return TDR_OK or a negative code, and write what a person needs to
-// know into `err` (cut to `err_size`; NULL: nowhere). Outputs are untouched on
-// failure. No panic crosses this border: one that is caught is counted and
-// comes out as TDR_INTERNAL. Rust says it on stderr where `err` does not take
-// its text, or with RUST_BACKTRACE set.
+// Zenoh, for src/net/zenoh alone, and a bare Zenoh ping for the benchmarks: a
+// static library. tendon_border.h says how its functions fail.
 //
 // Callbacks run on Zenoh's receiving threads, and one that blocks stops all
 // reception. What they are given is valid until they return.
 
+#include "tendon_border.h"
+
 #include "tendon/slice.h"
 
 #include <stdbool.h>
-#include <stdint.h>
-
-#define TDR_OK 0
-#define TDR_INVALID (-1)
-#define TDR_EXISTS (-2)
-#define TDR_BUSY (-3)
-#define TDR_IO (-4)
-#define TDR_TIMEOUT (-5)
-#define TDR_INTERNAL (-6)
-#define TDR_UNSUPPORTED (-7)
-#define TDR_FULL (-8)
-#define TDR_LIMIT (-9)
-#define TDR_MISMATCH (-10)
 
 typedef struct tdr_session tdr_session;
 typedef struct tdr_pub tdr_pub;
@@ -204,106 +186,5 @@ int tdr_ping_open(const char *endpoint, const char *key, bool shared_memory,
 // after ten of them.
 int tdr_ping_run(tdr_ping *ping, size_t count, int64_t *ret_ns);
 void tdr_ping_close(tdr_ping *ping);
-
-typedef struct tdr_tokenizer tdr_tokenizer;
-
-// Reads a tokenizer.json; texts will be cut at the right to `most_ids`, and not
-// padded. INVALID for what is none. Owned by the caller.
-int tdr_tokenizer_open(const char *path, size_t most_ids,
-                       tdr_tokenizer **ret_tokenizer, char *err,
-                       size_t err_size);
-void tdr_tokenizer_close(tdr_tokenizer *tokenizer);
-
-// At most `most_ids` ids, with those that begin or end every text. Any thread.
-// INVALID for what is no UTF-8.
-int tdr_tokenizer_encode(const tdr_tokenizer *tokenizer, td_slice text,
-                         size_t most_ids, uint32_t *ret_ids, size_t *ret_count,
-                         char *err, size_t err_size);
-
-// Arrow's C data interface: columns in memory, each with a `release` that frees
-// what its owner holds and that sets itself to NULL.
-#ifndef ARROW_C_DATA_INTERFACE
-#define ARROW_C_DATA_INTERFACE
-#define ARROW_FLAG_NULLABLE 2
-
-struct ArrowSchema {
-    const char *format;
-    const char *name;
-    const char *metadata;
-    int64_t flags;
-    int64_t n_children;
-    struct ArrowSchema **children;
-    struct ArrowSchema *dictionary;
-    void (*release)(struct ArrowSchema *schema);
-    void *private_data;
-};
-
-struct ArrowArray {
-    int64_t length;
-    int64_t null_count;
-    int64_t offset;
-    int64_t n_buffers;
-    int64_t n_children;
-    const void **buffers;
-    struct ArrowArray **children;
-    struct ArrowArray *dictionary;
-    void (*release)(struct ArrowArray *array);
-    void *private_data;
-};
-#endif
-
-typedef struct tdr_parquet tdr_parquet;
-typedef struct tdr_parquet_writer tdr_parquet_writer;
-
-typedef struct tdr_note {
-    const char *key;
-    const char *value;
-} tdr_note;
-
-// Reads the footer of a Parquet file and holds it against limits. `fd` is
-// borrowed until closed, and its offset left alone. Owned by the caller.
-// INVALID (damaged, cut short or none), LIMIT, UNSUPPORTED, IO.
-int tdr_parquet_open(int fd, tdr_parquet **ret_table, char *err,
-                     size_t err_size);
-void tdr_parquet_close(tdr_parquet *table);
-
-// Any thread. A name is borrowed from the table; 0 and NULL where there is
-// none.
-size_t tdr_parquet_groups(const tdr_parquet *table);
-uint64_t tdr_parquet_rows(const tdr_parquet *table, size_t group);
-size_t tdr_parquet_columns(const tdr_parquet *table);
-const char *tdr_parquet_name(const tdr_parquet *table, size_t column);
-
-// `rows` rows, at least one, of one column in one row group. Lists come as
-// "+l", structures as "+s", texts and bytes as the views "vu" and "vz". Both
-// outputs are owned by the caller: release them. Any thread. INVALID, LIMIT,
-// IO.
-int tdr_parquet_read(const tdr_parquet *table, size_t group, size_t column,
-                     size_t first, size_t rows, struct ArrowArray *ret_array,
-                     struct ArrowSchema *ret_schema, char *err,
-                     size_t err_size);
-
-// Writes into `fd`, which is empty, borrowed until the writer is gone, and
-// neither synced nor closed. The schema is a "+s" whose children are the
-// columns; it is consumed, on failure too. Owned by the caller. INVALID, FULL
-// (the disk), IO.
-int tdr_parquet_create(int fd, struct ArrowSchema *schema,
-                       const tdr_note *notes, size_t note_count,
-                       tdr_parquet_writer **ret_writer, char *err,
-                       size_t err_size);
-
-// One row group: a "+s" of that schema, consumed, on failure too.
-int tdr_parquet_append(tdr_parquet_writer *writer, struct ArrowArray *array,
-                       char *err, size_t err_size);
-
-// All row groups of a file, byte for byte. MISMATCH (other columns).
-int tdr_parquet_copy(tdr_parquet_writer *writer, const tdr_parquet *table,
-                     char *err, size_t err_size);
-
-// Writes the footer: the file is whole, and nothing more goes into it.
-int tdr_parquet_finish(tdr_parquet_writer *writer, char *err, size_t err_size);
-
-// Frees the writer; without finish the file is none.
-void tdr_parquet_abandon(tdr_parquet_writer *writer);
 
 #endif

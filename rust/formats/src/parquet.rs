@@ -6,6 +6,7 @@
 
 mod footer;
 mod limits;
+mod ops;
 mod pages;
 mod read;
 mod source;

@@ -155,8 +155,7 @@ unsafe fn notes_from(notes: *const Note, count: usize) -> Outcome<HashMap<String
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_create(
+pub unsafe extern "C" fn create(
     fd: c_int,
     schema: *mut FFI_ArrowSchema,
     notes: *const Note,
@@ -179,8 +178,7 @@ pub unsafe extern "C" fn tdr_parquet_create(
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_append(
+pub unsafe extern "C" fn append(
     writer: *mut Writer,
     array: *mut FFI_ArrowArray,
     err: *mut c_char,
@@ -198,8 +196,7 @@ pub unsafe extern "C" fn tdr_parquet_append(
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_copy(
+pub unsafe extern "C" fn copy(
     writer: *mut Writer,
     table: *const Table,
     err: *mut c_char,
@@ -212,12 +209,7 @@ pub unsafe extern "C" fn tdr_parquet_copy(
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_finish(
-    writer: *mut Writer,
-    err: *mut c_char,
-    err_size: usize,
-) -> c_int {
+pub unsafe extern "C" fn finish(writer: *mut Writer, err: *mut c_char, err_size: usize) -> c_int {
     entry(ErrBuf::new(err, err_size), || {
         let written = unsafe { &mut *writer }.file.finish();
         written.map(drop).map_err(failed)
@@ -226,7 +218,6 @@ pub unsafe extern "C" fn tdr_parquet_finish(
 
 /// # Safety
 /// As the header says.
-#[no_mangle]
-pub unsafe extern "C" fn tdr_parquet_abandon(writer: *mut Writer) {
+pub unsafe extern "C" fn abandon(writer: *mut Writer) {
     unsafe { free(writer) };
 }
