@@ -6,7 +6,7 @@
 // processes, a folder that goes away, and Ctrl-C.
 //
 // To add a benchmark: write bench/NAME.c with td_bench_NAME(), declare it here
-// and add a row to the table in src/cli/bench.c.
+// and add a row to the table in bench/main.c.
 //
 // Main thread only, unless a function says otherwise.
 
