@@ -13,11 +13,10 @@ all: ## everything that users get: programs and libraries
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target shipped
 
-bench: build/release/tendon ## every figure beside its limit and its peers
-	@tools/setup --bench
+bench: build/release/tendon-bench ## every figure beside its limit and its peers
 	@build/release/tendon bench all
 
-soak: build/release/tendon ## ten minutes of 32 robots: flat memory, nothing lost
+soak: build/release/tendon-bench ## ten minutes of 32 robots: flat memory, nothing lost
 	@build/release/tendon bench soak
 
 test: ## everything, sanitizers and fuzzers too; ends with a count
@@ -47,8 +46,13 @@ abi: ## takes what libtendon exports now as its promise
 	@cmake --build --preset release --target tendon_shared
 	@tools/abi --update
 
-.PHONY: build/release/tendon
+.PHONY: build/release/tendon build/release/tendon-bench
 build/release/tendon:
 	@tools/setup
 	@cmake --preset release >/dev/null
 	@cmake --build --preset release --target tendon
+
+build/release/tendon-bench:
+	@tools/setup --bench
+	@cmake --preset release >/dev/null
+	@cmake --build --preset release --target tendon_bench

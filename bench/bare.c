@@ -64,7 +64,7 @@ static td_err start_echo(const char *endpoint, const char *link,
     (void)snprintf(reply, sizeof reply, "%zu", bytes);
     const char *how =
         answer == TD_BENCH_HANDED_OVER ? "handed-over" : "at-once";
-    const char *args[] = {"bench", "echo", endpoint, link, how, reply, NULL};
+    const char *args[] = {"echo", endpoint, link, how, reply, NULL};
     TD_TRY(td_bench_child_start(args, &bare->echo, info));
     return td_bench_child_ready(&bare->echo, info);
 }
@@ -78,8 +78,8 @@ static td_err start_ping(const td_bench_setup *setup, const char *endpoint,
     (void)snprintf(numbers[1], sizeof numbers[1], "%lld",
                    (long long)setup->fps);
     (void)snprintf(numbers[2], sizeof numbers[2], "%zu", samples);
-    const char *args[] = {"bench",    "ping",     endpoint,   link,
-                          numbers[0], numbers[1], numbers[2], NULL};
+    const char *args[] = {"ping",     endpoint,   link, numbers[0],
+                          numbers[1], numbers[2], NULL};
     TD_TRY(td_bench_child_start(args, &bare->ping, info));
     return td_bench_child_ready(&bare->ping, info);
 }

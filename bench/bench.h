@@ -68,7 +68,7 @@ TD_NODISCARD td_err td_bench_plan(const td_bench_options *options,
 TD_NODISCARD td_err td_bench_engine_cuda(const td_bench_options *options,
                                          td_errinfo *info);
 
-// The other process of a benchmark: `tendon bench NAME ARGUMENTS`, started by
+// The other process of a benchmark: `tendon-bench NAME ARGUMENTS`, started by
 // the benchmark itself. Return exit codes.
 int td_bench_echo(int argc, char **argv);
 int td_bench_ping(int argc, char **argv);
@@ -161,19 +161,30 @@ void td_bench_folder_remove(void);
 // Removes a folder and the files in it, if it is there.
 void td_bench_folder_clear(const char *path);
 
-// Another process of this program, which dies with this one.
+// A line of its output, or a path.
+#define TD_BENCH_LINE_BYTES 256
+
+// Another process, which dies with this one.
 typedef struct td_bench_child {
     pid_t pid; // 0: none
     char log[TD_BENCH_PATH_BYTES];
 } td_bench_child;
 
-// `args` begins with the command and ends with NULL. IO.
+// This program again, as the other process of a benchmark. `args` begins with
+// that one's name and ends with NULL. IO.
 TD_NODISCARD td_err td_bench_child_start(const char *const *args,
                                          td_bench_child *ret_child,
                                          td_errinfo *info);
 
+// `tendon`, which stands beside this program: where it is, and as a process.
+// `args` begins with the command and ends with NULL. NOTFOUND, IO.
+TD_NODISCARD td_err td_bench_tendon(char ret_path[TD_BENCH_LINE_BYTES],
+                                    td_errinfo *info);
+TD_NODISCARD td_err td_bench_tendon_start(const char *const *args,
+                                          td_bench_child *ret_child,
+                                          td_errinfo *info);
+
 // Waits for a line of the child's output, 0 the first. IO if it ended instead.
-#define TD_BENCH_LINE_BYTES 256
 TD_NODISCARD td_err td_bench_child_line(const td_bench_child *child,
                                         size_t index,
                                         char ret_line[TD_BENCH_LINE_BYTES],

@@ -52,6 +52,31 @@ td_err td_bench_child_start(const char *const *args, td_bench_child *ret_child,
     return TD_OK;
 }
 
+td_err td_bench_tendon(char ret_path[TD_BENCH_LINE_BYTES], td_errinfo *info)
+{
+    char path[TD_BENCH_LINE_BYTES];
+    if (!td_bench_find(".", "tendon", path))
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "%s: it is not there, and this measures it; `make all` "
+                       "builds both",
+                       path);
+    memcpy(ret_path, path, sizeof path);
+    return TD_OK;
+}
+
+td_err td_bench_tendon_start(const char *const *args, td_bench_child *ret_child,
+                             td_errinfo *info)
+{
+    td_bench_child child;
+    char program[TD_BENCH_LINE_BYTES];
+    TD_TRY(td_bench_tendon(program, info));
+    TD_TRY(td_bench_file("log", child.log, info));
+    TD_TRY(
+        td_cli_child_start_other(program, args, child.log, &child.pid, info));
+    *ret_child = child;
+    return TD_OK;
+}
+
 // Whether the child has written that line whole, without its end.
 static bool read_line(const td_bench_child *child, size_t index,
                       char ret_line[TD_BENCH_LINE_BYTES])

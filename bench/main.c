@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// `tendon-bench`, a program of its own so that what users run is without it.
+// They type `tendon bench`, which starts it.
 #include "bench/bench.h"
 
 #include "cli/cli.h"
@@ -170,7 +172,7 @@ static int run(const char *name, const td_bench_options *options)
     return 0;
 }
 
-int td_cli_bench(int argc, char **argv)
+static int run_bench(int argc, char **argv)
 {
     for (size_t i = 0; argc > 1 && i < TD_COUNT_OF(partners); i++)
         if (strcmp(argv[1], partners[i].name) == 0)
@@ -207,4 +209,12 @@ int td_cli_bench(int argc, char **argv)
     if (options.plot && !may_plot(name)) return 2;
     if (options.only && !may_choose(name)) return 2;
     return run(name, &options);
+}
+
+int main(int argc, char **argv)
+{
+    static char name[] = "bench"; // as users type it: `tendon bench`
+    if (argc > 0) argv[0] = name;
+    td_cli_tune_zenoh();
+    return run_bench(argc, argv);
 }

@@ -80,8 +80,7 @@ static td_err start_far(world *w, const struct network *network,
 {
     TD_TRY(td_bench_server_start(setup, &w->server, info));
     if (!network->delay_ms) return TD_OK;
-    const char *args[] = {"bench",
-                          "relay",
+    const char *args[] = {"relay",
                           RELAY_PLACE,
                           SERVER_PLACE,
                           network->delay_ms,

@@ -38,16 +38,16 @@ static const environment *environment_of(const char *script)
 bool td_bench_find(const char *relative, const char *name,
                    char ret_path[TD_BENCH_LINE_BYTES])
 {
-    char here[TD_BENCH_LINE_BYTES / 2];
+    char here[TD_BENCH_LINE_BYTES];
     ret_path[0] = 0;
     ssize_t size = readlink("/proc/self/exe", here, sizeof here - 1);
     if (size <= 0 || size == sizeof here - 1) return false;
     here[size] = 0;
     char *slash = strrchr(here, '/');
     if (slash) *slash = 0;
-    (void)snprintf(ret_path, TD_BENCH_LINE_BYTES, "%s/%s%s%s", here, relative,
-                   *name ? "/" : "", name);
-    return access(ret_path, R_OK) == 0;
+    int length = snprintf(ret_path, TD_BENCH_LINE_BYTES, "%s/%s%s%s", here,
+                          relative, *name ? "/" : "", name);
+    return length < TD_BENCH_LINE_BYTES && access(ret_path, R_OK) == 0;
 }
 
 static bool have_same_bytes(const char *path, const char *other_path)

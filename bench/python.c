@@ -72,17 +72,6 @@ static void world_free(world *w)
 }
 TD_AUTO_FREE(world, world_free)
 
-td_err td_bench_python_program(char ret_path[TD_BENCH_LINE_BYTES],
-                               td_errinfo *info)
-{
-    char path[TD_BENCH_LINE_BYTES] = "";
-    ssize_t size = readlink("/proc/self/exe", path, sizeof path);
-    if (size <= 0 || size == sizeof path)
-        return td_fail(info, TD_ERR_IO, "where is this program?");
-    memcpy(ret_path, path, sizeof path);
-    return TD_OK;
-}
-
 static td_err start_server(world *w, int side, const char *port,
                            td_errinfo *info)
 {
@@ -104,7 +93,7 @@ static td_err start_client(world *w, int side, const char *port,
         [INFERENTIAL] = {script, port, "1", w->height, w->width, w->seconds},
         [LEROBOT] = {script, port, w->height, w->width, w->seconds},
     };
-    TD_TRY(td_bench_python_program(program, info));
+    TD_TRY(td_bench_tendon(program, info));
     return td_bench_peer_start(args[side], &w->client[side], info);
 }
 

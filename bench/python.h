@@ -6,10 +6,6 @@
 
 #include "bench/bench.h"
 
-// Where this program is, for a script that starts it. IO.
-TD_NODISCARD td_err td_bench_python_program(char ret_path[TD_BENCH_LINE_BYTES],
-                                            td_errinfo *info);
-
 // A robot of LeRobot's over a slow and lossy network. Needs LeRobot, and root:
 // says so and prints nothing without.
 #define TD_BENCH_PYTHON_NET "net/100mbit-loss2"

@@ -123,7 +123,7 @@ static td_err run(const td_bench_options *options, world *w, td_errinfo *info)
 {
     size_t turns = options->quick ? 1 : 6;
     w->seconds = options->quick ? "3" : "20";
-    TD_TRY(td_bench_python_program(w->program, info));
+    TD_TRY(td_bench_tendon(w->program, info));
     TD_TRY(start(w, info));
     for (size_t i = 0; i < turns; i++) {
         td_bench_progress("python: " TD_BENCH_PYTHON_NET ", turn %zu of %zu",

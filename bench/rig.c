@@ -66,7 +66,7 @@ static void print_cameras(const td_bench_setup *setup, char *ret, size_t size)
     (void)snprintf(ret + used, size - used, "}");
 }
 
-// `tendon bench policy` for a worker.
+// `tendon-bench policy` for a worker.
 static void print_engine(const td_bench_setup *setup, char *ret, size_t size)
 {
     char self[512];
@@ -75,7 +75,7 @@ static void print_engine(const td_bench_setup *setup, char *ret, size_t size)
     if (setup->worker)
         (void)snprintf(ret, size,
                        "    kind: worker\n"
-                       "    command: [\"%s\", bench, policy]\n",
+                       "    command: [\"%s\", policy]\n",
                        self);
     else
         (void)snprintf(ret, size,
@@ -178,7 +178,7 @@ td_err td_bench_server_start(const td_bench_setup *setup,
     print_manifest(setup, server.endpoint, text);
     TD_TRY(write_text(path, text, info));
     const char *args[] = {"serve", path, "--log", "error", NULL};
-    TD_TRY(td_bench_child_start(args, &server.child, info));
+    TD_TRY(td_bench_tendon_start(args, &server.child, info));
     *ret_server = server;
     return TD_OK;
 }

@@ -260,7 +260,7 @@ static td_err end_stop(world *w, td_errinfo *info)
 static td_err open_flooded(world *w, td_errinfo *info)
 {
     char key[TD_WIRE_MAX_KEY];
-    const char *args[] = {"bench", "flood", w->meeting, key, NULL};
+    const char *args[] = {"flood", w->meeting, key, NULL};
     close_robot(w);
     td_bench_next_action_key(key);
     TD_TRY(td_bench_endpoint(TD_BENCH_TCP, w->meeting, info));

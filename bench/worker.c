@@ -220,8 +220,8 @@ td_err td_bench_worker(const td_bench_options *options, td_errinfo *info)
     char target[TD_BENCH_PATH_BYTES + 8];
     find_paths(self, python);
     TD_TRY(write_policy(target, info));
-    const char *in_c[] = {self, "bench", "policy", NULL};
-    const char *stops[] = {self, "bench", "policy", "stops", NULL};
+    const char *in_c[] = {self, "policy", NULL};
+    const char *stops[] = {self, "policy", "stops", NULL};
     const char *in_python[] = {python, "-m", "tendon.worker", target, NULL};
     td_bench_progress("worker: a policy in Python");
     td_err err = measure(options, "python", in_python, info);

@@ -44,14 +44,14 @@ add_custom_command(OUTPUT ${TD_STATIC}
 add_custom_target(tendon_static DEPENDS ${TD_STATIC})
 
 # What users get: `make all`, and what `cmake --install` installs.
-add_custom_target(shipped DEPENDS tendon tendon_shared tendon_static tendon_video
-  tendon_formats)
+add_custom_target(shipped DEPENDS tendon tendon_bench tendon_shared tendon_static
+  tendon_video tendon_formats)
 
 cmake_path(GET TD_MSGPACK STEM LAST_ONLY TD_MSGPACK_NAME)
 string(REGEX REPLACE "^lib" "" TD_MSGPACK_NAME ${TD_MSGPACK_NAME})
 file(RELATIVE_PATH TD_TO_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 configure_file(cmake/tendon.pc.in tendon.pc @ONLY)
-install(TARGETS tendon tendon_shared)
+install(TARGETS tendon tendon_bench tendon_shared)
 install(TARGETS tendon_video DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(FILES ${TD_FORMATS_LIB} DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY python/tendon DESTINATION ${CMAKE_INSTALL_DATADIR}/tendon/python

@@ -2,9 +2,12 @@
 """The benchmarks of the foundation: every figure in the format that CONTRIBUTING
 has, and the cases there. What they measured is not judged here."""
 
+import shutil
+import subprocess
+
 import pytest
 from bench_rows import read_rows
-from tendon_process import run
+from tendon_process import BIN, run
 
 BESIDE, ALONE = True, False  # measured with a peer in the same run, or not
 CASES = {
@@ -34,3 +37,11 @@ def test_every_case_is_measured(bench):
     assert {row["bench"] for row in rows.values()} == {bench.split()[0]}
     beside = {case: "ratio" in row for case, row in rows.items()}
     assert CASES[bench].items() <= beside.items()
+
+
+def test_tendon_alone_says_where_the_benchmarks_are(tmp_path):
+    tendon = shutil.copy(BIN, tmp_path / "tendon")
+    done = subprocess.run([tendon, "bench", "wire"], capture_output=True, text=True)
+    assert done.returncode == 1
+    assert f"tendon bench: {tmp_path}/tendon-bench: No such file" in done.stderr
+    assert "`make all` builds" in done.stderr

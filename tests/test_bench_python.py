@@ -62,7 +62,8 @@ def test_an_environment_from_an_older_list_is_told_of(tmp_path):
     python = pathlib.Path(tmp_path, "build", "venv-bench", "bin", "python")
     for file in (tendon, python):
         file.parent.mkdir(parents=True)
-    shutil.copy(BIN, tendon)
+    for name in ("tendon", "tendon-bench"):
+        shutil.copy(pathlib.Path(BIN).with_name(name), tendon.with_name(name))
     python.touch()
     pathlib.Path(tmp_path, "bench").symlink_to(ROOT / "bench")
     python.parents[1].joinpath("requirements.txt").write_text("numpy\n")

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -18,6 +19,15 @@ static struct {
     _Atomic bool tidy;  // a second one does not end the process
     _Atomic int signals;
 } on_stop;
+
+// Zenoh's sockets are read by the threads that call us back. By default others
+// read them and hand over, which every message pays for.
+static const char zenoh_threads[] = "(acc:(handover:rx),net:(handover:rx))";
+
+void td_cli_tune_zenoh(void)
+{
+    (void)setenv("ZENOH_RUNTIME", zenoh_threads, 0);
+}
 
 static const td_cli_option *find_option(const td_cli_option *options,
                                         const char *name, size_t size)

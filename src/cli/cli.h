@@ -34,6 +34,10 @@ int td_cli_plan(int argc, char **argv);
 int td_cli_dataset(int argc, char **argv);
 int td_cli_native_worker(int argc, char **argv);
 
+// For a program of ours before anything else: how Zenoh's threads share the
+// work, unless the user's environment says.
+void td_cli_tune_zenoh(void);
+
 // An option of a command. `--name VALUE`, `--name=VALUE`, or `--name` alone
 // when `flag` is where its being there is noted.
 typedef struct td_cli_option {

@@ -21,10 +21,6 @@ static const td_cli_command commands[] = {
     {"native-worker", NULL, td_cli_native_worker}, // for `serve` itself
 };
 
-// Zenoh's sockets are read by the threads that call us back. By default others
-// read them and hand over, which every message pays for.
-static const char zenoh_threads[] = "(acc:(handover:rx),net:(handover:rx))";
-
 static void print_help(FILE *out)
 {
     (void)fprintf(
@@ -47,7 +43,7 @@ static const td_cli_command *find_command(const char *name)
 int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "";
-    (void)setenv("ZENOH_RUNTIME", zenoh_threads, 0); // the user's goes first
+    td_cli_tune_zenoh();
     if (strcmp(name, "--version") == 0) {
         (void)printf("tendon %s\n", TD_VERSION);
         return 0;
