@@ -15,6 +15,8 @@ set_target_properties(tendon_shared PROPERTIES
   LINKER_LANGUAGE C OUTPUT_NAME tendon LINK_DEPENDS ${TD_MAP}
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
 
+td_ship(tendon_shared)
+
 # One object in which only what the map names is still global: neither our names
 # nor those of Rust's library meet the user's own.
 file(STRINGS ${TD_MAP} exported REGEX "^ +td_")

@@ -13,8 +13,11 @@ target_compile_options(td_options INTERFACE
   -Wall -Wextra -Werror -Wshadow -Wvla -Wstrict-prototypes -Wmissing-prototypes
   -Wcast-qual -Wpointer-arith -Wwrite-strings -Wimplicit-fallthrough
   -fno-omit-frame-pointer -fno-semantic-interposition
+  # A section each, so that a linker leaves out what nobody calls.
+  -ffunction-sections -fdata-sections
   # docs/merge.md promises bits: a * b + c is rounded twice on every machine.
   -ffp-contract=off)
+target_link_options(td_options INTERFACE -Wl,--gc-sections)
 if(TD_SANITIZE)
   target_compile_options(td_options INTERFACE
     -fsanitize=${TD_SANITIZE} -fno-sanitize-recover=all)
@@ -123,6 +126,21 @@ function(td_fuzz)
     target_link_libraries(fuzz_${name} PRIVATE td_${TD_MODULE})
     td_with_loads(fuzz_${name} td_${TD_MODULE})
   endforeach()
+endfunction()
+
+# td_ship(target): what users get has no symbols; in a release build they lie
+# beside it in <file>.debug, where gdb, perf and abidw find them by themselves. So
+# the program that is tried here is the one that is installed.
+function(td_ship target)
+  if(NOT CMAKE_BUILD_TYPE STREQUAL "RelWithDebInfo")
+    return()
+  endif()
+  set(file $<TARGET_FILE:${target}>)
+  add_custom_command(TARGET ${target} POST_BUILD
+    COMMAND ${CMAKE_OBJCOPY} --only-keep-debug ${file} ${file}.debug
+    COMMAND ${CMAKE_OBJCOPY} --strip-unneeded --add-gnu-debuglink=${file}.debug
+            ${file}
+    VERBATIM)
 endfunction()
 
 # msgpack-c goes by another name from version 6 on.

@@ -16,6 +16,7 @@ function(td_video_library)
   target_link_libraries(tendon_video PRIVATE td_options
     turbojpeg avformat avcodec swscale avutil m)
   set_target_properties(tendon_video PROPERTIES C_VISIBILITY_PRESET hidden)
+  td_ship(tendon_video)
   if(NOT TD_SANITIZE) # whose functions are the program's
     target_link_options(tendon_video PRIVATE -Wl,--no-undefined)
   endif()
