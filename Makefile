@@ -9,9 +9,7 @@ demo: build/release/tendon ## a server and four robots on this machine, live
 	@build/release/tendon demo
 
 all: ## everything that users get: programs and libraries
-	@tools/setup --all
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release --target shipped
+	@tools/build --setup --all shipped
 
 bench: build/release/tendon-bench ## every figure beside its limit and its peers
 	@build/release/tendon bench all
@@ -23,15 +21,11 @@ test: ## everything, sanitizers and fuzzers too; ends with a count
 	@tools/test
 
 check: ## the inner loop: unit tests of the dev build
-	@tools/setup --test
-	@cmake --preset dev >/dev/null
-	@cmake --build --preset dev --target unit
+	@tools/build --setup --test --preset dev unit
 	@ctest --test-dir build/dev -L unit -j "$$(nproc)" --output-on-failure --no-tests=error
 
 oracle: ## the planner against glpsol, cbc and an exhaustive grid, at length
-	@tools/setup --test
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release --target plan_oracle
+	@tools/build --setup --test plan_oracle
 	@tools/plan-oracle
 
 lint: ## formatting, clang-tidy, layers and the like
@@ -41,18 +35,12 @@ fmt: ## formats every source in place
 	@tools/lint --fix
 
 abi: ## takes what libtendon exports now as its promise
-	@tools/setup --test
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release --target tendon_shared
+	@tools/build --setup --test tendon_shared
 	@tools/abi --update
 
 .PHONY: build/release/tendon build/release/tendon-bench
 build/release/tendon:
-	@tools/setup
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release --target tendon
+	@tools/build tendon
 
 build/release/tendon-bench:
-	@tools/setup --bench
-	@cmake --preset release >/dev/null
-	@cmake --build --preset release --target tendon_bench
+	@tools/build --setup --bench tendon_bench

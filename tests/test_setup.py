@@ -10,7 +10,13 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[1]
-FILES = ["tools/setup", "tools/cargo", "rust/Cargo.toml", "tests/requirements.txt"]
+FILES = [
+    "tools/setup",
+    "tools/progress",
+    "tools/cargo",
+    "rust/Cargo.toml",
+    "tests/requirements.txt",
+]
 DPKG_QUERY = """for name in "${@:4}"; do
     [[ " $MISSING " == *" $name "* ]] || echo "$name installed"
 done"""
