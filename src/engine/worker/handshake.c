@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // How a process that was started becomes one that answers.
 //
-// It says what its model is (DESCRIBED), we agree with the manifest (ring/spec.c),
-// lay the ring out and make its memory; it warms up and is READY, from when on
-// batches are taken. What was agreed at the first start holds for all that
-// follow: a process that says something else after a restart is no use.
+// It says what its model is (DESCRIBED), we agree with the manifest
+// (ring/spec.c), lay the ring out and make its memory; it warms up and is
+// READY, from when on batches are taken. What was agreed at the first start
+// holds for all that follow: a process that says something else after a restart
+// is no use.
 //
 // On the supervisor's thread. self->lock is taken where the ring appears and
 // where the process comes up, since others look at both.

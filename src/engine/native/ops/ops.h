@@ -18,7 +18,7 @@
 // two, so that run() only computes. CUDA captures a graph between begin and
 // end; the CPU keeps a list.
 //
-// To add a policy: a file beside act.c that reads its tensors from the
+// To add a policy: a folder beside act/ that reads its tensors from the
 // checkpoint, gives them to the backend and builds graphs of this table; its
 // row in model.c. To add an operation: a struct and a row here, its file in
 // cpu/ and in cuda/, and its cases in tests/golden/make_ops.py, which hold

@@ -2,7 +2,7 @@
 #ifndef TD_ENGINE_WORKER_RING_RING_H
 #define TD_ENGINE_WORKER_RING_RING_H
 
-// The server's side of the memory in tendon/worker.h: where everything goes,
+// The server's end of the memory in tendon/worker.h: where everything goes,
 // writing a batch and reading its answers. Pure: memory in, memory out.
 //
 // The other process may write anything into its half at any time. Everything
@@ -69,7 +69,7 @@ TD_NODISCARD td_err td_engine_worker_write_member(
     td_engine_worker_writer *writer, const td_engine_item *item,
     uint64_t prefix, td_errinfo *info);
 
-// Shows the batch to the other side.
+// Shows the batch to the other process.
 void td_engine_worker_write_end(const td_engine_worker_writer *writer,
                                 uint64_t generation);
 
