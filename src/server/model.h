@@ -21,10 +21,10 @@ typedef struct td_server_model_config {
     td_server_device *device; // NULL: one of its own, with the defaults
     td_server_model_settings model;
     int64_t metrics_period_ns; // 0: no metrics
-    td_server_events *events;  // where it tells what happens; NULL: nowhere
-    td_server_tap tap;         // who is told of each number as it is recorded
-    uint64_t bad_queries;      // so far, while it was loading
-    uint64_t events_dropped;   // likewise
+    td_server_events *events;  // where it reports what happens; NULL: nowhere
+    td_server_tap tap;       // who is notified of each number as it is recorded
+    uint64_t bad_queries;    // so far, while it was loading
+    uint64_t events_dropped; // likewise
 } td_server_model_config;
 
 // Opens the doors: status, liveliness, the loop's thread. Borrows the session,

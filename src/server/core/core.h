@@ -22,11 +22,11 @@
     X(WAITING, "waiting")                                                      \
     X(RUNNING, "running")                                                      \
     X(ANSWERED, "answered")                                                    \
-    X(FAILED, "failed")         /* the engine failed; the robot was told */    \
-    X(UNREADY, "unready")       /* the engine is not there; told */            \
+    X(FAILED, "failed")         /* the engine failed; notified */              \
+    X(UNREADY, "unready")       /* the engine is not there; notified */        \
     X(SUPERSEDED, "superseded") /* by a newer one of the same client */        \
-    X(REFUSED, "refused")       /* does not fit the model; told */             \
-    X(STALE, "stale")           /* of values that are too old; told */         \
+    X(REFUSED, "refused")       /* does not fit the model; notified */         \
+    X(STALE, "stale")           /* of values that are too old; notified */     \
     X(MALFORMED, "malformed")   /* could not be decoded */                     \
     X(OLD_BOOT, "old_boot")                                                    \
     X(OLD_EPISODE, "old_episode")                                              \

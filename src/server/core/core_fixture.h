@@ -105,24 +105,24 @@ static inline td_server_counts server_counts(const td_server_core *core)
     return counts;
 }
 
-#define HOUSE_REQUESTS 8
+#define FIXTURE_REQUESTS 8
 
 // A server for one test, with what its core borrows.
-typedef struct house {
+typedef struct fixture {
     td_engine_spec spec;
     td_server_settings settings;
     td_server_dispatch *dispatch;
     td_server_core *core;
     int64_t now_ns;
-    td_server_dispatch_batch batch;             // the newest
-    td_server_client clients[4];                // by who attached first
-    td_server_request requests[HOUSE_REQUESTS]; // of seq % HOUSE_REQUESTS
-} house;
+    td_server_dispatch_batch batch;               // the newest
+    td_server_client clients[4];                  // by who attached first
+    td_server_request requests[FIXTURE_REQUESTS]; // of seq % FIXTURE_REQUESTS
+} fixture;
 
-static inline int house_setup(void **state)
+static inline int fixture_setup(void **state)
 {
-    static house h;
-    h = (house){.settings = server_settings(), .now_ns = 1000};
+    static fixture h;
+    h = (fixture){.settings = server_settings(), .now_ns = 1000};
     model_describe(&h.spec);
     h.dispatch = dispatch_new(&h.spec);
     h.core = server_new(&h.settings, &h.spec, h.dispatch);
@@ -130,16 +130,16 @@ static inline int house_setup(void **state)
     return 0;
 }
 
-static inline int house_teardown(void **state)
+static inline int fixture_teardown(void **state)
 {
-    house *h = *state;
+    fixture *h = *state;
     td_server_core_free(h->core);
     td_server_dispatch_free(h->dispatch);
     return 0;
 }
 
 // The record of that name, attached or not; a new one if there is none.
-static inline td_server_client *house_client(house *h, const char *id)
+static inline td_server_client *fixture_client(fixture *h, const char *id)
 {
     td_server_client *client = h->clients;
     while (client->id[0] && strcmp(client->id, id) != 0)
@@ -149,9 +149,10 @@ static inline td_server_client *house_client(house *h, const char *id)
     return client;
 }
 
-static inline td_err house_attach(house *h, const char *client, uint64_t boot,
-                                  td_server_core_dropped *ret_dropped,
-                                  td_errinfo *info)
+static inline td_err fixture_attach(fixture *h, const char *client,
+                                    uint64_t boot,
+                                    td_server_core_dropped *ret_dropped,
+                                    td_errinfo *info)
 {
     const td_wire_attach asked = {
         .client = td_wire_text_of(client),
@@ -159,54 +160,56 @@ static inline td_err house_attach(house *h, const char *client, uint64_t boot,
         .boot = boot,
     };
     return td_server_core_attach(h->core, h->now_ns, &asked,
-                                 house_client(h, client), ret_dropped, info);
+                                 fixture_client(h, client), ret_dropped, info);
 }
 
-static inline td_server_client *house_attached(house *h, const char *client,
-                                               uint64_t boot)
+static inline td_server_client *fixture_attached(fixture *h, const char *client,
+                                                 uint64_t boot)
 {
     td_server_core_dropped dropped;
-    assert_int_equal(house_attach(h, client, boot, &dropped, NULL), TD_OK);
+    assert_int_equal(fixture_attach(h, client, boot, &dropped, NULL), TD_OK);
     td_server_client *found =
         td_server_core_find(h->core, td_wire_text_of(client));
-    assert_ptr_equal(found, house_client(h, client));
+    assert_ptr_equal(found, fixture_client(h, client));
     return found;
 }
 
-static inline td_err house_detach(house *h, const char *client, uint64_t boot,
-                                  td_server_core_dropped *ret_dropped)
+static inline td_err fixture_detach(fixture *h, const char *client,
+                                    uint64_t boot,
+                                    td_server_core_dropped *ret_dropped)
 {
-    return td_server_core_detach(h->core, house_client(h, client), boot,
+    return td_server_core_detach(h->core, fixture_client(h, client), boot,
                                  ret_dropped);
 }
 
 // The request of that observation, as it comes.
 static inline td_server_request *
-house_request(house *h, td_server_client *client, const td_wire_obs *obs)
+fixture_request(fixture *h, td_server_client *client, const td_wire_obs *obs)
 {
-    td_server_request *request = &h->requests[obs->ident.seq % HOUSE_REQUESTS];
+    td_server_request *request =
+        &h->requests[obs->ident.seq % FIXTURE_REQUESTS];
     *request = (td_server_request){.client = client, .obs = *obs};
     return request;
 }
 
 static inline td_server_outcome
-house_observe(house *h, td_server_client *client, uint64_t boot,
-              uint64_t episode, uint64_t seq,
-              td_server_core_dropped *ret_dropped)
+fixture_observe(fixture *h, td_server_client *client, uint64_t boot,
+                uint64_t episode, uint64_t seq,
+                td_server_core_dropped *ret_dropped)
 {
     const td_wire_obs obs = {
         .ident = {.boot = boot, .episode = episode, .seq = seq}};
-    return td_server_core_observe(h->core, h->now_ns,
-                                  house_request(h, client, &obs), ret_dropped);
+    return td_server_core_observe(
+        h->core, h->now_ns, fixture_request(h, client, &obs), ret_dropped);
 }
 
 // Observes what must be taken; returns the seq that it displaced, 0: none.
-static inline uint64_t house_taken(house *h, td_server_client *client,
-                                   uint64_t boot, uint64_t episode,
-                                   uint64_t seq)
+static inline uint64_t fixture_taken(fixture *h, td_server_client *client,
+                                     uint64_t boot, uint64_t episode,
+                                     uint64_t seq)
 {
     td_server_core_dropped dropped;
-    assert_int_equal(house_observe(h, client, boot, episode, seq, &dropped),
+    assert_int_equal(fixture_observe(h, client, boot, episode, seq, &dropped),
                      TD_SERVER_WAITING);
     if (dropped.count == 0) return 0;
     assert_int_equal(dropped.count, 1);
@@ -214,7 +217,7 @@ static inline uint64_t house_taken(house *h, td_server_client *client,
 }
 
 // Starts the next batch; returns how many are in it.
-static inline uint32_t house_start(house *h)
+static inline uint32_t fixture_start(fixture *h)
 {
     if (!td_server_dispatch_next(h->dispatch, h->now_ns, &h->batch)) return 0;
     for (uint32_t i = 0; i < h->batch.count; i++)
@@ -224,16 +227,16 @@ static inline uint32_t house_start(house *h)
 }
 
 // Starts what must be a batch of one at most; returns its seq, 0: none.
-static inline uint64_t house_run_next(house *h)
+static inline uint64_t fixture_run_next(fixture *h)
 {
-    uint32_t count = house_start(h);
+    uint32_t count = fixture_start(h);
     if (count == 0) return 0;
     assert_int_equal(count, 1);
     return h->batch.picks[0].request.seq;
 }
 
 // The batch has ended.
-static inline void house_done(house *h, td_server_outcome outcome)
+static inline void fixture_done(fixture *h, td_server_outcome outcome)
 {
     for (uint32_t i = 0; i < h->batch.count; i++)
         assert_int_equal(td_server_core_done(h->core, h->now_ns,
@@ -244,7 +247,8 @@ static inline void house_done(house *h, td_server_outcome outcome)
                            h->batch.count, 1000);
 }
 
-static inline uint64_t house_count(const house *h, td_server_outcome outcome)
+static inline uint64_t fixture_count(const fixture *h,
+                                     td_server_outcome outcome)
 {
     return server_counts(h->core).outcomes[outcome];
 }

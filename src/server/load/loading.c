@@ -30,91 +30,92 @@ struct td_server_loading {
     td_wire_status answer;
 };
 
-static void complain(const td_server_loading *porch, _Atomic uint64_t *counter,
-                     const char *what)
+static void complain(const td_server_loading *loading,
+                     _Atomic uint64_t *counter, const char *what)
 {
     uint64_t count = atomic_fetch_add(counter, 1) + 1;
     if (td_log_is_due(count))
         td_log_text(TD_LOG_WARN, "server: %s: warming: %s (%llu so far)",
-                    porch->config.server_id, what, (unsigned long long)count);
+                    loading->config.server_id, what, (unsigned long long)count);
 }
 
 // Transport's thread. Whoever finds no room asks again.
 static void on_query(void *user, td_net_request *query)
 {
-    td_server_loading *porch = user;
-    if (td_queue_push(porch->queries, &query) == TD_OK) {
-        td_event_signal(&porch->wake);
+    td_server_loading *loading = user;
+    if (td_queue_push(loading->queries, &query) == TD_OK) {
+        td_event_signal(&loading->wake);
         return;
     }
-    complain(porch, &porch->config.counts->dropped, "no room for a query");
+    complain(loading, &loading->config.counts->dropped, "no room for a query");
     td_net_request_free(query);
 }
 
 // Who asks another server is none of ours.
-static bool is_asked(const td_server_loading *porch,
+static bool is_asked(const td_server_loading *loading,
                      const td_wire_attach *attach)
 {
-    const td_server_loading_config *config = &porch->config;
+    const td_server_loading_config *config = &loading->config;
     return td_wire_text_is(attach->server, config->server_id) &&
            (attach->server_boot == 0 || attach->server_boot == config->boot);
 }
 
 // Whether one with a payload is to be answered.
-static bool is_mine(td_server_loading *porch, td_slice payload)
+static bool is_mine(td_server_loading *loading, td_slice payload)
 {
     td_wire_attach attach;
     td_errinfo info = {.text = ""};
     td_errinfo why;
-    if (td_wire_attach_decode(porch->decoder, payload.data, payload.size,
+    if (td_wire_attach_decode(loading->decoder, payload.data, payload.size,
                               &attach, &info) == TD_OK)
-        return is_asked(porch, &attach);
+        return is_asked(loading, &attach);
     (void)td_fail(&why, TD_OK, "bad attach: %s", info.text);
-    complain(porch, &porch->config.counts->bad_queries, why.text);
+    complain(loading, &loading->config.counts->bad_queries, why.text);
     return false;
 }
 
-static void answer(td_server_loading *porch, td_net_request *query)
+static void answer(td_server_loading *loading, td_net_request *query)
 {
     td_errinfo reason;
     td_slice payload = td_net_request_payload(query);
-    porch->answer.has_attach = payload.size > 0;
-    if (payload.size > 0 && !is_mine(porch, payload)) return;
+    loading->answer.has_attach = payload.size > 0;
+    if (payload.size > 0 && !is_mine(loading, payload)) return;
     (void)td_fail(&reason, TD_OK, "server %s is warming",
-                  porch->config.server_id);
-    porch->answer.attach_reason = td_wire_text_of(reason.text);
-    if (td_wire_status_encode(porch->encoder, &porch->answer, NULL) != TD_OK)
+                  loading->config.server_id);
+    loading->answer.attach_reason = td_wire_text_of(reason.text);
+    if (td_wire_status_encode(loading->encoder, &loading->answer, NULL) !=
+        TD_OK)
         return;
     size_t count;
-    const td_slice *parts = td_wire_encoder_parts(porch->encoder, &count);
+    const td_slice *parts = td_wire_encoder_parts(loading->encoder, &count);
     // An answer that does not go is one that is asked for again.
-    (void)!td_net_reply(query, porch->key, parts, count);
+    (void)!td_net_reply(query, loading->key, parts, count);
 }
 
-static void answer_all(td_server_loading *porch)
+static void answer_all(td_server_loading *loading)
 {
     td_net_request *query;
-    while (td_queue_pop(porch->queries, &query) == TD_OK) {
-        answer(porch, query);
+    while (td_queue_pop(loading->queries, &query) == TD_OK) {
+        answer(loading, query);
         td_net_request_free(query);
     }
 }
 
 static void loop(void *user)
 {
-    td_server_loading *porch = user;
-    while (!atomic_load(&porch->stop)) {
-        (void)td_event_wait_until(&porch->wake, INT64_MAX);
-        answer_all(porch);
+    td_server_loading *loading = user;
+    while (!atomic_load(&loading->stop)) {
+        (void)td_event_wait_until(&loading->wake, INT64_MAX);
+        answer_all(loading);
     }
-    answer_all(porch);
+    answer_all(loading);
 }
 
-static td_err make(td_server_loading *porch)
+static td_err make(td_server_loading *loading)
 {
-    const td_server_loading_config *config = &porch->config;
-    td_event_init(&porch->wake);
-    porch->answer = (td_wire_status){
+    const td_server_loading_config *config = &loading->config;
+    td_event_init(&loading->wake);
+    loading->answer = (td_wire_status){
         .model_id = td_wire_text_of(config->route.model),
         .model_version = td_wire_text_of(config->route.version),
         .server = td_wire_text_of(config->server_id),
@@ -122,47 +123,47 @@ static td_err make(td_server_loading *porch)
         .state = TD_WIRE_WARMING,
         .capacity = config->capacity,
     };
-    TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &porch->queries));
-    TD_TRY(td_wire_encoder_new(&porch->encoder));
-    return td_wire_decoder_new(&porch->decoder);
+    TD_TRY(td_queue_new(QUERIES, sizeof(td_net_request *), &loading->queries));
+    TD_TRY(td_wire_encoder_new(&loading->encoder));
+    return td_wire_decoder_new(&loading->decoder);
 }
 
-static td_err start(td_server_loading *porch, td_net *net, td_errinfo *info)
+static td_err start(td_server_loading *loading, td_net *net, td_errinfo *info)
 {
     char token[TD_WIRE_MAX_KEY + 2 * TD_WIRE_MAX_NAME];
-    const td_server_loading_config *config = &porch->config;
-    const td_thread_config thread = {.name = "td-porch", .cpu = -1};
-    TD_TRY(make(porch));
-    TD_TRY(td_wire_key(&config->route, NULL, "status", porch->key, info));
-    TD_TRY(td_thread_start(&thread, loop, porch, &porch->thread, info));
-    TD_TRY(
-        td_net_serve(net, porch->key, on_query, porch, &porch->status, info));
-    (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", porch->key,
+    const td_server_loading_config *config = &loading->config;
+    const td_thread_config thread = {.name = "td-loading", .cpu = -1};
+    TD_TRY(make(loading));
+    TD_TRY(td_wire_key(&config->route, NULL, "status", loading->key, info));
+    TD_TRY(td_thread_start(&thread, loop, loading, &loading->thread, info));
+    TD_TRY(td_net_serve(net, loading->key, on_query, loading, &loading->status,
+                        info));
+    (void)snprintf(token, sizeof token, "%s/alive/%s/%llu", loading->key,
                    config->server_id, (unsigned long long)config->boot);
-    return td_net_token(net, token, &porch->token, info);
+    return td_net_token(net, token, &loading->token, info);
 }
 
 td_err td_server_loading_open(td_net *net,
                               const td_server_loading_config *config,
-                              td_server_loading **ret_porch, td_errinfo *info)
+                              td_server_loading **ret_loading, td_errinfo *info)
 {
-    TD_AUTO(td_server_loading) *porch = calloc(1, sizeof *porch);
-    if (!porch) return TD_ERR_NOMEM;
-    porch->config = *config;
-    TD_TRY(start(porch, net, info));
-    *ret_porch = TD_TAKE(porch);
+    TD_AUTO(td_server_loading) *loading = calloc(1, sizeof *loading);
+    if (!loading) return TD_ERR_NOMEM;
+    loading->config = *config;
+    TD_TRY(start(loading, net, info));
+    *ret_loading = TD_TAKE(loading);
     return TD_OK;
 }
 
-void td_server_loading_close(td_server_loading *porch)
+void td_server_loading_close(td_server_loading *loading)
 {
-    if (porch->status) (void)td_net_undeclare(porch->status);
-    if (porch->token) (void)td_net_undeclare(porch->token);
-    atomic_store(&porch->stop, true);
-    td_event_signal(&porch->wake);
-    if (porch->thread) td_thread_join(porch->thread);
-    if (porch->decoder) td_wire_decoder_free(porch->decoder);
-    if (porch->encoder) td_wire_encoder_free(porch->encoder);
-    if (porch->queries) td_queue_free(porch->queries);
-    free(porch);
+    if (loading->status) (void)td_net_undeclare(loading->status);
+    if (loading->token) (void)td_net_undeclare(loading->token);
+    atomic_store(&loading->stop, true);
+    td_event_signal(&loading->wake);
+    if (loading->thread) td_thread_join(loading->thread);
+    if (loading->decoder) td_wire_decoder_free(loading->decoder);
+    if (loading->encoder) td_wire_encoder_free(loading->encoder);
+    if (loading->queries) td_queue_free(loading->queries);
+    free(loading);
 }

@@ -28,10 +28,10 @@ typedef struct td_server_loading td_server_loading;
 // Owned by the caller; borrows the session. Blocks for the network.
 TD_NODISCARD td_err
 td_server_loading_open(td_net *net, const td_server_loading_config *config,
-                       td_server_loading **ret_porch, td_errinfo *info);
+                       td_server_loading **ret_loading, td_errinfo *info);
 
 // Before the server itself opens its doors. Blocks.
-void td_server_loading_close(td_server_loading *porch);
+void td_server_loading_close(td_server_loading *loading);
 TD_AUTO_FREE(td_server_loading, td_server_loading_close)
 
 #endif

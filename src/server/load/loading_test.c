@@ -7,7 +7,7 @@
 
 static td_server_loading_counts counts;
 
-static td_server_loading *open_porch(world *w)
+static td_server_loading *open_loading(world *w)
 {
     counts = (td_server_loading_counts){0};
     const td_server_loading_config config = {
@@ -17,19 +17,19 @@ static td_server_loading *open_porch(world *w)
         .capacity = 4,
         .counts = &counts,
     };
-    td_server_loading *porch = NULL;
+    td_server_loading *loading = NULL;
     td_errinfo info = {.text = ""};
-    if (td_server_loading_open(w->net, &config, &porch, &info) != TD_OK)
+    if (td_server_loading_open(w->net, &config, &loading, &info) != TD_OK)
         fail_msg("%s", info.text);
-    return porch;
+    return loading;
 }
 
 static void a_status_says_that_the_model_is_loading(void **state)
 {
     world *w = *state;
-    TD_AUTO(td_server_loading) *porch = open_porch(w);
+    TD_AUTO(td_server_loading) *loading = open_loading(w);
     client *c = client_open(w, 0, "arm-0", 1);
-    assert_non_null(porch);
+    assert_non_null(loading);
     client_query(c, NULL, 0);
     assert_int_equal(w->reply_count, 1);
     assert_int_equal(w->status.state, TD_WIRE_WARMING);
@@ -41,9 +41,9 @@ static void a_status_says_that_the_model_is_loading(void **state)
 static void whoever_wants_to_attach_is_refused_by_that_word(void **state)
 {
     world *w = *state;
-    TD_AUTO(td_server_loading) *porch = open_porch(w);
+    TD_AUTO(td_server_loading) *loading = open_loading(w);
     client *c = client_open(w, 0, "arm-0", 1);
-    assert_non_null(porch);
+    assert_non_null(loading);
     assert_false(client_attach(c, "gpu-1"));
     assert_true(
         td_wire_text_is(w->status.attach_reason, "server gpu-1 is warming"));
@@ -52,9 +52,9 @@ static void whoever_wants_to_attach_is_refused_by_that_word(void **state)
 static void who_asks_another_server_or_nonsense_is_not_answered(void **state)
 {
     world *w = *state;
-    TD_AUTO(td_server_loading) *porch = open_porch(w);
+    TD_AUTO(td_server_loading) *loading = open_loading(w);
     client *c = client_open(w, 0, "arm-0", 1);
-    assert_non_null(porch);
+    assert_non_null(loading);
     client_query(c, "nonsense", 8);
     assert_int_equal(w->reply_count, 0);
     assert_int_equal(counts.bad_queries, 1);
@@ -85,9 +85,9 @@ static void what_it_could_not_answer_the_server_counts_on_from(void **state)
 static void a_second_start_meanwhile_is_refused(void **state)
 {
     world *w = *state;
-    TD_AUTO(td_server_loading) *porch = open_porch(w);
+    TD_AUTO(td_server_loading) *loading = open_loading(w);
     TD_AUTO(td_net) *other = NULL;
-    assert_non_null(porch);
+    assert_non_null(loading);
     assert_int_equal(td_net_inproc_open(w->hub, "other", &other, NULL), TD_OK);
     assert_int_equal(
         td_server_duplicate_refuse(other, &w->config.route, "gpu-1", 0, NULL),
@@ -99,9 +99,9 @@ static void the_server_follows_and_takes_robots(void **state)
     world *w = *state;
     client *c = client_open(w, 0, "arm-0", 1);
     for (int i = 0; i < 20; i++) {
-        td_server_loading *porch = open_porch(w);
+        td_server_loading *loading = open_loading(w);
         assert_false(client_attach(c, "gpu-1"));
-        td_server_loading_close(porch);
+        td_server_loading_close(loading);
         world_open(w);
         assert_true(client_attach(c, "gpu-1"));
         world_close(w);
@@ -118,5 +118,5 @@ int main(void)
         WORLD_TEST(a_second_start_meanwhile_is_refused),
         WORLD_TEST(the_server_follows_and_takes_robots),
     };
-    return cmocka_run_group_tests_name("server/porch", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("server/loading", tests, NULL, NULL);
 }

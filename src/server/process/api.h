@@ -17,19 +17,19 @@ typedef enum td_server_phase {
 } td_server_phase;
 
 struct td_server {
-    td_server_process *house;
+    td_server_process *process;
     td_event wake;
     _Atomic bool stop;
 
-    pthread_mutex_t lock; // guards everything below, and the house's plan
+    pthread_mutex_t lock; // guards everything below, and the process's policy
     td_server_phase phase;
-    td_server_extras extras; // the house's from the start on
+    td_server_extras extras; // the process's from the start on
     td_server_model_function functions[TD_SERVER_MAX_FUNCTIONS];
 };
 
-// host.c: on a network of the caller's, which is borrowed; NULL: on those that
+// api.c: on a network of the caller's, which is borrowed; NULL: on those that
 // the manifest asks for. Consumes the manifest, on failure too.
 TD_NODISCARD td_err td_server_open_on(td_net *net, td_config_manifest *manifest,
-                                      td_server **ret_host, td_errinfo *info);
+                                      td_server **ret_server, td_errinfo *info);
 
 #endif

@@ -358,7 +358,7 @@ static void bad_scheduling_is_refused_and_changes_nothing(void **state)
         if (err != cases[i].err || !strstr(info.text, cases[i].says))
             fail_msg("%s: %s: %s", cases[i].name, td_err_name(err), info.text);
     }
-    assert_int_equal(host->house->plan.scheduling.strategy,
+    assert_int_equal(host->process->policy.scheduling.strategy,
                      TD_CONFIG_MODEL_DEADLINE);
 }
 

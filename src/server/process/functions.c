@@ -17,16 +17,16 @@ td_err td_server_functions_check(const td_config_manifest *manifest,
                                  td_errinfo *info)
 {
     for (size_t i = 0; i < manifest->model_count; i++) {
-        const td_config_model *server = &manifest->models[i];
-        if (server->engine.kind != TD_CONFIG_CALLBACK ||
-            td_server_functions_find(extras, server->model_id))
+        const td_config_model *model = &manifest->models[i];
+        if (model->engine.kind != TD_CONFIG_CALLBACK ||
+            td_server_functions_find(extras, model->model_id))
             continue;
         return td_fail(
             info, TD_ERR_INVALID,
             "server %s: engine.kind: callback runs a function of the "
             "program that serves it (tendon/server.h), and there is "
             "none for model %s",
-            server->server_id, server->model_id);
+            model->server_id, model->model_id);
     }
     return TD_OK;
 }

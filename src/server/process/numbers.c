@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a host tells of its numbers when it is asked: those of all servers that
-// fit the labels, together.
+// What a server tells of its numbers when it is asked: those of all servers
+// that fit the labels, together.
 #include "base/clock.h"
 #include "server/process/api.h"
 
@@ -111,33 +111,34 @@ static bool fits(const char *label, const char *text)
     return !label || strcmp(label, text) == 0;
 }
 
-typedef void (*visit_fn)(question *asked, td_server_model *server);
+typedef void (*visit_fn)(question *asked, td_server_model *model);
 
-static void visit_all(td_server *host, question *asked, visit_fn visit)
+static void visit_all(td_server *server, question *asked, visit_fn visit)
 {
-    td_server_process *house = host->house;
-    pthread_mutex_lock(&house->shown_lock);
-    for (size_t i = 0; i < house->manifest->model_count; i++) {
-        const td_config_model *config = &house->manifest->models[i];
-        if (house->shown[i] && fits(asked->labels.server, config->server_id) &&
+    td_server_process *process = server->process;
+    pthread_mutex_lock(&process->shown_lock);
+    for (size_t i = 0; i < process->manifest->model_count; i++) {
+        const td_config_model *config = &process->manifest->models[i];
+        if (process->shown[i] &&
+            fits(asked->labels.server, config->server_id) &&
             fits(asked->labels.model, config->model_id))
-            visit(asked, house->shown[i]);
+            visit(asked, process->shown[i]);
     }
-    pthread_mutex_unlock(&house->shown_lock);
+    pthread_mutex_unlock(&process->shown_lock);
 }
 
-static void add_window(question *asked, td_server_model *server)
+static void add_window(question *asked, td_server_model *model)
 {
-    td_server_stats_add(td_server_model_stats(server),
+    td_server_stats_add(td_server_model_stats(model),
                         (td_server_spread_id)asked->of.id, asked->labels.client,
                         asked->now_ns, asked->window_ns, &asked->sum);
 }
 
-static void take_newest(question *asked, td_server_model *server)
+static void take_newest(question *asked, td_server_model *model)
 {
     uint64_t value;
     int64_t at_ns;
-    if (!td_server_stats_newest(td_server_model_stats(server),
+    if (!td_server_stats_newest(td_server_model_stats(model),
                                 (td_server_spread_id)asked->of.id,
                                 asked->labels.client, &value, &at_ns) ||
         at_ns < asked->newest_ns)
@@ -183,11 +184,11 @@ static double shown(const question *asked, const td_server_view *view)
     }
 }
 
-static void add_shown(question *asked, td_server_model *server)
+static void add_shown(question *asked, td_server_model *model)
 {
     const char *client = asked->labels.client;
     td_server_view view = {.about = {0}};
-    asked->err = td_server_model_view(server, asked->now_ns, 0,
+    asked->err = td_server_model_view(model, asked->now_ns, 0,
                                       client ? client : "", &view);
     if (asked->err != TD_OK) return;
     asked->value += shown(asked, &view);
@@ -213,7 +214,7 @@ static void give(const question *asked, td_server_spread *ret_spread)
            made.size < sizeof made ? made.size : sizeof made);
 }
 
-td_err td_server_get_stats(td_server *host, const char *name,
+td_err td_server_get_stats(td_server *server, const char *name,
                            const td_server_labels *labels, double window_s,
                            td_server_spread *ret_spread, td_errinfo *info)
 {
@@ -227,19 +228,19 @@ td_err td_server_get_stats(td_server *host, const char *name,
                        "a window is 1 to %d s long, not %g",
                        TD_SERVER_WINDOW_MAX_S, window_s);
     asked.window_ns = (int64_t)(window_s * (double)TD_NS_PER_S);
-    visit_all(host, &asked, add_window);
+    visit_all(server, &asked, add_window);
     give(&asked, ret_spread);
     return TD_OK;
 }
 
-td_err td_server_get_latest(td_server *host, const char *name,
+td_err td_server_get_latest(td_server *server, const char *name,
                             const td_server_labels *labels, double *ret_value,
                             td_errinfo *info)
 {
     question asked;
     TD_TRY(ask(name, labels, &asked, info));
     bool is_spread = asked.of.kind == SPREAD;
-    visit_all(host, &asked, is_spread ? take_newest : add_shown);
+    visit_all(server, &asked, is_spread ? take_newest : add_shown);
     if (asked.err != TD_OK) return td_fail(info, asked.err, "%s", name);
     if (is_spread && asked.newest_ns == 0)
         return td_fail(info, TD_ERR_EMPTY, "%s: nothing was recorded yet",
@@ -260,38 +261,38 @@ static size_t rank_of(const char *state)
     return rank;
 }
 
-static const char *state_of(td_server_model *server)
+static const char *state_of(td_server_model *model)
 {
     td_server_view view = {.about = {0}};
     int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-    if (td_server_model_view(server, now_ns, 0, "", &view) != TD_OK)
+    if (td_server_model_view(model, now_ns, 0, "", &view) != TD_OK)
         return "degraded";
     const char *state = td_wire_server_state_name(view.state);
     td_server_view_done(&view);
     return state;
 }
 
-const char *td_server_state(td_server *host, const char *model_id)
+const char *td_server_state(td_server *server, const char *model_id)
 {
-    td_server_process *house = host->house;
-    pthread_mutex_lock(&host->lock);
+    td_server_process *process = server->process;
+    pthread_mutex_lock(&server->lock);
     const char *closed =
-        host->phase == TD_SERVER_STARTING ? "warming" : "stopped";
-    pthread_mutex_unlock(&host->lock);
+        server->phase == TD_SERVER_STARTING ? "warming" : "stopped";
+    pthread_mutex_unlock(&server->lock);
     size_t worst = 0, found = 0;
-    pthread_mutex_lock(&house->shown_lock);
-    for (size_t i = 0; i < house->manifest->model_count; i++) {
-        if (!fits(model_id, house->manifest->models[i].model_id)) continue;
+    pthread_mutex_lock(&process->shown_lock);
+    for (size_t i = 0; i < process->manifest->model_count; i++) {
+        if (!fits(model_id, process->manifest->models[i].model_id)) continue;
         size_t rank =
-            rank_of(house->shown[i] ? state_of(house->shown[i]) : closed);
+            rank_of(process->shown[i] ? state_of(process->shown[i]) : closed);
         if (rank > worst) worst = rank;
         found++;
     }
-    pthread_mutex_unlock(&house->shown_lock);
+    pthread_mutex_unlock(&process->shown_lock);
     return found ? states[worst] : "stopped";
 }
 
-uint64_t td_server_dropped(const td_server *host)
+uint64_t td_server_dropped(const td_server *server)
 {
-    return atomic_load(&host->house->dropped);
+    return atomic_load(&server->process->dropped);
 }

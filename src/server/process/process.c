@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed in the order: servers, engines, devices, the plan whose functions they
-// called, sessions, whoever listens.
+// Closed in the order: servers, engines, devices, the policy whose functions
+// they called, sessions, whoever listens.
 #include "server/process/process.h"
 
 #include "base/clock.h"
@@ -80,46 +80,46 @@ static td_err dial(const td_config_model *config, td_server_entry *entry,
     return err;
 }
 
-static td_err share_net(td_server_process *house, size_t index,
+static td_err share_net(td_server_process *process, size_t index,
                         td_errinfo *info)
 {
-    const td_config_model *all = house->manifest->models;
-    td_server_entry *entry = &house->entries[index];
-    entry->net = house->extras->net;
+    const td_config_model *all = process->manifest->models;
+    td_server_entry *entry = &process->entries[index];
+    entry->net = process->extras->net;
     for (size_t i = 0; i < index && !entry->net; i++) {
         if (strcmp(all[i].endpoint, all[index].endpoint) != 0) continue;
-        entry->net = house->entries[i].net;
+        entry->net = process->entries[i].net;
     }
     if (entry->net) return TD_OK;
     entry->owns_net = true;
     return dial(&all[index], entry, info);
 }
 
-static td_err share_device(td_server_process *house, size_t index,
+static td_err share_device(td_server_process *process, size_t index,
                            td_errinfo *info)
 {
-    const td_config_model *all = house->manifest->models;
-    td_server_entry *entry = &house->entries[index];
+    const td_config_model *all = process->manifest->models;
+    td_server_entry *entry = &process->entries[index];
     for (size_t i = 0; i < index; i++) {
         if (strcmp(all[i].device, all[index].device) != 0) continue;
-        entry->device = house->entries[i].device;
+        entry->device = process->entries[i].device;
         return TD_OK;
     }
     td_server_device_settings settings;
-    td_server_settings_device(house->manifest, &house->plan.scheduling,
-                              all[index].device, &house->plan.policy,
+    td_server_settings_device(process->manifest, &process->policy.scheduling,
+                              all[index].device, &process->policy.sched,
                               &settings);
     entry->owns_device = true;
     return td_server_device_open(&settings, &entry->device, info);
 }
 
-static td_err open_engine(const td_server_process *house,
+static td_err open_engine(const td_server_process *process,
                           const td_config_model *config, td_server_entry *entry,
                           td_errinfo *info)
 {
     td_errinfo why = {.text = ""};
     const td_server_engine_function *function =
-        td_server_functions_find(house->extras, config->model_id);
+        td_server_functions_find(process->extras, config->model_id);
     TD_TRY(td_server_engines_open(config, function, &entry->engine, info));
     td_err err = td_engine_probe_warm_up(entry->engine, &why);
     if (err == TD_OK) return TD_OK;
@@ -140,75 +140,76 @@ static void say_opened(const td_config_model *config)
                     config->server_id);
 }
 
-static td_err open_server(td_server_process *house, size_t index,
+static td_err open_server(td_server_process *process, size_t index,
                           td_errinfo *info)
 {
-    const td_config_model *config = &house->manifest->models[index];
-    td_server_entry *entry = &house->entries[index];
+    const td_config_model *config = &process->manifest->models[index];
+    td_server_entry *entry = &process->entries[index];
     td_server_model_config server;
-    TD_TRY(share_device(house, index, info));
-    TD_TRY(open_engine(house, config, entry, info));
-    TD_TRY(td_server_settings_from(house->manifest, config, house->boot,
+    TD_TRY(share_device(process, index, info));
+    TD_TRY(open_engine(process, config, entry, info));
+    TD_TRY(td_server_settings_from(process->manifest, config, process->boot,
                                    &server, &entry->clients));
     server.device = entry->device;
-    server.events = house->events;
-    if (house->stream) server.tap = td_server_stream_tap(house->stream, index);
-    td_server_loading_close(TD_TAKE(entry->porch));
-    server.bad_queries = entry->porch_counts.bad_queries;
-    server.events_dropped = entry->porch_counts.dropped;
+    server.events = process->events;
+    if (process->stream)
+        server.tap = td_server_stream_tap(process->stream, index);
+    td_server_loading_close(TD_TAKE(entry->loading));
+    server.bad_queries = entry->loading_counts.bad_queries;
+    server.events_dropped = entry->loading_counts.dropped;
     TD_TRY(td_server_model_open(entry->net, entry->engine, &server,
-                                &entry->server, info));
-    td_server_process_show_model(house, index, entry->server);
+                                &entry->model, info));
+    td_server_process_show_model(process, index, entry->model);
     say_opened(config);
     return TD_OK;
 }
 
-static td_err refuse_second(const td_server_process *house, size_t index,
+static td_err refuse_second(const td_server_process *process, size_t index,
                             td_errinfo *info)
 {
-    const td_config_manifest *manifest = house->manifest;
+    const td_config_manifest *manifest = process->manifest;
     const td_config_model *config = &manifest->models[index];
     const td_wire_route route = td_server_settings_route(manifest, config);
-    return td_server_duplicate_refuse(house->entries[index].net, &route,
+    return td_server_duplicate_refuse(process->entries[index].net, &route,
                                       config->server_id, SECOND_PATIENCE_NS,
                                       info);
 }
 
-static td_err open_porch(td_server_process *house, size_t index,
+static td_err open_porch(td_server_process *process, size_t index,
                          td_errinfo *info)
 {
-    const td_config_model *config = &house->manifest->models[index];
-    td_server_entry *entry = &house->entries[index];
-    const td_server_loading_config porch = {
-        .route = td_server_settings_route(house->manifest, config),
+    const td_config_model *config = &process->manifest->models[index];
+    td_server_entry *entry = &process->entries[index];
+    const td_server_loading_config loading = {
+        .route = td_server_settings_route(process->manifest, config),
         .server_id = config->server_id,
-        .boot = house->boot,
+        .boot = process->boot,
         .capacity = (uint32_t)config->capacity,
-        .counts = &entry->porch_counts,
+        .counts = &entry->loading_counts,
     };
-    return td_server_loading_open(entry->net, &porch, &entry->porch, info);
+    return td_server_loading_open(entry->net, &loading, &entry->loading, info);
 }
 
-static bool is_stopping(const td_server_process *house)
+static bool is_stopping(const td_server_process *process)
 {
-    const td_server_extras *extras = house->extras;
+    const td_server_extras *extras = process->extras;
     return extras->is_stopping && extras->is_stopping(extras->user);
 }
 
 // Nobody is taken before all of it may run.
-static td_err open_all(td_server_process *house, td_errinfo *info)
+static td_err open_all(td_server_process *process, td_errinfo *info)
 {
-    size_t count = house->manifest->model_count;
+    size_t count = process->manifest->model_count;
     for (size_t i = 0; i < count; i++)
-        TD_TRY(share_net(house, i, info));
+        TD_TRY(share_net(process, i, info));
     for (size_t i = 0; i < count; i++)
-        TD_TRY(refuse_second(house, i, info));
-    TD_TRY(td_server_process_expose(house, info));
+        TD_TRY(refuse_second(process, i, info));
+    TD_TRY(td_server_process_expose(process, info));
     for (size_t i = 0; i < count; i++)
-        TD_TRY(open_porch(house, i, info));
+        TD_TRY(open_porch(process, i, info));
     for (size_t i = 0; i < count; i++) {
-        TD_TRY(open_server(house, i, info));
-        if (is_stopping(house))
+        TD_TRY(open_server(process, i, info));
+        if (is_stopping(process))
             return td_fail(info, TD_ERR_CANCELLED, "stopped while loading");
     }
     return TD_OK;
@@ -216,52 +217,53 @@ static td_err open_all(td_server_process *house, td_errinfo *info)
 
 td_err td_server_process_new(td_config_manifest *manifest,
                              const td_server_extras *extras,
-                             td_server_process **ret_house)
+                             td_server_process **ret_process)
 {
-    TD_AUTO(td_server_process) *house = calloc(1, sizeof *house);
-    if (!house) {
+    TD_AUTO(td_server_process) *process = calloc(1, sizeof *process);
+    if (!process) {
         td_config_manifest_free(manifest);
         return TD_ERR_NOMEM;
     }
-    house->extras = extras;
-    house->manifest = house->live = manifest;
-    house->boot = wall_ms();
-    house->plan.scheduling = manifest->scheduling;
-    pthread_mutex_init(&house->shown_lock, NULL);
+    process->extras = extras;
+    process->manifest = process->live = manifest;
+    process->boot = wall_ms();
+    process->policy.scheduling = manifest->scheduling;
+    pthread_mutex_init(&process->shown_lock, NULL);
     size_t count = manifest->model_count;
-    house->entries = calloc(count, sizeof *house->entries);
-    house->about = calloc(count, sizeof *house->about);
-    house->shown = calloc(count, sizeof(td_server_model *));
-    if (!house->entries || !house->about || !house->shown) return TD_ERR_NOMEM;
-    *ret_house = TD_TAKE(house);
+    process->entries = calloc(count, sizeof *process->entries);
+    process->about = calloc(count, sizeof *process->about);
+    process->shown = calloc(count, sizeof(td_server_model *));
+    if (!process->entries || !process->about || !process->shown)
+        return TD_ERR_NOMEM;
+    *ret_process = TD_TAKE(process);
     return TD_OK;
 }
 
-td_err td_server_process_open(td_server_process *house, td_errinfo *info)
+td_err td_server_process_open(td_server_process *process, td_errinfo *info)
 {
-    TD_TRY(td_server_functions_check(house->manifest, house->extras, info));
-    if (!house->planned)
-        TD_TRY(td_server_policy_make(&house->plan.scheduling,
-                                     (td_server_score_hook){0}, &house->plan,
-                                     info));
-    return open_all(house, info);
+    TD_TRY(td_server_functions_check(process->manifest, process->extras, info));
+    if (!process->has_policy)
+        TD_TRY(td_server_policy_make(&process->policy.scheduling,
+                                     (td_server_score_hook){0},
+                                     &process->policy, info));
+    return open_all(process, info);
 }
 
-static bool is_drained(const td_server_process *house)
+static bool is_drained(const td_server_process *process)
 {
-    for (size_t i = 0; i < house->manifest->model_count; i++)
-        if (house->entries[i].server &&
-            !td_server_model_drained(house->entries[i].server))
+    for (size_t i = 0; i < process->manifest->model_count; i++)
+        if (process->entries[i].model &&
+            !td_server_model_drained(process->entries[i].model))
             return false;
     return true;
 }
 
-bool td_server_process_drain(td_server_process *house, int64_t until_ns)
+bool td_server_process_drain(td_server_process *process, int64_t until_ns)
 {
-    for (size_t i = 0; i < house->manifest->model_count; i++)
-        if (house->entries[i].server)
-            td_server_model_drain(house->entries[i].server);
-    while (!is_drained(house)) {
+    for (size_t i = 0; i < process->manifest->model_count; i++)
+        if (process->entries[i].model)
+            td_server_model_drain(process->entries[i].model);
+    while (!is_drained(process)) {
         int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
         if (now_ns >= until_ns) return false;
         td_clock_sleep_until(now_ns + LOOK_NS);
@@ -272,10 +274,10 @@ bool td_server_process_drain(td_server_process *house, int64_t until_ns)
 static void close_server(const td_config_model *config, td_server_entry *entry)
 {
     td_server_model_report report = {0};
-    if (entry->porch) td_server_loading_close(entry->porch);
-    if (entry->server) {
-        td_server_model_report_get(entry->server, &report);
-        td_server_model_close(entry->server);
+    if (entry->loading) td_server_loading_close(entry->loading);
+    if (entry->model) {
+        td_server_model_report_get(entry->model, &report);
+        td_server_model_close(entry->model);
         td_log_text(
             TD_LOG_INFO, "serve: %s: %llu received, %llu answered",
             config->server_id, (unsigned long long)report.counts.received,
@@ -291,30 +293,31 @@ static void close_net(td_server_entry *entry)
     if (entry->net && entry->owns_net) td_net_close(entry->net);
 }
 
-static void close_entries(td_server_process *house)
+static void close_entries(td_server_process *process)
 {
-    size_t count = house->manifest->model_count;
+    size_t count = process->manifest->model_count;
     for (size_t i = 0; i < count; i++) {
-        td_server_process_show_model(house, i, NULL);
-        close_server(&house->manifest->models[i], &house->entries[i]);
+        td_server_process_show_model(process, i, NULL);
+        close_server(&process->manifest->models[i], &process->entries[i]);
     }
     for (size_t i = 0; i < count; i++)
-        if (house->entries[i].owns_device && house->entries[i].device)
-            td_server_device_close(house->entries[i].device);
-    td_server_policy_done(&house->plan);
+        if (process->entries[i].owns_device && process->entries[i].device)
+            td_server_device_close(process->entries[i].device);
+    td_server_policy_done(&process->policy);
     for (size_t i = 0; i < count; i++)
-        close_net(&house->entries[i]);
+        close_net(&process->entries[i]);
 }
 
-void td_server_process_close(td_server_process *house)
+void td_server_process_close(td_server_process *process)
 {
-    if (house->entries && house->shown) close_entries(house);
-    td_server_process_unexpose(house);
-    if (house->live != house->manifest) td_config_manifest_free(house->live);
-    td_config_manifest_free(house->manifest);
-    pthread_mutex_destroy(&house->shown_lock);
-    free(house->entries);
-    free(house->about);
-    free(house->shown);
-    free(house);
+    if (process->entries && process->shown) close_entries(process);
+    td_server_process_unexpose(process);
+    if (process->live != process->manifest)
+        td_config_manifest_free(process->live);
+    td_config_manifest_free(process->manifest);
+    pthread_mutex_destroy(&process->shown_lock);
+    free(process->entries);
+    free(process->about);
+    free(process->shown);
+    free(process);
 }

@@ -26,7 +26,7 @@ typedef struct td_server_score_hook {
     void *user;
 } td_server_score_hook;
 
-// What no manifest can hold. Borrowed while the house is open.
+// What no manifest can hold. Borrowed while the process is open.
 typedef struct td_server_extras {
     const td_server_model_function *functions;
     size_t function_count;
@@ -43,10 +43,10 @@ typedef struct td_server_entry {
     td_server_link *links;
     td_server_device *device; // the first entry's with this name
     bool owns_device;
-    td_server_loading *porch; // while the engine is loaded
-    td_server_loading_counts porch_counts;
+    td_server_loading *loading; // while the engine is loaded
+    td_server_loading_counts loading_counts;
     td_engine *engine;
-    td_server_model *server;
+    td_server_model *model;
     td_server_allowance *clients;
 } td_server_entry;
 
@@ -54,8 +54,8 @@ typedef struct td_server_entry {
 typedef struct td_server_policy {
     td_config_scheduling scheduling;
     td_config_scheduling *text; // that it was changed to, owned; NULL
-    td_sched_policy policy;
-    td_server_plugin *plugin; // of the policy; NULL: none
+    td_sched_policy sched;      // what the scheduler goes by
+    td_server_plugin *plugin;   // of the policy; NULL: none
     td_server_score_hook score;
 } td_server_policy;
 
@@ -67,8 +67,8 @@ typedef struct td_server_process {
     td_server_entry *entries;     // one for each server of the manifest
     td_server_about *about;       // likewise
     uint64_t boot;
-    bool planned; // there is a plan
-    td_server_policy plan;
+    bool has_policy;
+    td_server_policy policy;
     td_server_events *events;
     td_server_admin *admin;   // NULL: not asked for
     td_server_stream *stream; // NULL: nobody listens
@@ -82,21 +82,21 @@ typedef struct td_server_process {
 // caller. NOMEM.
 TD_NODISCARD td_err td_server_process_new(td_config_manifest *manifest,
                                           const td_server_extras *extras,
-                                          td_server_process **ret_house);
+                                          td_server_process **ret_process);
 
 // Loads every model, warms it up and opens its doors; until then its status
 // says that it is warming. EXISTS if one of the servers runs already; CANCELLED
 // if it is to stop; INVALID for a callback engine without a function, or a
 // function without one. Close it in any case. Blocks.
-TD_NODISCARD td_err td_server_process_open(td_server_process *house,
+TD_NODISCARD td_err td_server_process_open(td_server_process *process,
                                            td_errinfo *info);
 
 // Takes nobody and nothing more, and waits until what waits and runs has been
 // answered. False: not by `until_ns`. Blocks.
-bool td_server_process_drain(td_server_process *house, int64_t until_ns);
+bool td_server_process_drain(td_server_process *process, int64_t until_ns);
 
 // Says what each server has done, and frees all.
-void td_server_process_close(td_server_process *house);
+void td_server_process_close(td_server_process *process);
 TD_AUTO_FREE(td_server_process, td_server_process_close)
 
 // functions.c: whether the manifest's callback engines and the functions fit
@@ -108,35 +108,35 @@ td_server_functions_check(const td_config_manifest *manifest,
 const td_server_engine_function *
 td_server_functions_find(const td_server_extras *extras, const char *model_id);
 
-// plan.c
+// policy.c
 
 // What `scheduling` and the score come to. FORMAT, LIMIT, INVALID and what the
 // plug-in's loading returns.
 TD_NODISCARD td_err td_server_policy_make(
     const td_config_scheduling *scheduling, td_server_score_hook score,
-    td_server_policy *ret_plan, td_errinfo *info);
-void td_server_policy_done(td_server_policy *plan);
-// Changes the plan, at once where devices are open: fields of `scheduling` as
+    td_server_policy *ret_policy, td_errinfo *info);
+void td_server_policy_done(td_server_policy *policy);
+// Changes the policy, at once where devices are open: fields of `scheduling` as
 // YAML (NULL: all stay) and the score. See td_server_use_scheduling().
-TD_NODISCARD td_err td_server_policy_use(td_server_process *house,
+TD_NODISCARD td_err td_server_policy_use(td_server_process *process,
                                          const char *yaml,
                                          td_server_score_hook score,
                                          td_errinfo *info);
-// Puts `next` in the place of the plan, which is in `next` afterwards.
-void td_server_policy_swap(td_server_process *house, td_server_policy *next);
+// Puts `next` in the place of the policy, which is in `next` afterwards.
+void td_server_policy_swap(td_server_process *process, td_server_policy *next);
 
 // reload.c: takes on what can change of the manifest at `path`, and says of
 // each difference whether it was. A broken one changes nothing. Blocks.
-void td_server_process_reload(td_server_process *house, const char *path);
+void td_server_process_reload(td_server_process *process, const char *path);
 
-// see.c: how all of it is seen. Opened before the models, so that it shows that
-// they load; closed after their servers.
-TD_NODISCARD td_err td_server_process_expose(td_server_process *house,
+// expose.c: how all of it is seen. Opened before the models, so that it shows
+// that they load; closed after their servers.
+TD_NODISCARD td_err td_server_process_expose(td_server_process *process,
                                              td_errinfo *info);
-void td_server_process_unexpose(td_server_process *house);
+void td_server_process_unexpose(td_server_process *process);
 // The entry's server is there; NULL: about to be closed. Blocks while it is
 // read.
-void td_server_process_show_model(td_server_process *house, size_t index,
-                                  td_server_model *server);
+void td_server_process_show_model(td_server_process *process, size_t index,
+                                  td_server_model *model);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Stop: td_server_stream_close() sets `stop` and signals; the thread tells what
-// is in the queue and in the events, then it is joined and everything freed.
+// Stop: td_server_stream_close() sets `stop` and signals; the thread passes on
+// what is in the queue and in the events, then it is joined and everything
+// freed.
 #include "server/process/stream.h"
 
 #include "base/clock.h"
@@ -30,11 +31,12 @@ typedef struct sample {
 typedef struct source {
     td_server_stream *stream;
     uint32_t index;
-    uint64_t counters[TD_SERVER_COUNTER_COUNT]; // the core's, that were told
+    uint64_t
+        counters[TD_SERVER_COUNTER_COUNT]; // the core's, that were passed on
 } source;
 
 struct td_server_stream {
-    td_server_process *house;
+    td_server_process *process;
     td_server_listeners to;
     td_queue *samples; // NULL: nobody listens to numbers
     td_event wake;
@@ -42,7 +44,7 @@ struct td_server_stream {
     _Atomic bool stop;
 
     // The thread's own.
-    uint64_t last_event; // that was told
+    uint64_t last_event; // that was passed on
     int64_t gauges_ns;   // when to look them up
     source sources[];    // one for each entry
 };
@@ -60,18 +62,18 @@ static void on_sample(void *user, const td_server_sample *given)
         memcpy(made.client, given->client,
                strnlen(given->client, TD_WIRE_MAX_NAME));
     if (td_queue_push(stream->samples, &made) != TD_OK)
-        atomic_fetch_add(&stream->house->dropped, 1);
+        atomic_fetch_add(&stream->process->dropped, 1);
 }
 
 static td_server_labels labels_of(const td_server_stream *stream, size_t index)
 {
-    const td_server_about *about = &stream->house->about[index];
+    const td_server_about *about = &stream->process->about[index];
     return (td_server_labels){.size = sizeof(td_server_labels),
                               .server = about->server,
                               .model = about->model};
 }
 
-static void tell_sample(const td_server_stream *stream, const sample *given)
+static void notify_sample(const td_server_stream *stream, const sample *given)
 {
     td_server_labels labels = labels_of(stream, given->entry);
     if (given->client[0]) labels.client = given->client;
@@ -80,11 +82,11 @@ static void tell_sample(const td_server_stream *stream, const sample *given)
                          &labels);
 }
 
-static void tell_samples(const td_server_stream *stream)
+static void notify_samples(const td_server_stream *stream)
 {
     sample next;
     while (stream->samples && td_queue_pop(stream->samples, &next) == TD_OK)
-        tell_sample(stream, &next);
+        notify_sample(stream, &next);
 }
 
 // What the core counts does not pass the tap.
@@ -94,8 +96,8 @@ static bool is_cores(int counter)
            counter == TD_SERVER_COUNT_OBSERVATION_ERRORS;
 }
 
-static void tell_counters(const td_server_stream *stream, source *from,
-                          const td_server_view *view)
+static void notify_counters(const td_server_stream *stream, source *from,
+                            const td_server_view *view)
 {
     const td_server_labels labels = labels_of(stream, from->index);
     for (int i = 0; i < TD_SERVER_COUNTER_COUNT; i++) {
@@ -108,8 +110,8 @@ static void tell_counters(const td_server_stream *stream, source *from,
     }
 }
 
-static void tell_gauges(const td_server_stream *stream, const source *from,
-                        const td_server_view *view)
+static void notify_gauges(const td_server_stream *stream, const source *from,
+                          const td_server_view *view)
 {
     const td_server_labels labels = labels_of(stream, from->index);
     for (int i = 0; i < TD_SERVER_GAUGE_COUNT; i++)
@@ -118,47 +120,47 @@ static void tell_gauges(const td_server_stream *stream, const source *from,
                              &labels);
 }
 
-static bool see(td_server_stream *stream, size_t index, int64_t now_ns,
-                td_server_view *view)
+static bool read_view(td_server_stream *stream, size_t index, int64_t now_ns,
+                      td_server_view *view)
 {
-    td_server_process *house = stream->house;
-    pthread_mutex_lock(&house->shown_lock);
-    td_server_model *server = house->shown[index];
-    bool seen =
-        server && td_server_model_view(server, now_ns, 0, "", view) == TD_OK;
-    pthread_mutex_unlock(&house->shown_lock);
-    return seen;
+    td_server_process *process = stream->process;
+    pthread_mutex_lock(&process->shown_lock);
+    td_server_model *model = process->shown[index];
+    bool read =
+        model && td_server_model_view(model, now_ns, 0, "", view) == TD_OK;
+    pthread_mutex_unlock(&process->shown_lock);
+    return read;
 }
 
 static void look_up(td_server_stream *stream, int64_t now_ns)
 {
     if (!stream->samples || now_ns < stream->gauges_ns) return;
-    for (size_t i = 0; i < stream->house->manifest->model_count; i++) {
+    for (size_t i = 0; i < stream->process->manifest->model_count; i++) {
         td_server_view view = {.about = {0}};
-        if (!see(stream, i, now_ns, &view)) continue;
+        if (!read_view(stream, i, now_ns, &view)) continue;
         stream->gauges_ns = now_ns + GAUGES_NS;
-        tell_counters(stream, &stream->sources[i], &view);
-        tell_gauges(stream, &stream->sources[i], &view);
+        notify_counters(stream, &stream->sources[i], &view);
+        notify_gauges(stream, &stream->sources[i], &view);
         td_server_view_done(&view);
     }
 }
 
-static void tell_events(td_server_stream *stream)
+static void notify_events(td_server_stream *stream)
 {
     td_server_events_item event;
     uint64_t lost;
     while (stream->to.on_event &&
-           td_server_events_next(stream->house->events, stream->last_event,
+           td_server_events_next(stream->process->events, stream->last_event,
                                  &event, &lost)) {
-        atomic_fetch_add(&stream->house->dropped, lost);
+        atomic_fetch_add(&stream->process->dropped, lost);
         stream->last_event = event.number;
-        const td_server_event told = {.size = sizeof told,
-                                      .number = event.number,
-                                      .kind = td_server_event_name(event.kind),
-                                      .server = event.server,
-                                      .client = event.client,
-                                      .text = event.text};
-        stream->to.on_event(stream->to.event_user, &told);
+        const td_server_event shown = {.size = sizeof shown,
+                                       .number = event.number,
+                                       .kind = td_server_event_name(event.kind),
+                                       .server = event.server,
+                                       .client = event.client,
+                                       .text = event.text};
+        stream->to.on_event(stream->to.event_user, &shown);
     }
 }
 
@@ -168,8 +170,8 @@ static void run(void *user)
     for (;;) {
         bool last = atomic_load(&stream->stop);
         int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
-        tell_events(stream);
-        tell_samples(stream);
+        notify_events(stream);
+        notify_samples(stream);
         if (last) return;
         look_up(stream, now_ns);
         (void)td_event_wait_until(&stream->wake, now_ns + LOOK_NS);
@@ -184,15 +186,15 @@ static td_err start(td_server_stream *stream, td_errinfo *info)
     return td_thread_start(&config, run, stream, &stream->thread, info);
 }
 
-td_err td_server_stream_open(td_server_process *house,
+td_err td_server_stream_open(td_server_process *process,
                              const td_server_listeners *listeners,
                              td_server_stream **ret_stream, td_errinfo *info)
 {
-    size_t count = house->manifest->model_count;
+    size_t count = process->manifest->model_count;
     TD_AUTO(td_server_stream) *stream =
         calloc(1, sizeof *stream + count * sizeof *stream->sources);
     if (!stream) return TD_ERR_NOMEM;
-    stream->house = house;
+    stream->process = process;
     stream->to = *listeners;
     td_event_init(&stream->wake);
     for (size_t i = 0; i < count; i++) {

@@ -22,10 +22,10 @@ typedef struct td_server_listeners {
 
 typedef struct td_server_stream td_server_stream;
 
-// Starts to tell of what comes from now on. Borrows the house, whose events and
-// entries are there. Owned by the caller. NOMEM and what a thread's start
+// Passes on what comes from now on. Borrows the process, whose events
+// and entries are there. Owned by the caller. NOMEM and what a thread's start
 // returns.
-TD_NODISCARD td_err td_server_stream_open(struct td_server_process *house,
+TD_NODISCARD td_err td_server_stream_open(struct td_server_process *process,
                                           const td_server_listeners *listeners,
                                           td_server_stream **ret_stream,
                                           td_errinfo *info);

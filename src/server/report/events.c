@@ -9,7 +9,7 @@
 #define SUBSCRIBERS 8
 
 struct subscriber {
-    td_server_events_fn tell;
+    td_server_events_fn notify;
     void *user;
 };
 
@@ -18,10 +18,11 @@ struct td_server_events {
     td_server_events_item ring[TD_SERVER_EVENTS_KEPT]; // by number
     uint64_t newest;
 
-    pthread_mutex_t telling; // guards what is below; held while one is told
+    pthread_mutex_t
+        delivering; // guards what is below; held while one is notified
     struct subscriber subscribers[SUBSCRIBERS];
     size_t subscriber_count;
-    uint64_t told; // the last one
+    uint64_t delivered; // the last one
 };
 
 const char *td_server_event_name(td_server_event_kind kind)
@@ -39,29 +40,29 @@ td_err td_server_events_new(td_server_events **ret_events)
     td_server_events *events = calloc(1, sizeof *events);
     if (!events) return TD_ERR_NOMEM;
     pthread_mutex_init(&events->lock, NULL);
-    pthread_mutex_init(&events->telling, NULL);
+    pthread_mutex_init(&events->delivering, NULL);
     *ret_events = events;
     return TD_OK;
 }
 
 void td_server_events_free(td_server_events *events)
 {
-    pthread_mutex_destroy(&events->telling);
+    pthread_mutex_destroy(&events->delivering);
     pthread_mutex_destroy(&events->lock);
     free(events);
 }
 
 td_err td_server_events_subscribe(td_server_events *events,
-                                  td_server_events_fn tell, void *user)
+                                  td_server_events_fn notify, void *user)
 {
-    pthread_mutex_lock(&events->telling);
+    pthread_mutex_lock(&events->delivering);
     bool fits = events->subscriber_count < SUBSCRIBERS;
     if (events->subscriber_count == 0)
-        events->told = td_server_events_newest(events);
+        events->delivered = td_server_events_newest(events);
     if (fits)
         events->subscribers[events->subscriber_count++] =
-            (struct subscriber){tell, user};
-    pthread_mutex_unlock(&events->telling);
+            (struct subscriber){notify, user};
+    pthread_mutex_unlock(&events->delivering);
     return fits ? TD_OK : TD_ERR_FULL;
 }
 
@@ -117,10 +118,10 @@ static void tell_all_locked(const td_server_events *events,
                             const td_server_events_item *event)
 {
     for (size_t i = 0; i < events->subscriber_count; i++)
-        events->subscribers[i].tell(events->subscribers[i].user, event);
+        events->subscribers[i].notify(events->subscribers[i].user, event);
 }
 
-// In the place of events that were lost before they could be told.
+// In the place of events that were lost before they could be delivered.
 static void tell_loss_locked(const td_server_events *events,
                              const td_server_events_item *next, uint64_t lost)
 {
@@ -136,12 +137,12 @@ void td_server_events_deliver(td_server_events *events)
 {
     td_server_events_item event;
     uint64_t lost;
-    pthread_mutex_lock(&events->telling);
+    pthread_mutex_lock(&events->delivering);
     while (events->subscriber_count > 0 &&
-           td_server_events_next(events, events->told, &event, &lost)) {
+           td_server_events_next(events, events->delivered, &event, &lost)) {
         if (lost > 0) tell_loss_locked(events, &event, lost);
         tell_all_locked(events, &event);
-        events->told = event.number;
+        events->delivered = event.number;
     }
-    pthread_mutex_unlock(&events->telling);
+    pthread_mutex_unlock(&events->delivering);
 }

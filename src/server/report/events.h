@@ -60,10 +60,10 @@ TD_NODISCARD td_err td_server_events_new(td_server_events **ret_events);
 void td_server_events_free(td_server_events *events);
 TD_AUTO_FREE(td_server_events, td_server_events_free)
 
-// Whom to tell of what comes from now on. Any thread but those being told.
-// FULL.
+// Whom to notify of what comes from now on. Any thread but those being
+// notified. FULL.
 TD_NODISCARD td_err td_server_events_subscribe(td_server_events *events,
-                                               td_server_events_fn tell,
+                                               td_server_events_fn notify,
                                                void *user);
 
 // `server` and `client` may be NULL; `fmt` is printf's. Any thread; waits for

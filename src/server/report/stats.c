@@ -173,16 +173,16 @@ static void remember_locked(td_server_stats *stats, const char *id)
     list[0] = entry;
 }
 
-static void tell(const td_server_stats *stats, const struct client *client,
-                 td_server_sample sample)
+static void notify(const td_server_stats *stats, const struct client *client,
+                   td_server_sample sample)
 {
     char id[TD_WIRE_MAX_NAME + 1];
-    if (!stats->tap.tell) return;
+    if (!stats->tap.notify) return;
     if (client) {
         get_id(client, id);
         sample.client = id;
     }
-    stats->tap.tell(stats->tap.user, &sample);
+    stats->tap.notify(stats->tap.user, &sample);
 }
 
 void td_server_stats_leave(td_server_stats *stats, uint32_t number)
@@ -195,10 +195,10 @@ void td_server_stats_leave(td_server_stats *stats, uint32_t number)
     get_id(client, id);
     atomic_fetch_add_explicit(&client->life, 1, memory_order_release);
     add(&stats->numbers.counters[counter], 1);
-    tell(stats, NULL,
-         (td_server_sample){.row = &td_server_counter_rows[counter],
-                            .client = id,
-                            .value = 1});
+    notify(stats, NULL,
+           (td_server_sample){.row = &td_server_counter_rows[counter],
+                              .client = id,
+                              .value = 1});
     pthread_mutex_lock(&stats->departed_lock);
     remember_locked(stats, id);
     pthread_mutex_unlock(&stats->departed_lock);
@@ -218,9 +218,9 @@ void td_server_stats_count(td_server_stats *stats, td_server_counter_id counter,
                            uint32_t number, uint64_t more)
 {
     const struct client *client = count(stats, counter, number, more);
-    tell(stats, client,
-         (td_server_sample){.row = &td_server_counter_rows[counter],
-                            .value = (double)more});
+    notify(stats, client,
+           (td_server_sample){.row = &td_server_counter_rows[counter],
+                              .value = (double)more});
 }
 
 void td_server_stats_error(td_server_stats *stats, uint32_t number, td_err err)
@@ -230,10 +230,10 @@ void td_server_stats_error(td_server_stats *stats, uint32_t number, td_err err)
     if ((unsigned)err >= TD_ERR_COUNT) err = TD_ERR_INTERNAL;
     add(&stats->numbers.errors[err], 1);
     if (client) add(&client->numbers.errors[err], 1);
-    tell(stats, client,
-         (td_server_sample){.row = &td_server_counter_rows[counter],
-                            .error = err,
-                            .value = 1});
+    notify(stats, client,
+           (td_server_sample){.row = &td_server_counter_rows[counter],
+                              .error = err,
+                              .value = 1});
 }
 
 const uint64_t *td_server_stats_bounds(td_server_unit unit, size_t *ret_count)
@@ -275,10 +275,10 @@ void td_server_stats_record(td_server_stats *stats, td_server_spread_id spread,
     struct client *client = client_at(stats, number);
     if (client && spread < CLIENT_SPREADS)
         record(&client->series[spread], unit, now_ns, positive);
-    tell(stats, client,
-         (td_server_sample){.row = &td_server_spread_rows[spread],
-                            .value = (double)positive *
-                                     (unit == TD_SERVER_TIME ? 1e-3 : 1)});
+    notify(stats, client,
+           (td_server_sample){.row = &td_server_spread_rows[spread],
+                              .value = (double)positive *
+                                       (unit == TD_SERVER_TIME ? 1e-3 : 1)});
 }
 
 uint32_t td_server_stats_capacity(const td_server_stats *stats)

@@ -51,9 +51,9 @@ typedef struct td_server_sample {
     double value;       // as it is shown: a spread's times in milliseconds
 } td_server_sample;
 
-// Who is told of each, on the thread that records it. It must not block.
+// Who is notified of each, on the thread that records it. It must not block.
 typedef struct td_server_tap {
-    void (*tell)(void *user, const td_server_sample *sample); // NULL: nobody
+    void (*notify)(void *user, const td_server_sample *sample); // NULL: nobody
     void *user;
 } td_server_tap;
 
@@ -65,7 +65,7 @@ TD_NODISCARD td_err td_server_stats_new(uint32_t capacity,
 void td_server_stats_free(td_server_stats *stats);
 TD_AUTO_FREE(td_server_stats, td_server_stats_free)
 
-// Who is told. Before anything is recorded.
+// Who is notified. Before anything is recorded.
 void td_server_stats_tap(td_server_stats *stats, const td_server_tap *tap);
 
 // A client has come: its numbers start from 0. Nothing is recorded for the

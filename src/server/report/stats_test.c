@@ -323,7 +323,7 @@ static void the_newest_value_is_known(void **state)
 
 static char told[512]; // what the tap was told, a line each
 
-static void tell(void *user, const td_server_sample *sample)
+static void notify(void *user, const td_server_sample *sample)
 {
     size_t used = strlen(told);
     assert_ptr_equal(user, told);
@@ -336,7 +336,7 @@ static void tell(void *user, const td_server_sample *sample)
 static void whoever_taps_is_told_of_each(void **state)
 {
     td_server_stats *stats = *state;
-    td_server_stats_tap(stats, &(td_server_tap){tell, told});
+    td_server_stats_tap(stats, &(td_server_tap){notify, told});
     enter(stats, 0, "arm-0");
     td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, 0, NOW_NS, 1500);
     td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,
