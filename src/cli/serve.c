@@ -112,7 +112,7 @@ static int check(const td_config_manifest *manifest, const char *path)
     td_errinfo info = {.text = ""};
     td_sched_policy policy;
     TD_AUTO(td_server_plugin) *plugin = NULL;
-    td_err err = td_server_functions_check(manifest, &extras, &info);
+    td_err err = td_server_process_check_functions(manifest, &extras, &info);
     if (err == TD_OK)
         err = td_server_settings_policy(&manifest->scheduling, &policy, &plugin,
                                         &info);

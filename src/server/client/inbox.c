@@ -1,4 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
+// The transport's threads put, the loop takes. The lock is held for a copy of
+// pointers and numbers; nothing is decoded, freed or signalled under it. A
+// client's callbacks may come on several threads, so two may put at once: the
+// later one wins, and the other counts as skipped.
 #include "server/client/inbox.h"
 
 #include <string.h>

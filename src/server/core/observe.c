@@ -1,5 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
-// What becomes of what the clients send.
+// What becomes of what clients send, from arrival to done.
+//
+// The core sees each request four times: observe() when it arrived, started()
+// when the dispatch has picked it, done() when the engine has, and, in between,
+// whatever ends it earlier: a newer one of its client, a reset, a newer start,
+// the client leaving, the engine being away. Each way out counts it under one
+// outcome, so that the counts always add up to what was received.
+//
+// What waits is in the scheduler and nowhere else: its entry holds the request,
+// and td_sched_waits() says whether a client has one. Only what waits to be
+// asked for (`unasked`, without computing ahead) is the client's own. What runs
+// is `running` in the client's record; one at a time.
+//
+// An observation is of a boot, an episode and a seq, in that order. An older
+// one is dropped under the name of what is older about it; a newer boot or
+// episode lets go of everything before it. A seq that will never be answered is
+// remembered, and named in the next answer, so that the robot need not wait for
+// it. Guarded by the device's lock; no clock, no allocation.
 #include "sched/strategy/heap.h"
 #include "server/core/internal.h"
 

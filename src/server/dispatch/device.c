@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// A device: its lock, its dispatch, the models on it, who keeps its time.
+//
+// Models come and go while others run: add() gives one a number in the
+// dispatch, stop() forms no more of its batches, remove() gives the number
+// back. A device needs no thread: the keeper, the loop of one of its models,
+// asks plan_ns() when it has to look, and run.c wakes it if that became
+// earlier. When the keeper's model stops, another's loop takes over.
+//
+// `lock` guards everything in here and, of each of its models, the core, the
+// clients, the requests and the runs. It is the context's `lock` of all of
+// them. A score function of the user's runs under it, and has nanoseconds.
 #include "server/dispatch/device.h"
 
 #include "base/clock.h"
@@ -62,7 +73,7 @@ static td_err use_locked(td_server_device *device,
                          const td_server_device_settings *settings)
 {
     td_sched *sched = td_server_dispatch_sched(device->dispatch);
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     TD_TRY(use_policy_locked(device, now_ns, settings->policy));
     TD_TRY(td_sched_rules(sched, now_ns, &settings->queue, &settings->flush));
     device->cadence = settings->cadence;

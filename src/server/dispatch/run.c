@@ -100,11 +100,6 @@ void td_server_run_await_locked(td_server_runs *runs)
     runs->awaited = true;
 }
 
-static int64_t now(void)
-{
-    return td_clock_monotonic_ns();
-}
-
 static uint64_t seed_of(const td_server_request *request)
 {
     const td_wire_obs *obs = &request->obs;
@@ -194,7 +189,7 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
 td_server_run *td_server_run_form_locked(td_server_device *device)
 {
     td_server_run *first = NULL, **last = &first;
-    while ((*last = form(device, now())))
+    while ((*last = form(device, td_clock_monotonic_ns())))
         last = &(*last)->next;
     int64_t wake_ns = td_server_dispatch_wake_ns(device->dispatch);
     if (wake_ns < device->planned_ns && device->keeper)
@@ -252,13 +247,15 @@ static void keep_prefix(const td_server_context *ctx,
     if (!item->prefix || request->prefix) return;
     do {
         pthread_mutex_lock(ctx->lock);
-        ended = td_server_core_evict(ctx->core, now(), item->prefix_bytes);
+        ended = td_server_core_evict(ctx->core, td_clock_monotonic_ns(),
+                                     item->prefix_bytes);
         pthread_mutex_unlock(ctx->lock);
         if (ended) engine->ops->drop(engine, ended);
     } while (ended);
     pthread_mutex_lock(ctx->lock);
-    ended = td_server_core_keep_prefix(ctx->core, now(), request, item->prefix,
-                                       item->prefix_bytes);
+    ended =
+        td_server_core_keep_prefix(ctx->core, td_clock_monotonic_ns(), request,
+                                   item->prefix, item->prefix_bytes);
     pthread_mutex_unlock(ctx->lock);
     if (ended) engine->ops->drop(engine, ended);
 }
@@ -288,7 +285,8 @@ static void answer(td_server_run *run, td_server_request *request)
     if (last) (void)sched_yield();
     keep_prefix(ctx, request);
 
-    int64_t now_ns = now(), device_ns = td_server_run_part_ns(run);
+    int64_t now_ns = td_clock_monotonic_ns(),
+            device_ns = td_server_run_part_ns(run);
     pthread_mutex_lock(ctx->lock);
     td_server_measure_answer_locked(ctx->stats, request, now_ns, service_ns,
                                     device_ns);
@@ -321,7 +319,7 @@ static td_server_run *end(td_server_run *run, bool was_split)
     const td_server_context *ctx = runs->ctx;
     td_server_device *device = runs->device;
     pthread_mutex_lock(&device->lock);
-    int64_t now_ns = now();
+    int64_t now_ns = td_clock_monotonic_ns();
     td_server_telemetry_count(ctx, TD_SERVER_COUNT_BATCHES);
     td_server_measure_batch_locked(ctx->stats, now_ns, run->members,
                                    run->depth);

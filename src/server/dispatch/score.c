@@ -30,9 +30,9 @@ static void warn_not_finite(td_server_score *score)
 static double ask(void *user, const td_score_request *request)
 {
     td_server_score *score = user;
-    int64_t before_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t before_ns = td_clock_monotonic_ns();
     double value = score->ask(score->user, request);
-    int64_t took_ns = td_clock_now_ns(&td_clock_monotonic) - before_ns;
+    int64_t took_ns = td_clock_monotonic_ns() - before_ns;
     score->calls++;
     score->took_ns += took_ns;
     warn_slow(score, took_ns);

@@ -1,4 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether the same server is running already: its liveliness token is there.
+//
+// Tokens are reported on a thread of the transport, which counts them under
+// `lock` and signals; the caller's thread waits for that, and for the question
+// that says who is alive now, until its patience ends. One whose token is still
+// there although it died has until then to go. Everything is undeclared before
+// it returns.
 #include "server/load/duplicate.h"
 
 #include "base/clock.h"
@@ -66,10 +73,10 @@ static td_err wait_for_end(look *self, td_net *net, const char *status,
     bool asked = false;
     TD_TRY(td_net_query(net, status, (td_slice){0}, ASK_NS, on_reply, on_asked,
                         self, info));
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + patience_ns;
+    int64_t until_ns = td_clock_monotonic_ns() + patience_ns;
     for (;;) {
         read_look(self, &asked, ret_alive);
-        bool late = td_clock_now_ns(&td_clock_monotonic) >= until_ns;
+        bool late = td_clock_monotonic_ns() >= until_ns;
         if (asked && (*ret_alive == 0 || late)) return TD_OK;
         (void)td_event_wait_until(&self->changed, asked ? until_ns : INT64_MAX);
     }

@@ -1,4 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
+// From the manifest's `engine:` to an engine: one function for each kind.
+//
+// Synthetic engines and those of Python functions get what the manifest says
+// their model takes and gives. A worker gets a command line and the environment
+// of its child process; on a GPU the native engine is such a child, too, of the
+// same program, else it runs in this process. Callbacks get the function that
+// the program gave.
+// What a kind needs and the manifest does not say is INVALID here, with the
+// field's name, before anything is started.
+//
+// Texts are borrowed from the manifest for as long as the engine is open. The
+// caller closes it. Opening blocks: a worker loads its policy meanwhile.
 #include "base/clock.h"
 #include "engine/callback/callback.h"
 #include "engine/native/child.h"

@@ -1,4 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
+// Stands in for a model while its engine loads: answers `status` with warming,
+// and refuses who wants to attach by that word.
+//
+// Queries come on threads of the transport, which leave them in a queue; the
+// thread td-loading answers them. There is no lock: the queue and the wake-up
+// event are all that both touch, and the counts are atomic, since the model
+// goes on counting where this ends.
+//
 // Shutdown: the declarations go, so that no more queries come; then the thread
 // answers those that did, and ends.
 #include "server/load/loading.h"

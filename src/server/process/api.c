@@ -87,7 +87,7 @@ static td_err add_function_locked(td_server *server, const char *model_id,
                        "model %s: the manifest has no such model with engine: "
                        "{kind: callback}",
                        model_id);
-    if (td_server_functions_find(&server->extras, model_id))
+    if (td_server_process_find_function(&server->extras, model_id))
         return td_fail(info, TD_ERR_EXISTS, "model %s: has its function",
                        model_id);
     server->functions[server->extras.function_count++] =
@@ -143,7 +143,7 @@ td_err td_server_start(td_server *server, td_errinfo *info)
 
 static int64_t until_ns(int64_t timeout_ms)
 {
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     if (timeout_ms < 0 || timeout_ms > (INT64_MAX - now_ns) / TD_NS_PER_MS)
         return INT64_MAX;
     return now_ns + timeout_ms * TD_NS_PER_MS;

@@ -1,5 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// A thread of its own waits out the second, and ends.
+// Says once which of the addresses that a session dials does not answer.
+//
+// The transport reports links as they come, on its threads; each marks the
+// endpoints that it may be of. A thread of its own waits out the second, which
+// is time for a dial behind our back, logs those that are not marked, and ends.
+// `answered` is atomic; there is no lock.
 //
 // Shutdown: the thread is joined, then the last callback has been.
 #include "server/process/link.h"
@@ -84,7 +89,7 @@ static void on_link(void *user, const td_net_link *link)
 static void run(void *user)
 {
     td_server_link *link = user;
-    int64_t until_ns = td_clock_now_ns(&td_clock_monotonic) + PATIENCE_NS;
+    int64_t until_ns = td_clock_monotonic_ns() + PATIENCE_NS;
     if (td_event_wait_until(&link->stop, until_ns)) return;
     for (size_t i = 0; i < link->count; i++)
         if (!atomic_load(&link->dialled[i].answered))

@@ -1,6 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a server tells of its numbers when it is asked: those of all servers
-// that fit the labels, together.
+// A server's numbers by name: td_server_get_stats, get_latest and state of the
+// C API.
+//
+// A name is looked up in the tables of report/metrics.h, which say what kind of
+// number it is and by which labels (client, error) it can be asked for. Then
+// all models whose labels fit are visited: spreads are added up over the window
+// before their quantiles are taken, counters and gauges are added, and of the
+// newest values the newest one counts.
+//
+// Any thread may ask. The process's `shown_lock` is held while the models are
+// visited, so that none is closed meanwhile; nothing here waits for a model's
+// loop or engine.
 #include "base/clock.h"
 #include "server/process/api.h"
 
@@ -96,7 +106,7 @@ static td_err check_labels(const char *name, const question *asked,
 static td_err ask(const char *name, const td_server_labels *labels,
                   question *ret_asked, td_errinfo *info)
 {
-    *ret_asked = (question){.now_ns = td_clock_now_ns(&td_clock_monotonic),
+    *ret_asked = (question){.now_ns = td_clock_monotonic_ns(),
                             .sum = TD_SERVER_SUM_EMPTY};
     TD_TRY(find(name, &ret_asked->of, info));
     if (!labels) return TD_OK;
@@ -264,7 +274,7 @@ static size_t rank_of(const char *state)
 static const char *state_of(td_server_model *model)
 {
     td_server_view view = {.about = {0}};
-    int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+    int64_t now_ns = td_clock_monotonic_ns();
     if (td_server_model_view(model, now_ns, 0, "", &view) != TD_OK)
         return "degraded";
     const char *state = td_wire_server_state_name(view.state);

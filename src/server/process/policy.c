@@ -76,8 +76,7 @@ static void say_changed(const td_server_process *process)
     const char *by = policy->score.ask ? " by a score function" : "";
     td_log_text(TD_LOG_INFO, "serve: scheduling is %s%s", strategy, by);
     if (process->events)
-        td_server_events_add(process->events,
-                             td_clock_now_ns(&td_clock_monotonic),
+        td_server_events_add(process->events, td_clock_monotonic_ns(),
                              TD_SERVER_EVENT_RELOADED, NULL, NULL,
                              "scheduling is %s%s", strategy, by);
 }

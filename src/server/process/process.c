@@ -1,6 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// Closed in the order: servers, engines, devices, the policy whose functions
-// they called, sessions, whoever listens.
+// The process of a server: everything that its manifest asks for.
+//
+// It is opened in this order: the sessions, shared by entries of the same
+// endpoint, and the same server must not be running already; what exposes it
+// (events, admin page, listeners), so that loading can be seen; for each entry
+// a stand-in that answers `warming`; then one entry after the other its device,
+// shared by entries of the same name, its engine, which is warmed up, its
+// model.
+//
+// Closed in the order: models, engines, devices, the policy whose functions
+// they called, sessions, whoever listens. Each step frees only what was opened,
+// so that closing after a failed open is the same as after a good one.
+//
+// One thread at a time opens, reloads, drains and closes. `shown_lock` guards
+// which models may be read by others (numbers.c, stream.c): it is held while
+// one is read, with the device's lock inside it, so that a model is taken away
+// only when nobody looks at it.
 #include "server/process/process.h"
 
 #include "base/clock.h"
@@ -11,16 +26,37 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
-#define SECOND_PATIENCE_NS (3 * TD_NS_PER_S)
+#define DUPLICATE_PATIENCE_NS (3 * TD_NS_PER_S)
 #define LOOK_NS (20 * TD_NS_PER_MS)
 
-static uint64_t wall_ms(void)
+const td_server_engine_function *
+td_server_process_find_function(const td_server_extras *extras,
+                                const char *model_id)
 {
-    struct timespec now;
-    (void)clock_gettime(CLOCK_REALTIME, &now);
-    return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+    for (size_t i = 0; i < extras->function_count; i++)
+        if (strcmp(extras->functions[i].model_id, model_id) == 0)
+            return &extras->functions[i].function;
+    return NULL;
+}
+
+td_err td_server_process_check_functions(const td_config_manifest *manifest,
+                                         const td_server_extras *extras,
+                                         td_errinfo *info)
+{
+    for (size_t i = 0; i < manifest->model_count; i++) {
+        const td_config_model *model = &manifest->models[i];
+        if (model->engine.kind != TD_CONFIG_CALLBACK ||
+            td_server_process_find_function(extras, model->model_id))
+            continue;
+        return td_fail(
+            info, TD_ERR_INVALID,
+            "server %s: engine.kind: callback runs a function of the "
+            "program that serves it (tendon/server.h), and there is "
+            "none for model %s",
+            model->server_id, model->model_id);
+    }
+    return TD_OK;
 }
 
 // What a server's session dials. Owned array of borrowed texts.
@@ -119,7 +155,7 @@ static td_err open_engine(const td_server_process *process,
 {
     td_errinfo why = {.text = ""};
     const td_server_engine_function *function =
-        td_server_functions_find(process->extras, config->model_id);
+        td_server_process_find_function(process->extras, config->model_id);
     TD_TRY(td_server_engines_open(config, function, &entry->engine, info));
     td_err err = td_engine_probe_warm_up(entry->engine, &why);
     if (err == TD_OK) return TD_OK;
@@ -140,8 +176,8 @@ static void say_opened(const td_config_model *config)
                     config->server_id);
 }
 
-static td_err open_server(td_server_process *process, size_t index,
-                          td_errinfo *info)
+static td_err open_model(td_server_process *process, size_t index,
+                         td_errinfo *info)
 {
     const td_config_model *config = &process->manifest->models[index];
     td_server_entry *entry = &process->entries[index];
@@ -164,19 +200,19 @@ static td_err open_server(td_server_process *process, size_t index,
     return TD_OK;
 }
 
-static td_err refuse_second(const td_server_process *process, size_t index,
-                            td_errinfo *info)
+static td_err refuse_duplicate(const td_server_process *process, size_t index,
+                               td_errinfo *info)
 {
     const td_config_manifest *manifest = process->manifest;
     const td_config_model *config = &manifest->models[index];
     const td_wire_route route = td_server_settings_route(manifest, config);
     return td_server_duplicate_refuse(process->entries[index].net, &route,
-                                      config->server_id, SECOND_PATIENCE_NS,
+                                      config->server_id, DUPLICATE_PATIENCE_NS,
                                       info);
 }
 
-static td_err open_porch(td_server_process *process, size_t index,
-                         td_errinfo *info)
+static td_err open_loading(td_server_process *process, size_t index,
+                           td_errinfo *info)
 {
     const td_config_model *config = &process->manifest->models[index];
     td_server_entry *entry = &process->entries[index];
@@ -203,12 +239,12 @@ static td_err open_all(td_server_process *process, td_errinfo *info)
     for (size_t i = 0; i < count; i++)
         TD_TRY(share_net(process, i, info));
     for (size_t i = 0; i < count; i++)
-        TD_TRY(refuse_second(process, i, info));
+        TD_TRY(refuse_duplicate(process, i, info));
     TD_TRY(td_server_process_expose(process, info));
     for (size_t i = 0; i < count; i++)
-        TD_TRY(open_porch(process, i, info));
+        TD_TRY(open_loading(process, i, info));
     for (size_t i = 0; i < count; i++) {
-        TD_TRY(open_server(process, i, info));
+        TD_TRY(open_model(process, i, info));
         if (is_stopping(process))
             return td_fail(info, TD_ERR_CANCELLED, "stopped while loading");
     }
@@ -226,7 +262,7 @@ td_err td_server_process_new(td_config_manifest *manifest,
     }
     process->extras = extras;
     process->manifest = process->live = manifest;
-    process->boot = wall_ms();
+    process->boot = (uint64_t)td_clock_wall_ms();
     process->policy.scheduling = manifest->scheduling;
     pthread_mutex_init(&process->shown_lock, NULL);
     size_t count = manifest->model_count;
@@ -241,7 +277,8 @@ td_err td_server_process_new(td_config_manifest *manifest,
 
 td_err td_server_process_open(td_server_process *process, td_errinfo *info)
 {
-    TD_TRY(td_server_functions_check(process->manifest, process->extras, info));
+    TD_TRY(td_server_process_check_functions(process->manifest, process->extras,
+                                             info));
     if (!process->has_policy)
         TD_TRY(td_server_policy_make(&process->policy.scheduling,
                                      (td_server_score_hook){0},
@@ -264,14 +301,14 @@ bool td_server_process_drain(td_server_process *process, int64_t until_ns)
         if (process->entries[i].model)
             td_server_model_drain(process->entries[i].model);
     while (!is_drained(process)) {
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         if (now_ns >= until_ns) return false;
         td_clock_sleep_until(now_ns + LOOK_NS);
     }
     return true;
 }
 
-static void close_server(const td_config_model *config, td_server_entry *entry)
+static void close_model(const td_config_model *config, td_server_entry *entry)
 {
     td_server_model_report report = {0};
     if (entry->loading) td_server_loading_close(entry->loading);
@@ -298,7 +335,7 @@ static void close_entries(td_server_process *process)
     size_t count = process->manifest->model_count;
     for (size_t i = 0; i < count; i++) {
         td_server_process_show_model(process, i, NULL);
-        close_server(&process->manifest->models[i], &process->entries[i]);
+        close_model(&process->manifest->models[i], &process->entries[i]);
     }
     for (size_t i = 0; i < count; i++)
         if (process->entries[i].owns_device && process->entries[i].device)

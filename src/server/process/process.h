@@ -99,14 +99,15 @@ bool td_server_process_drain(td_server_process *process, int64_t until_ns);
 void td_server_process_close(td_server_process *process);
 TD_AUTO_FREE(td_server_process, td_server_process_close)
 
-// functions.c: whether the manifest's callback engines and the functions fit
-// each other. INVALID with the model's name.
-TD_NODISCARD td_err
-td_server_functions_check(const td_config_manifest *manifest,
-                          const td_server_extras *extras, td_errinfo *info);
+// Whether the manifest's callback engines and the functions fit each other.
+// INVALID with the model's name.
+TD_NODISCARD td_err td_server_process_check_functions(
+    const td_config_manifest *manifest, const td_server_extras *extras,
+    td_errinfo *info);
 // NULL: there is none.
 const td_server_engine_function *
-td_server_functions_find(const td_server_extras *extras, const char *model_id);
+td_server_process_find_function(const td_server_extras *extras,
+                                const char *model_id);
 
 // policy.c
 

@@ -93,10 +93,9 @@ static void say_changes(const td_server_process *process, const asked *next)
                             &count);
     td_log_text(TD_LOG_INFO, "serve: reloaded: %zu changed, %zu need a restart",
                 count.taken, count.left);
-    td_server_events_add(process->events, td_clock_now_ns(&td_clock_monotonic),
-                         TD_SERVER_EVENT_RELOADED, NULL, NULL,
-                         "%zu changed, %zu need a restart", count.taken,
-                         count.left);
+    td_server_events_add(
+        process->events, td_clock_monotonic_ns(), TD_SERVER_EVENT_RELOADED,
+        NULL, NULL, "%zu changed, %zu need a restart", count.taken, count.left);
 }
 
 static void use_entry(td_server_entry *entry,
@@ -131,7 +130,7 @@ static void use_next(td_server_process *process, asked *next)
 static void say_broken(const td_server_process *process, const char *why)
 {
     td_log_text(TD_LOG_ERROR, "serve: %s; nothing was changed", why);
-    td_server_events_add(process->events, td_clock_now_ns(&td_clock_monotonic),
+    td_server_events_add(process->events, td_clock_monotonic_ns(),
                          TD_SERVER_EVENT_RELOAD_FAILED, NULL, NULL, "%s", why);
 }
 

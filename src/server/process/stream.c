@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// Passes metrics and events on to the program that listens, on one thread of
+// its own (td-listen), so that no function of the user's runs inside the
+// server.
+//
+// Samples come from any thread that records one (td_server_stream_tap), into a
+// queue without a lock; a full one counts what it drops. They wake nobody,
+// since that would be a system call: the thread looks every 20 ms. Events are
+// taken from the ring of the process. Counters that the cores keep, and gauges,
+// are read once a second, with the process's `shown_lock` held.
+//
 // Stop: td_server_stream_close() sets `stop` and signals; the thread passes on
 // what is in the queue and in the events, then it is joined and everything
 // freed.
@@ -169,7 +179,7 @@ static void run(void *user)
     td_server_stream *stream = user;
     for (;;) {
         bool last = atomic_load(&stream->stop);
-        int64_t now_ns = td_clock_now_ns(&td_clock_monotonic);
+        int64_t now_ns = td_clock_monotonic_ns();
         notify_events(stream);
         notify_samples(stream);
         if (last) return;

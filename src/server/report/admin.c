@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// The admin page over HTTP: a thread of base/http answers, this file says what.
+//
+// A model has a place here from the start, so that the page shows that it is
+// being loaded; td_server_admin_show() puts the model there and takes it away.
+// `lock` guards the places and is held while one is read, so show(NULL) returns
+// when nobody reads it any more, and the model may be closed. Reading takes the
+// device's lock inside it; nobody takes them the other way round.
+//
+// /healthz looks at when each model's loop last came round, and never waits for
+// a loop. Everything else is a view (view.c) printed as JSON or for Prometheus.
+//
+// Close: the HTTP server is closed, which waits for the answer being written;
+// then everything is freed.
 #include "server/report/admin.h"
 
 #include "base/clock.h"
@@ -37,11 +50,6 @@ struct wanted {
     const char *model; // NULL: all
     const char *client;
 };
-
-static int64_t now(void)
-{
-    return td_clock_now_ns(&td_clock_monotonic);
-}
 
 static td_err see_locked(const td_server_admin *admin, size_t index,
                          int64_t now_ns, const struct wanted *wanted,
@@ -94,7 +102,7 @@ static void give_metrics(td_http_reply *reply, const char *query, void *user)
     (void)query;
     size_t count;
     const struct wanted all = {.window_ns = 0};
-    td_server_view *views = look(user, now(), &all, &count);
+    td_server_view *views = look(user, td_clock_monotonic_ns(), &all, &count);
     if (!views) {
         td_http_refuse(reply, NO_MEMORY, "out of memory");
         return;
@@ -115,7 +123,8 @@ static void give_health(td_http_reply *reply, const char *query, void *user)
     for (size_t i = 0; i < admin->config.model_count; i++) {
         const td_server_model *server = admin->places[i].server;
         if (!server) continue;
-        int64_t still_ns = now() - td_server_model_looped_ns(server);
+        int64_t still_ns =
+            td_clock_monotonic_ns() - td_server_model_looped_ns(server);
         if (still_ns < admin->stall_ns) continue;
         reply->status = UNAVAILABLE;
         (void)fprintf(reply->out, "%s: its loop has stood still for %.1f s\n",
@@ -151,7 +160,7 @@ static void give_readiness(td_http_reply *reply, const char *query, void *user)
     (void)query;
     size_t count;
     const struct wanted all = {.client = ""}; // of no client
-    td_server_view *views = look(user, now(), &all, &count);
+    td_server_view *views = look(user, td_clock_monotonic_ns(), &all, &count);
     if (!views) {
         td_http_refuse(reply, NO_MEMORY, "out of memory");
         return;
@@ -211,7 +220,7 @@ static void give_stats(td_http_reply *reply, const char *text, void *user)
         return;
     }
     size_t count;
-    int64_t now_ns = now();
+    int64_t now_ns = td_clock_monotonic_ns();
     td_server_view *views = look(user, now_ns, &wanted, &count);
     if (!views) {
         td_http_refuse(reply, NO_MEMORY, "out of memory");
@@ -298,7 +307,7 @@ td_err td_server_admin_open(const td_server_admin_config *config,
     pthread_mutex_init(&admin->lock, NULL);
     admin->config = *config;
     admin->stall_ns = config->stall_ns ? config->stall_ns : STALL_NS;
-    admin->opened_ns = now();
+    admin->opened_ns = td_clock_monotonic_ns();
     const td_http_config http = {
         .what = "admin",
         .address = config->address,

@@ -1,4 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
+// What happened, in a ring that keeps the newest, and whoever subscribed.
+//
+// add() numbers an event and puts it in the ring; any thread, also with a
+// device's lock held, so `lock` is held for a copy and no other inside it.
+// deliver() is called by the models' loops: it takes one event after the other
+// out of the ring and notifies the subscribers, without `lock`. `delivering`
+// makes that one thread at a time, so that everybody sees them in order; a
+// subscriber may add events, but not subscribe. Whoever is too slow gets an
+// event that says how many were lost.
 #include "server/report/events.h"
 
 #include <pthread.h>

@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// Counters, spreads and histograms, written by any thread and read by any other
+// without waiting.
+//
+// A counter is one relaxed atomic. A spread is a window (window.c) and a
+// histogram, written by one thread at a time (whoever holds the device's lock)
+// and read with atomics. A client's numbers are in a place of its own, made
+// when that number is first given and used again afterwards; `life` changes
+// when somebody else has it, so a reader looks at it before and after and
+// throws away what it read of two clients.
+//
+// `departed_lock` guards the short list of clients that left, between the loop
+// and readers; it is held for a copy, with no other lock inside. Freed when the
+// model is closed: nobody records and nobody reads any more.
 #include "server/report/stats.h"
 
 #include <pthread.h>
