@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from . import _library, _types
-from ._description import Description
 from ._callback_errors import CallbackErrors
+from ._description import Description
 
 if TYPE_CHECKING:
     from .robot import Robot

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from . import _arrays, _library, _types
-from ._driver import floats
 from ._callback_errors import CallbackErrors
+from ._driver import floats
 from .worker.answers import Misfit, split, to_chunk, to_value
 from .worker.policy import Policy
 

@@ -34,9 +34,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from . import _library, _types, errors
+from ._callback_errors import CallbackError, CallbackErrors
 from ._description import Description, join
 from ._driver import Driver, Floats, Steps, inside, to_state
-from ._callback_errors import CallbackError, CallbackErrors
 from .settings import Path
 
 __all__ = ["Robot", "Step"]
