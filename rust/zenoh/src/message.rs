@@ -10,7 +10,8 @@ use zenoh::{
 };
 
 use crate::{
-    border::{as_code, callback, entry, free, give, join, ErrBuf, Hook, Slice, IO},
+    border::{as_code, callback, entry, entry_or, free, give, join, ErrBuf, Hook, Slice, IO},
+    mappings,
     session::{declare, keyexpr_from, Decl, Handle},
 };
 
@@ -143,6 +144,7 @@ unsafe extern "C" fn tdr_msg_pieces(
 #[no_mangle]
 unsafe extern "C" fn tdr_msg_free(msg: *mut Message) {
     unsafe { free(msg) };
+    entry_or((), mappings::freed);
 }
 
 #[no_mangle]

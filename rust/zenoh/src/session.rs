@@ -54,7 +54,7 @@ impl Handle {
             false => Ok(None),
         };
         config.shared_memory = matches!(pool, Ok(Some(_)));
-        let mappings = Arc::new(Mappings::default());
+        let mappings = Mappings::new();
         let builder = RuntimeBuilder::new(config.zenoh()?).shm_clients(Some(mappings.storage()));
         let runtime = ZRuntime::Application
             .block_in_place(builder.build())

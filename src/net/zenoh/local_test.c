@@ -98,32 +98,53 @@ static bool are_mapped(void *user)
     return pools_mapped() == *(const size_t *)user;
 }
 
+static td_net *open_sharing(td_net_zenoh_config config)
+{
+    config.shared_memory = true;
+    config.shm_pool_bytes = POOL_BYTES;
+    return td_ztest_open(config);
+}
+
+static bool is_down(void *user)
+{
+    return atomic_load((atomic_int *)user) == 0;
+}
+
 static void a_peers_pool_goes_when_the_peer_leaves(void **state)
 {
     (void)state;
     size_t own = 1;
-    td_ztest_endpoint at;
-    td_ztest_tcp(&at);
-    td_net_zenoh_config config = td_ztest_listening(TD_NET_ZENOH_PEER, &at);
-    config.shared_memory = true;
-    config.shm_pool_bytes = POOL_BYTES;
-    TD_AUTO(td_net) *receiver = td_ztest_open(config);
-    if (td_net_zenoh_shm_refusal(receiver)) skip();
-    assert_int_equal(own, pools_mapped());
-    td_ztest_inbox box;
-    td_ztest_inbox_open(&box, receiver);
-    config = td_ztest_connecting(TD_NET_ZENOH_PEER, &at);
-    config.shared_memory = true;
-    config.shm_pool_bytes = POOL_BYTES;
-    td_net *sender = td_ztest_open(config);
-    td_net_pub *pub = td_ztest_publish(sender);
-    td_ztest_send(pub, &box, 300000);
-    assert_int_equal(own + 2, pools_mapped());
+    for (int kept = 0; kept < 2; kept++) {
+        print_message(kept ? "  a message is kept\n" : "  none is kept\n");
+        td_ztest_endpoint at;
+        td_ztest_tcp(&at);
+        TD_AUTO(td_net) *receiver =
+            open_sharing(td_ztest_listening(TD_NET_ZENOH_PEER, &at));
+        if (td_net_zenoh_shm_refusal(receiver)) skip();
+        assert_int_equal(own, pools_mapped());
+        td_ztest_inbox box;
+        td_ztest_inbox_open(&box, receiver);
+        td_net *sender =
+            open_sharing(td_ztest_connecting(TD_NET_ZENOH_PEER, &at));
+        td_net_pub *pub = td_ztest_publish(sender);
+        td_ztest_send(pub, &box, 300000);
+        assert_int_equal(own + 2, pools_mapped());
+        atomic_int link = 0;
+        TD_AUTO(td_net_decl) *links = NULL;
+        assert_int_equal(
+            TD_OK, td_net_links(receiver, remember_link, &link, &links, NULL));
+        assert_true(td_ztest_until(td_ztest_is_set, &link));
 
-    td_ztest_inbox_close(&box);
-    td_net_unpublish(pub);
-    td_net_close(sender);
-    assert_true(td_ztest_until(are_mapped, &own));
+        if (!kept) td_ztest_inbox_close(&box);
+        td_net_unpublish(pub);
+        td_net_close(sender);
+        assert_true(td_ztest_until(is_down, &link));
+        if (kept) {
+            assert_int_equal(own + 1, pools_mapped());
+            td_ztest_inbox_close(&box);
+        }
+        assert_true(td_ztest_until(are_mapped, &own));
+    }
 }
 
 static void a_unix_socket_works_and_is_removed(void **state)
