@@ -4,10 +4,15 @@
 #include "base/clock.h"
 #include "engine/results.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
+// One request lies ready without the lock, so that an observation that arrives
+// does not have to take it before it is decoded.
 struct td_server_pool {
     const td_server_context *ctx;
+    _Atomic(td_server_request *)
+        spare;               // NULL: none; whoever swaps it out has it
     td_server_request *free; // guarded by the device's lock
 };
 
@@ -21,14 +26,21 @@ td_err td_server_pool_new(const td_server_context *ctx,
     return TD_OK;
 }
 
+static void free_request(td_server_request *request)
+{
+    td_engine_results_done(&request->results);
+    td_wire_outline_done(&request->outline);
+    free(request);
+}
+
 void td_server_pool_free(td_server_pool *pool)
 {
+    td_server_request *spare = atomic_load(&pool->spare);
+    if (spare) free_request(spare);
     while (pool->free) {
         td_server_request *request = pool->free;
         pool->free = request->next;
-        td_engine_results_done(&request->results);
-        td_wire_outline_done(&request->outline);
-        free(request);
+        free_request(request);
     }
     free(pool);
 }
@@ -45,14 +57,20 @@ static td_server_request *make(const td_engine_spec *spec)
     return request;
 }
 
-td_server_request *td_server_pool_take(td_server_pool *pool)
+static td_server_request *take_free(td_server_pool *pool)
 {
-    const td_server_context *ctx = pool->ctx;
-    pthread_mutex_lock(ctx->lock);
+    pthread_mutex_lock(pool->ctx->lock);
     td_server_request *request = pool->free;
     if (request) pool->free = request->next;
-    pthread_mutex_unlock(ctx->lock);
-    if (!request) request = make(ctx->spec);
+    pthread_mutex_unlock(pool->ctx->lock);
+    return request;
+}
+
+td_server_request *td_server_pool_take(td_server_pool *pool)
+{
+    td_server_request *request = atomic_exchange(&pool->spare, NULL);
+    if (!request) request = take_free(pool);
+    if (!request) request = make(pool->ctx->spec);
     if (!request) return NULL;
     request->msg = NULL;
     request->prefix = NULL;
@@ -83,6 +101,8 @@ void td_server_pool_return_locked(td_server_pool *pool,
 {
     td_server_pool_release_locked(pool, request);
     give_back_message(request);
+    request = atomic_exchange(&pool->spare, request);
+    if (!request) return;
     request->next = pool->free;
     pool->free = request;
 }
