@@ -149,7 +149,7 @@ static td_err check(const small *it, double *ret_part, unsigned *ret_pruned)
 {
     TD_AUTO(td_plan_problem) *problem = NULL;
     td_plan_options options = td_plan_options_of(TD_PLAN_TENDON);
-    td_plan_found found = {.value_hz = 0};
+    td_plan_solution found = {.value_hz = 0};
     double best;
     options.rate_steps = STEPS;
     *ret_part = 1;

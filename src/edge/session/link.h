@@ -8,7 +8,8 @@
 // The session says who the server is; the publisher enters what it sends; the
 // merger brings the answers. They meet here under one lock, which is this
 // file's own. It is also the lock of those functions of the core that say
-// "under the lock": nobody else calls them. The tick never comes here but for td_edge_link_connection(), which takes no lock.
+// "under the lock": nobody else calls them. The tick never comes here but for
+// td_edge_link_connection(), which takes no lock.
 
 #include "edge/core/core.h"
 #include "edge/session/finder.h"
