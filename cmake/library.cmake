@@ -17,10 +17,13 @@ set_target_properties(tendon_shared PROPERTIES
 
 td_ship(tendon_shared)
 
-# One object in which only what the map names is still global: neither our names
-# nor those of Rust's library meet the user's own.
-file(STRINGS ${TD_MAP} exported REGEX "^ +td_")
-list(TRANSFORM exported REPLACE "^ +([^;]+).*" "--keep-global-symbol=\\1")
+# One object of what the map names and what that calls, in which only what the map
+# names is still global: neither our names nor those of Rust's library meet the
+# user's own.
+file(STRINGS ${TD_MAP} names REGEX "^ +td_")
+list(TRANSFORM names REPLACE "^ +([^;]+).*" "\\1")
+list(TRANSFORM names PREPEND "--keep-global-symbol=" OUTPUT_VARIABLE exported)
+list(TRANSFORM names PREPEND "-Wl,--undefined=" OUTPUT_VARIABLE wanted)
 set(TD_STATIC ${PROJECT_BINARY_DIR}/libtendon.a)
 set(TD_PARTS td_client td_edge td_robot td_server td_sched td_engine
   td_dataset td_media td_config td_net td_wire td_base)
@@ -33,10 +36,9 @@ endif()
 add_custom_command(OUTPUT ${TD_STATIC}
   COMMAND ${CMAKE_C_COMPILER} -r -nostdlib -Wl,-z,noexecstack
           ${TD_AS_CODE} -o libtendon.o
-          -Wl,--whole-archive $<TARGET_FILE:td_client>
-          $<TARGET_FILE:td_edge> $<TARGET_FILE:td_server> -Wl,--no-whole-archive
+          -Wl,--gc-sections ${wanted}
           -Wl,--start-group ${part_files} ${TD_ZENOH_LIB} -Wl,--end-group
-  COMMAND ${CMAKE_OBJCOPY} --strip-debug --remove-section=.llvmbc
+  COMMAND ${CMAKE_OBJCOPY} --strip-unneeded --remove-section=.llvmbc
           --remove-section=.llvmcmd ${exported} libtendon.o
   COMMAND ${CMAKE_COMMAND} -E rm -f ${TD_STATIC}
   COMMAND ${CMAKE_AR} rcs ${TD_STATIC} libtendon.o

@@ -73,7 +73,7 @@ def test_doctor_says_what_is_missing(alone, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["record", "replay"])
-def test_a_robot_that_needs_it_does_not_start(alone, house, recorded, tmp_path, change):
+def test_a_robot_that_needs_it_does_not_start(alone, site, recorded, tmp_path, change):
     data = tmp_path / "data"
     joints = {"joints": ["seed", "ordinal", "frame", "noise"]}
     front = {"cameras": {"front": {"height": 64, "width": 64}}}
@@ -83,9 +83,9 @@ def test_a_robot_that_needs_it_does_not_start(alone, house, recorded, tmp_path, 
             "robot": front | joints | {"kind": "replay", "dataset": str(recorded)}
         },
     }[change]
-    house.serve()
-    content = robot_file(house.endpoint, "robot-1", house.folder, **changes)
-    done = run(alone, "robot", house.write("robot-1.yaml", content))
+    site.serve()
+    content = robot_file(site.endpoint, "robot-1", site.folder, **changes)
+    done = run(alone, "robot", site.write("robot-1.yaml", content))
     assert done.returncode == 1
     check_told(done.stdout + done.stderr, tmp_path)
     assert not data.exists()

@@ -108,6 +108,7 @@ def test_it_works_without_libav_on(version, wheel, tmp_path, site, no_libav):
     assert ask("--version", no_libav).split()[1] == tendon.__version__
     assert "install FFmpeg, which it needs" in ask("doctor", no_libav)
     assert "av1 and h264 can be recorded" in ask("doctor")
+    assert "ok    datasets       can be recorded and read" in ask("doctor", no_libav)
 
 
 def test_a_tool_that_is_missing_is_named(tmp_path):
