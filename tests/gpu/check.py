@@ -102,7 +102,9 @@ def answers(policy, before, frames, states, dtype=torch.float32) -> torch.Tensor
     return torch.cat(chunks).double().cpu()
 
 
-def run_ours(backend: str, folder: pathlib.Path, batch: int, count: int) -> torch.Tensor:
+def run_ours(
+    backend: str, folder: pathlib.Path, batch: int, count: int
+) -> torch.Tensor:
     """One of ours, with the libraries that came with it."""
     programs = pathlib.Path(sys.argv[1]).resolve()
     libraries = {"LD_LIBRARY_PATH": str(programs.parent / "lib")}
