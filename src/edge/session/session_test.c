@@ -45,7 +45,7 @@ static void assert_motion_is_smooth(world *w)
     world_stop(w);
     world_close(w);
     const float *commands = world_commands(w, &count);
-    assert_true(count > played);
+    assert_true(count > 1 && commands[(count - 1) * CHANNELS] >= (float)played);
     for (size_t i = 1; i < count; i++)
         assert_true(commands[i * CHANNELS] > commands[(i - 1) * CHANNELS]);
 }
