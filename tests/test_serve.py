@@ -72,9 +72,15 @@ def test_a_plugin_can_score(site):
     rewrite(site, server, scheduled(site.endpoint, plugin="my_score.so"))
     server.wait_line(f"serve: scheduling.plugin: {plugin}, was")
     watch.wait_moving("robot-1")
+    watch.wait_more("gpu-1", "score_calls", 3)
     rewrite(site, server, manifest(site.endpoint))
     server.wait_line('serve: scheduling.plugin: "", was')
     watch.wait_moving("robot-1")
+    for _ in range(2):  # the first may have been on its way
+        watch.wait_more("gpu-1", "batches")
+    calls = watch.count("gpu-1", "score_calls")
+    watch.wait_more("gpu-1", "batches", 3)
+    assert watch.count("gpu-1", "score_calls") == calls
     assert server.stop() == 0
 
 

@@ -13,9 +13,19 @@ from tendon.settings import Settings, endpoint, identity, render
 
 def test_a_file_and_arguments_are_joined(site):
     fields = settings(site)
-    path = site.write("arm.yaml", fields | {"fps": 50})
+    path = site.write("arm.yaml", fields | {"fps": 50, "urgency": 0.25})
+    given = {"fps": 100, "task": "bow"}
+    joined = join(Arm(), path, given).fields
+    names = ("cluster_uuid", "client_uuid", "task", "fps", "urgency")
+    assert [joined[name] for name in names] == [
+        fields["cluster_uuid"],
+        fields["client_uuid"],
+        "bow",
+        100,
+        "0.25",
+    ]
     arm = Arm()
-    arm.start(path, fps=100, task="bow")
+    arm.start(path, **given)
     arm.close()
 
 
