@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # The front door. CMake builds (CMakePresets.json), tools/ does the rest.
-.PHONY: help demo all test check oracle bench soak fmt lint abi
+.PHONY: help demo all test campaign check oracle bench soak fmt lint abi
 
 help: ## this list
 	@sed -n 's/^\([a-z]*\):.*## /make \1\t/p' Makefile | expand -t 14
@@ -20,9 +20,12 @@ soak: build/release/tendon-bench ## ten minutes of 32 robots: flat memory, nothi
 test: ## everything, sanitizers and fuzzers too; ends with a count
 	@tools/test
 
+campaign: ## what is too long for that, before a release; ends with a count
+	@tools/campaign
+
 check: ## the inner loop: unit tests of the dev build
 	@tools/build --setup --test --preset dev unit
-	@ctest --test-dir build/dev -L unit -j "$$(nproc)" --output-on-failure --no-tests=error
+	@ctest --test-dir build/dev -L unit -j "$$((2 * $$(nproc)))" --output-on-failure --no-tests=error
 
 oracle: ## the planner against glpsol, cbc and an exhaustive grid, at length
 	@tools/build --setup --test plan_oracle

@@ -22,7 +22,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent / "reference"))
 import replay
 
 MERGE_LOG = pathlib.Path(BIN).with_name("merge_log")
-SEEDS = 1000
+SEEDS = int(os.environ.get("TENDON_SEEDS", "1000"))  # more: tools/campaign
 BATCH = 25
 
 
