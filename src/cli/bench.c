@@ -17,7 +17,7 @@ int td_cli_bench(int argc, char **argv)
     ssize_t size = readlink("/proc/self/exe", path, PATH_MAX - 1);
     path[size > 0 ? size : 0] = '\0';
     char *slash = strrchr(path, '/');
-    if (slash) (void)strcpy(slash, "/" PROGRAM);
+    if (slash) memcpy(slash, "/" PROGRAM, sizeof "/" PROGRAM);
     (void)execv(path, argv);
     (void)fprintf(stderr,
                   "tendon bench: %s: %s; the benchmarks are a program of their "

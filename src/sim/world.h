@@ -94,17 +94,17 @@ TD_NODISCARD td_err td_sim_components_new(td_sim_world *world, td_net *net,
                                           const td_edge_core_settings *settings,
                                           td_sim_components **ret_components,
                                           td_errinfo *info);
-void td_sim_components_free(td_sim_components *own);
-TD_NODISCARD td_err td_sim_components_act(td_sim_components *own,
+void td_sim_components_free(td_sim_components *self);
+TD_NODISCARD td_err td_sim_components_act(td_sim_components *self,
                                           int64_t now_ns, int64_t *ret_due_ns,
                                           td_errinfo *info);
 // Asks those that are due after a tick of the robot.
-TD_NODISCARD td_err td_sim_components_tick(td_sim_components *own,
+TD_NODISCARD td_err td_sim_components_tick(td_sim_components *self,
                                            bool policy_asked, bool connected,
                                            const td_edge_outgoing *seen,
                                            td_errinfo *info);
 // Adds to sums[component_count].
-void td_sim_components_count(const td_sim_components *own,
+void td_sim_components_count(const td_sim_components *self,
                              td_sim_component_counts *sums);
 
 #endif

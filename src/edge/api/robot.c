@@ -40,23 +40,23 @@ const char *td_version_text(void)
         TD_API_VERSION_PATCH);
 }
 
-static td_err check_driver(const td_robot *client, td_errinfo *info)
+static td_err check_driver(const td_robot *robot, td_errinfo *info)
 {
-    const td_robot_driver *driver = &client->driver;
-    if (client->config->robot.kind != TD_CONFIG_ROBOT_CALLBACK)
+    const td_robot_driver *driver = &robot->driver;
+    if (robot->config->robot.kind != TD_CONFIG_ROBOT_CALLBACK)
         return td_fail(info, TD_ERR_INVALID,
                        "robot.kind: must be callback for a robot of your own, "
                        "is %s",
-                       td_config_robot_kind_name(client->config->robot.kind));
+                       td_config_robot_kind_name(robot->config->robot.kind));
     if (!driver->read != !driver->write)
         return td_fail(info, TD_ERR_INVALID,
                        "driver: needs both read and write, or neither, to be "
                        "pulled");
     if (driver->control && !driver->read)
         return td_fail(info, TD_ERR_INVALID,
-                       "driver: control is not used by a client that is "
+                       "driver: control is not used by a robot that is "
                        "pulled");
-    if (!driver->observe_state != (client->config->robot.state_count == 0))
+    if (!driver->observe_state != (robot->config->robot.state_count == 0))
         return td_fail(
             info, TD_ERR_INVALID,
             "driver: needs observe_state where the file has robot.states, "
@@ -70,25 +70,25 @@ static td_err check_driver(const td_robot *client, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err open_blend(td_robot *client, td_errinfo *info)
+static td_err open_blend(td_robot *robot, td_errinfo *info)
 {
-    const td_config_robot *config = client->config;
-    double limit_s = client->driver.blend_limit_s;
+    const td_config_robot *config = robot->config;
+    double limit_s = robot->driver.blend_limit_s;
     if (limit_s == 0) limit_s = 0.5 / (double)config->fps;
     const td_edge_user_blend_config blend = {
-        .fn = client->driver.blend,
-        .user = client->driver.user,
+        .fn = robot->driver.blend,
+        .user = robot->driver.user,
         .most_rows = (size_t)config->actions_per_chunk,
         .channels = config->robot.joint_count,
         .limit_ns = (int64_t)(limit_s * (double)TD_NS_PER_S),
     };
-    return blend.fn ? td_edge_user_blend_open(&blend, &client->blend, info)
+    return blend.fn ? td_edge_user_blend_open(&blend, &robot->blend, info)
                     : TD_OK;
 }
 
-static td_err open_parts(td_robot *client, td_net *net, td_errinfo *info)
+static td_err open_parts(td_robot *robot, td_net *net, td_errinfo *info)
 {
-    const td_robot_driver *driver = &client->driver;
+    const td_robot_driver *driver = &robot->driver;
     const td_robot_callbacks callbacks = {
         .user = driver->user,
         .read = driver->read,
@@ -103,108 +103,107 @@ static td_err open_parts(td_robot *client, td_net *net, td_errinfo *info)
         .observe_state = driver->observe_state,
         .observe_state_user = driver->user,
         .blend = driver->aggregate,
-        .blend_all = client->blend ? td_edge_user_blend_all : NULL,
-        .blend_user = client->blend ? (void *)client->blend : driver->user,
+        .blend_all = robot->blend ? td_edge_user_blend_all : NULL,
+        .blend_user = robot->blend ? (void *)robot->blend : driver->user,
         .pull = !driver->read,
         .net = net,
     };
-    return td_edge_runtime_open(&client->parts, client->config, &extras, info);
+    return td_edge_runtime_open(&robot->parts, robot->config, &extras, info);
 }
 
-static td_err open_client(td_robot *client, td_net *net,
+static td_err open_client(td_robot *robot, td_net *net,
                           const td_robot_driver *driver, td_errinfo *info)
 {
     TD_TRY(td_edge_options_struct("driver", driver, FIRST_DRIVER_BYTES,
-                                  sizeof client->driver, &client->driver,
-                                  info));
-    TD_TRY(check_driver(client, info));
-    TD_TRY(open_blend(client, info));
-    return open_parts(client, net, info);
+                                  sizeof robot->driver, &robot->driver, info));
+    TD_TRY(check_driver(robot, info));
+    TD_TRY(open_blend(robot, info));
+    return open_parts(robot, net, info);
 }
 
 td_err td_robot_open_on(td_net *net, td_config_robot *config,
-                        const td_robot_driver *driver, td_robot **ret_client,
+                        const td_robot_driver *driver, td_robot **ret_robot,
                         td_errinfo *info)
 {
-    td_robot *client = calloc(1, sizeof *client);
-    if (!client) {
+    td_robot *robot = calloc(1, sizeof *robot);
+    if (!robot) {
         td_config_robot_free(config);
         return TD_ERR_NOMEM;
     }
-    client->config = config;
+    robot->config = config;
     td_log_hold();
-    td_err err = open_client(client, net, driver, info);
+    td_err err = open_client(robot, net, driver, info);
     if (err != TD_OK) {
-        td_robot_close(client);
+        td_robot_close(robot);
         return err;
     }
-    *ret_client = client;
+    *ret_robot = robot;
     return TD_OK;
 }
 
 td_err td_robot_open(const char *path, const td_robot_driver *driver,
-                     td_robot **ret_client, td_errinfo *info)
+                     td_robot **ret_robot, td_errinfo *info)
 {
     td_config_robot *config = NULL;
     TD_TRY(td_config_robot_load(path, &config, info));
-    return td_robot_open_on(NULL, config, driver, ret_client, info);
+    return td_robot_open_on(NULL, config, driver, ret_robot, info);
 }
 
 td_err td_robot_open_text(const char *yaml, const td_robot_driver *driver,
-                          td_robot **ret_client, td_errinfo *info)
+                          td_robot **ret_robot, td_errinfo *info)
 {
     td_config_robot *config = NULL;
     TD_TRY(td_config_robot_parse("(text)", yaml, strlen(yaml), &config, info));
-    return td_robot_open_on(NULL, config, driver, ret_client, info);
+    return td_robot_open_on(NULL, config, driver, ret_robot, info);
 }
 
-td_err td_robot_run(td_robot *client, td_errinfo *info)
+td_err td_robot_run(td_robot *robot, td_errinfo *info)
 {
-    if (atomic_exchange(&client->ran, true))
-        return td_fail(info, TD_ERR_EXISTS, "a client runs once");
-    return td_edge_run(client->parts.edge, info);
+    if (atomic_exchange(&robot->ran, true))
+        return td_fail(info, TD_ERR_EXISTS, "a robot runs once");
+    return td_edge_run(robot->parts.edge, info);
 }
 
 static void run(void *user)
 {
-    td_robot *client = user;
-    client->result = td_edge_run(client->parts.edge, &client->why);
+    td_robot *robot = user;
+    robot->result = td_edge_run(robot->parts.edge, &robot->why);
 }
 
-td_err td_robot_start(td_robot *client, td_errinfo *info)
+td_err td_robot_start(td_robot *robot, td_errinfo *info)
 {
     const td_thread_config config = {.name = "td-session", .cpu = -1};
-    if (atomic_exchange(&client->ran, true))
-        return td_fail(info, TD_ERR_EXISTS, "a client runs once");
-    return td_thread_start(&config, run, client, &client->runner, info);
+    if (atomic_exchange(&robot->ran, true))
+        return td_fail(info, TD_ERR_EXISTS, "a robot runs once");
+    return td_thread_start(&config, run, robot, &robot->runner, info);
 }
 
-td_err td_robot_wait(td_robot *client, td_errinfo *info)
+td_err td_robot_wait(td_robot *robot, td_errinfo *info)
 {
-    if (!client->runner)
+    if (!robot->runner)
         return td_fail(info, TD_ERR_EMPTY, "nothing was started");
-    td_thread_join(TD_TAKE(client->runner));
-    return client->result == TD_OK
+    td_thread_join(TD_TAKE(robot->runner));
+    return robot->result == TD_OK
                ? TD_OK
-               : td_fail(info, client->result, "%s", client->why.text);
+               : td_fail(info, robot->result, "%s", robot->why.text);
 }
 
-void td_robot_stop(td_robot *client)
+void td_robot_stop(td_robot *robot)
 {
-    td_edge_stop(client->parts.edge);
+    td_edge_stop(robot->parts.edge);
 }
 
-void td_robot_close(td_robot *client)
+void td_robot_close(td_robot *robot)
 {
-    if (client->runner) {
-        td_robot_stop(client);
-        td_thread_join(client->runner);
+    if (robot->runner) {
+        td_robot_stop(robot);
+        td_thread_join(robot->runner);
     }
-    td_edge_runtime_close(&client->parts);
-    if (client->blend) td_edge_user_blend_close(client->blend);
+    td_edge_runtime_close(&robot->parts);
+    if (robot->blend) td_edge_user_blend_close(robot->blend);
     td_log_release();
-    td_config_robot_free(client->config);
-    free(client);
+    td_config_robot_free(robot->config);
+    free(robot);
 }
 
 static td_robot_doing doing(const td_edge_step *step)
@@ -227,46 +226,46 @@ static void tell(const td_edge_step *step, td_robot_result *ret_result)
            result.size < sizeof result ? result.size : sizeof result);
 }
 
-td_err td_robot_step(td_robot *client, const float *state, float *ret_command,
+td_err td_robot_step(td_robot *robot, const float *state, float *ret_command,
                      td_robot_result *ret_result)
 {
-    if (client->driver.read) return TD_ERR_UNSUPPORTED;
-    td_edge_step step = td_edge_pull(client->parts.edge, state);
+    if (robot->driver.read) return TD_ERR_UNSUPPORTED;
+    td_edge_step step = td_edge_pull(robot->parts.edge, state);
     if (step.command)
         memcpy(ret_command, step.command,
-               td_robot_joints(client) * sizeof *ret_command);
+               td_robot_joints(robot) * sizeof *ret_command);
     if (ret_result) tell(&step, ret_result);
     return TD_OK;
 }
 
-uint32_t td_robot_joints(const td_robot *client)
+uint32_t td_robot_joints(const td_robot *robot)
 {
-    return (uint32_t)client->config->robot.joint_count;
+    return (uint32_t)robot->config->robot.joint_count;
 }
 
-td_err td_robot_reset(td_robot *client, const char *reason, td_errinfo *info)
+td_err td_robot_reset(td_robot *robot, const char *reason, td_errinfo *info)
 {
-    return td_edge_reset(client->parts.edge, reason, info);
+    return td_edge_reset(robot->parts.edge, reason, info);
 }
 
-td_err td_robot_set_task(td_robot *client, const char *task, td_errinfo *info)
+td_err td_robot_set_task(td_robot *robot, const char *task, td_errinfo *info)
 {
-    return td_edge_set_task(client->parts.edge, task, info);
+    return td_edge_set_task(robot->parts.edge, task, info);
 }
 
-td_err td_robot_episode_begin(td_robot *client, td_errinfo *info)
+td_err td_robot_episode_begin(td_robot *robot, td_errinfo *info)
 {
-    return td_edge_episode(client->parts.edge, TD_EDGE_EPISODE_BEGIN, info);
+    return td_edge_episode(robot->parts.edge, TD_EDGE_EPISODE_BEGIN, info);
 }
 
-td_err td_robot_episode_end(td_robot *client, bool keep, td_errinfo *info)
+td_err td_robot_episode_end(td_robot *robot, bool keep, td_errinfo *info)
 {
-    return td_edge_episode(client->parts.edge,
+    return td_edge_episode(robot->parts.edge,
                            keep ? TD_EDGE_EPISODE_END : TD_EDGE_EPISODE_DISCARD,
                            info);
 }
 
-const char *td_robot_state(const td_robot *client)
+const char *td_robot_state(const td_robot *robot)
 {
-    return td_edge_state_name(td_edge_state_get(client->parts.edge));
+    return td_edge_state_name(td_edge_state_get(robot->parts.edge));
 }

@@ -22,10 +22,10 @@ struct td_robot {
     td_errinfo why;
 };
 
-// client.c: opens on a network of the caller's, which is borrowed; NULL: on
+// robot.c: opens on a network of the caller's, which is borrowed; NULL: on
 // the one that `config` asks for. Consumes `config`, on failure too.
 TD_NODISCARD td_err td_robot_open_on(td_net *net, td_config_robot *config,
                                      const td_robot_driver *driver,
-                                     td_robot **ret_client, td_errinfo *info);
+                                     td_robot **ret_robot, td_errinfo *info);
 
 #endif

@@ -42,20 +42,20 @@ static void tell_all(const listener *to, const td_wire_metrics *metrics)
         tell_quantiles(to, &metrics->quantiles[i]);
 }
 
-td_err td_robot_report(td_robot *client, td_robot_number_fn each, void *user)
+td_err td_robot_report(td_robot *robot, td_robot_number_fn each, void *user)
 {
     const listener to = {each, user};
     td_wire_metrics *metrics = malloc(sizeof *metrics);
     if (!metrics) return TD_ERR_NOMEM;
-    td_edge_metrics_get(client->parts.edge, td_clock_monotonic_ns(), metrics);
+    td_edge_metrics_get(robot->parts.edge, td_clock_monotonic_ns(), metrics);
     tell_all(&to, metrics);
     free(metrics);
     return TD_OK;
 }
 
-td_err td_robot_number(td_robot *client, const char *name, double *ret_value)
+td_err td_robot_number(td_robot *robot, const char *name, double *ret_value)
 {
     td_edge_number sought = {.name = name};
-    TD_TRY(td_robot_report(client, td_edge_number_look, &sought));
+    TD_TRY(td_robot_report(robot, td_edge_number_look, &sought));
     return td_edge_number_get(&sought, ret_value);
 }

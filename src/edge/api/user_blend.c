@@ -145,7 +145,7 @@ static void end_thread(td_thread *thread)
 {
     int64_t until_ns = td_clock_monotonic_ns() + PATIENCE_NS;
     if (td_thread_join_until(thread, until_ns)) return;
-    td_log_text(TD_LOG_ERROR, "client: cannot close: blend() has not returned");
+    td_log_text(TD_LOG_ERROR, "robot: cannot close: blend() has not returned");
     td_thread_join(thread);
 }
 
