@@ -9,13 +9,19 @@ set(TD_ZENOH_LIB ${TD_RUST_DIR}/release/libtendon_zenoh.a)
 set(TD_FORMATS_LIB ${TD_RUST_DIR}/release/libtendon_formats.so)
 file(GLOB_RECURSE TD_RUST_SOURCES CONFIGURE_DEPENDS
   ${PROJECT_SOURCE_DIR}/rust/*.rs ${PROJECT_SOURCE_DIR}/rust/*.toml)
-add_custom_command(OUTPUT ${TD_ZENOH_LIB} ${TD_FORMATS_LIB}
-  COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TD_RUST_DIR}
-          ${TD_CARGO} build --release --locked --workspace
-          --manifest-path ${PROJECT_SOURCE_DIR}/rust/Cargo.toml
-  COMMAND ${CMAKE_COMMAND} -E touch_nocreate ${TD_ZENOH_LIB} ${TD_FORMATS_LIB}
-  DEPENDS ${TD_RUST_SOURCES} ${PROJECT_SOURCE_DIR}/rust/Cargo.lock
-  USES_TERMINAL VERBATIM COMMENT "cargo build: Zenoh (minutes the first time)")
+
+# td_crate(PACKAGE OUTPUT WORDS): one at a time, see rust/Cargo.toml.
+function(td_crate package output words)
+  add_custom_command(OUTPUT ${output}
+    COMMAND ${CMAKE_COMMAND} -E env CARGO_TARGET_DIR=${TD_RUST_DIR}
+            ${TD_CARGO} build --release --locked -p ${package}
+            --manifest-path ${PROJECT_SOURCE_DIR}/rust/Cargo.toml
+    COMMAND ${CMAKE_COMMAND} -E touch_nocreate ${output}
+    DEPENDS ${TD_RUST_SOURCES} ${PROJECT_SOURCE_DIR}/rust/Cargo.lock
+    USES_TERMINAL VERBATIM COMMENT "cargo build: ${words}")
+endfunction()
+td_crate(tendon-zenoh ${TD_ZENOH_LIB} "Zenoh (minutes the first time)")
+td_crate(tendon-formats ${TD_FORMATS_LIB} "Parquet and tokenizers")
 
 # td_zenoh: a static library in everything that has a network.
 add_custom_target(td_zenoh_build DEPENDS ${TD_ZENOH_LIB})
