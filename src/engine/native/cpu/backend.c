@@ -156,16 +156,56 @@ static td_err copy_source(td_ops_backend *backend, const td_ops_source *from,
     return TD_OK;
 }
 
+// The biases of all parts in a row; NULL where no part has one.
+static td_err copy_biases(td_ops_backend *backend, td_ops_linear_weight *weight)
+{
+    bool any = false;
+    for (uint32_t i = 0; i <= TD_OPS_MORE_PARTS; i++)
+        any = any || weight->parts[i].bias.data;
+    if (!any) return TD_OK;
+    float *at = take(backend, weight->rows * sizeof *at);
+    if (!at) return TD_ERR_NOMEM;
+    weight->bias = at;
+    for (uint32_t i = 0; i <= TD_OPS_MORE_PARTS; i++) {
+        const td_ops_linear_part *part = &weight->parts[i];
+        for (uint32_t k = 0; k < part->out; k++, at++)
+            *at = part->bias.data ? td_native_cpu_number(&part->bias, k) : 0;
+    }
+    return TD_OK;
+}
+
 static td_err make_linear(td_ops_backend *backend,
                           const td_ops_linear_source *source,
                           td_ops_linear_weight **ret_weight, td_errinfo *info)
 {
-    (void)info;
+    if (source->gated && source->more[0].out != source->out)
+        return td_fail(info, TD_ERR_INVALID,
+                       "a gate of %u columns for a product of %u", source->out,
+                       source->more[0].out);
     td_ops_linear_weight *weight = take(backend, sizeof *weight);
     if (!weight) return TD_ERR_NOMEM;
     weight->source = *source;
-    TD_TRY(copy_source(backend, &source->bias, source->out, &weight->bias));
+    weight->stride = source->stride ? source->stride : source->in;
+    weight->parts[0] =
+        (td_ops_linear_part){source->weight, source->bias, source->out};
+    for (uint32_t i = 0; i < TD_OPS_MORE_PARTS; i++)
+        weight->parts[1 + i] = source->more[i];
+    for (uint32_t i = 0; i <= TD_OPS_MORE_PARTS; i++)
+        weight->rows += weight->parts[i].out;
+    TD_TRY(copy_biases(backend, weight));
     *ret_weight = weight;
+    return TD_OK;
+}
+
+static td_err make_embedding(td_ops_backend *backend,
+                             const td_ops_embedding_source *source,
+                             td_ops_embedding **ret_embedding, td_errinfo *info)
+{
+    (void)info;
+    td_ops_embedding *embedding = take(backend, sizeof *embedding);
+    if (!embedding) return TD_ERR_NOMEM;
+    embedding->source = *source;
+    *ret_embedding = embedding;
     return TD_OK;
 }
 
@@ -178,6 +218,8 @@ static td_err make_norm(td_ops_backend *backend,
     if (!norm) return TD_ERR_NOMEM;
     norm->cols = source->cols;
     norm->epsilon = source->epsilon;
+    norm->base = source->base;
+    norm->kind = source->kind;
     TD_TRY(copy_source(backend, &source->weight, source->cols, &norm->weight));
     TD_TRY(copy_source(backend, &source->bias, source->cols, &norm->bias));
     *ret_norm = norm;
@@ -302,6 +344,15 @@ static td_err run(td_ops_backend *backend, td_ops_graph *graph,
     return TD_OK;
 }
 
+static td_err copy(td_ops_backend *backend, void *to, const void *from,
+                   size_t bytes, td_errinfo *info)
+{
+    (void)backend;
+    (void)info;
+    memcpy(to, from, bytes);
+    return TD_OK;
+}
+
 td_native_cpu_step td_native_cpu_backend_step(const td_ops_backend *backend)
 {
     return (td_native_cpu_step){.kernel = backend->kernel};
@@ -337,4 +388,10 @@ const td_ops td_ops_cpu = {
     .attention = td_native_cpu_attention,
     .end = end,
     .run = run,
+    .embedding = make_embedding,
+    .embed = td_native_cpu_embed,
+    .modulate = td_native_cpu_modulate,
+    .blocks = td_native_cpu_blocks,
+    .step = td_native_cpu_step_add,
+    .copy = copy,
 };

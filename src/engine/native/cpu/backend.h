@@ -15,13 +15,21 @@
 
 struct td_ops_linear_weight {
     td_ops_linear_source source;
-    float *bias; // [out], or NULL
+    float *bias;   // [rows], or NULL
+    uint32_t rows; // of all parts
+    size_t stride; // elements from row to row of a part
+    td_ops_linear_part parts[1 + TD_OPS_MORE_PARTS];
 };
 
 struct td_ops_norm {
-    float *weight, *bias; // [cols]
+    float *weight, *bias; // [cols], or NULL
     uint32_t cols;
-    float epsilon;
+    float epsilon, base;
+    td_ops_norm_kind kind;
+};
+
+struct td_ops_embedding {
+    td_ops_embedding_source source;
 };
 
 // Packed for its algorithm when it is first added to a graph.
@@ -63,8 +71,19 @@ struct td_native_cpu_step {
         td_native_cpu_winograd winograd;
         struct {
             const td_ops_norm *norm;
+            td_ops_modulation modulation;
             td_ops_view x, out;
         } norm;
+        struct {
+            td_ops_rotary rotary;
+            td_ops_view out, rest;
+        } rotary;
+        struct {
+            const td_ops_embedding *embedding;
+            td_ops_view ids, out;
+        } embed;
+        td_ops_blocks blocks;
+        td_ops_step step;
     } as;
 };
 
@@ -101,11 +120,35 @@ TD_NODISCARD td_err td_native_cpu_norm(td_ops_backend *backend,
                                        const td_ops_view *x,
                                        const td_ops_view *out,
                                        td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_modulate(td_ops_backend *backend,
+                                           const td_ops_norm *norm,
+                                           const td_ops_modulation *modulation,
+                                           const td_ops_view *x,
+                                           const td_ops_view *out,
+                                           td_errinfo *info);
 TD_NODISCARD td_err td_native_cpu_attention(td_ops_backend *backend,
                                             const td_ops_attention *op,
                                             td_errinfo *info);
 TD_NODISCARD td_err td_native_cpu_conv(td_ops_backend *backend,
                                        const td_ops_conv *op, td_errinfo *info);
+
+TD_NODISCARD td_err td_native_cpu_embed(td_ops_backend *backend,
+                                        const td_ops_embedding *embedding,
+                                        const td_ops_view *ids,
+                                        const td_ops_view *out,
+                                        td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_blocks(td_ops_backend *backend,
+                                         const td_ops_blocks *op,
+                                         td_errinfo *info);
+TD_NODISCARD td_err td_native_cpu_step_add(td_ops_backend *backend,
+                                           const td_ops_step *op,
+                                           td_errinfo *info);
+// Turns columns of out, and of `rest` beside it, once a linear has made them.
+TD_NODISCARD td_err td_native_cpu_rotary(td_ops_backend *backend,
+                                         const td_ops_rotary *rotary,
+                                         const td_ops_view *out,
+                                         const td_ops_view *rest,
+                                         td_errinfo *info);
 
 // The second algorithm of a convolution, for those of 3 x 3 with stride 1 whose
 // channels are whole panels: Winograd's, with a quarter of the work.
@@ -129,6 +172,7 @@ static inline float td_native_cpu_number(const td_ops_source *from, size_t at)
         bits = (uint32_t)((const uint16_t *)from->data)[at] << 16;
         break;
     case TD_OPS_U8:
+    case TD_OPS_U32:
         break;
     }
     __builtin_memcpy(&value, &bits, sizeof value);
@@ -144,6 +188,34 @@ static inline uint32_t td_native_cpu_ceil(size_t count, size_t of)
 static inline uint32_t td_native_cpu_even(uint32_t tasks, uint32_t threads)
 {
     return td_native_cpu_ceil(tasks, threads) * threads;
+}
+
+// Of a view of U32, a single column.
+static inline uint32_t td_native_cpu_whole(const td_ops_view *view,
+                                           uint32_t member, uint32_t row)
+{
+    return ((const uint32_t *)view
+                ->data)[member * view->batch_stride + row * view->row_stride];
+}
+
+static inline bool td_native_cpu_same_rows(const td_ops_view *a,
+                                           const td_ops_view *b)
+{
+    return a->batch == b->batch && a->rows == b->rows;
+}
+
+// Whether rows of `to` can be modulated so.
+bool td_native_cpu_modulation_fits(const td_ops_modulation *of,
+                                   const td_ops_view *to);
+
+// Which row of a modulation's table a row takes.
+static inline const float *td_native_cpu_modulation(const td_ops_modulation *of,
+                                                    uint32_t member,
+                                                    uint32_t row)
+{
+    uint32_t choice =
+        of->choice.data ? td_native_cpu_whole(&of->choice, member, row) : 0;
+    return (const float *)of->table.data + choice * of->table.row_stride;
 }
 
 static inline float *td_native_cpu_row(const td_ops_view *view, uint32_t member,

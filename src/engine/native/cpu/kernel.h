@@ -52,6 +52,15 @@ typedef struct td_native_cpu_kernel {
     void (*norm)(const float *row, const float *weight, const float *bias,
                  uint32_t count, float epsilon, float *out);
 
+    // RMS norm of a row: row / deviation * (base + weight) + bias, which may be
+    // NULL; `out` may be `row`.
+    void (*rms)(const float *row, const float *weight, const float *bias,
+                float base, uint32_t count, float epsilon, float *out);
+
+    // In place: x / (1 + e^-z). SiLU with z = x, and with `tanh` GELU by its
+    // hyperbolic tangent, z = 1.5957691 (x + 0.044715 x^3).
+    void (*sigmoid)(float *row, uint32_t count, bool tanh);
+
     // Pixels, row by row, into the space of Winograd.
     void (*tile_in)(const td_native_cpu_tile *tile, const float *const *pixels,
                     float *to);

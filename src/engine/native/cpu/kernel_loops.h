@@ -5,10 +5,10 @@
 //
 // multiply: STRIP rows times a panel of two vectors, in registers from end to
 // end; a row's sum is added up in the same order however many rows there are,
-// which is why answers are the same bits in every batch. softmax and norm: a
-// row at a time, exp by a polynomial. tile_in and tile_out: Winograd's two
-// transforms, for tiles of 4 x 4 and 6 x 6 numbers, a vector of channels at a
-// time.
+// which is why answers are the same bits in every batch. softmax, norms
+// and sigmoid: a row at a time, exp by a polynomial. tile_in and tile_out:
+// Winograd's two transforms, for tiles of 4 x 4 and 6 x 6 numbers, a vector of
+// channels at a time.
 //
 // Everything is static but the table at the end. Files that include this are
 // compiled with the flags of cmake/native.cmake.
@@ -216,6 +216,57 @@ static void norm(const float *row, const float *weight, const float *bias,
         out[i] = (row[i] - mean) * factor * weight[i] + bias[i];
 }
 
+static float square_of(const float *row, uint32_t count)
+{
+    vec sums = {0};
+    uint32_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        vec value = load(row + i);
+        sums += value * value;
+    }
+    float sum = sum_of(sums);
+    for (; i < count; i++)
+        sum += row[i] * row[i];
+    return sum / (float)count;
+}
+
+static void rms(const float *row, const float *weight, const float *bias,
+                float base, uint32_t count, float epsilon, float *out)
+{
+    float factor = 1.0f / sqrtf(square_of(row, count) + epsilon);
+    uint32_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
+        vec value = load(row + i) * factor * (load(weight + i) + base);
+        store(out + i, bias ? value + load(bias + i) : value);
+    }
+    for (; i < count; i++)
+        out[i] = row[i] * factor * (weight[i] + base) + (bias ? bias[i] : 0);
+}
+
+// With e^-|z|, which is at most 1, nothing overflows.
+static inline vec sigmoid_of(vec x, vec z)
+{
+    vec one = all(1.0f), size = larger(z, -z);
+    vec power = exponential(-size);
+    whole below = z < (vec){0};
+    vec top = (vec)(((whole)power & below) | ((whole)one & ~below));
+    return x * top / (one + power);
+}
+
+static inline vec sigmoid_at(vec x, bool tanh)
+{
+    return sigmoid_of(x, tanh ? x * (x * x * 0.071354814f + 1.5957691f) : x);
+}
+
+static void sigmoid(float *row, uint32_t count, bool tanh)
+{
+    uint32_t i = 0;
+    for (; i + LANES <= count; i += LANES)
+        store(row + i, sigmoid_at(load(row + i), tanh));
+    for (; i < count; i++)
+        row[i] = sigmoid_at(all(row[i]), tanh)[0];
+}
+
 // One line of a tile of 6, or of 4, into the space of Winograd (Lavin and Gray,
 // 2015: the points 0, 1, -1, 2, -2; or 0, 1, -1). Lines lie `step` apart.
 static inline void line_in(size_t side, const vec *d, size_t step, vec *to)
@@ -324,6 +375,8 @@ const td_native_cpu_kernel KERNEL_NAME = {
     .multiply = multiply,
     .softmax = softmax,
     .norm = norm,
+    .rms = rms,
+    .sigmoid = sigmoid,
     .tile_in = tile_in,
     .tile_out = tile_out,
 };

@@ -118,6 +118,53 @@ static void a_norm_has_no_mean_and_one_deviation(void **state)
         }
 }
 
+static void an_rms_norm_has_a_square_of_one(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < kernel_count; i++)
+        for (uint32_t count = 1; count < 70; count++) {
+            double square = 0;
+            td_native_hashed_floats("row", count, a);
+            for (uint32_t k = 0; k < count; k++) {
+                a[k] += 3;
+                b[k] = 0;
+                before[k] = 2;
+            }
+            kernels[i]->rms(a, b, NULL, 1, count, 0, c);
+            for (uint32_t k = 0; k < count; k++)
+                square += (double)c[k] * c[k] / count;
+            assert_true(fabs(square - 1) < 1e-5);
+            kernels[i]->rms(a, b, before, 1, count, 0, a);
+            for (uint32_t k = 0; k < count; k++)
+                assert_true(a[k] == c[k] + 2);
+        }
+}
+
+static double gate_of(double x, bool tanh)
+{
+    double z = tanh ? 2 * sqrt(2 / M_PI) * (x + 0.044715 * x * x * x) : x;
+    return x / (1 + exp(-z));
+}
+
+static void gates_are_right_from_end_to_end(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < kernel_count; i++)
+        for (uint32_t count = 1; count < 70; count++)
+            for (int tanh = 0; tanh < 2; tanh++) {
+                td_native_hashed_floats("row", count, a);
+                for (uint32_t k = 0; k < count; k++) {
+                    a[k] *= k % 7 == 6 ? 1e4f : 6; // some beyond any gate
+                    before[k] = a[k];
+                }
+                kernels[i]->sigmoid(a, count, tanh);
+                for (uint32_t k = 0; k < count; k++) {
+                    double want = gate_of(before[k], tanh);
+                    assert_true(fabs(a[k] - want) < 1e-6 * fmax(1, fabs(want)));
+                }
+            }
+}
+
 // A window of ones through both spaces: each result is the sum of its nine.
 static void tiles_there_and_back_are_a_convolution(void **state)
 {
@@ -156,6 +203,8 @@ int main(void)
         cmocka_unit_test(products_are_right_for_all_rows_and_columns),
         cmocka_unit_test(softmax_sums_to_one_in_the_right_parts),
         cmocka_unit_test(a_norm_has_no_mean_and_one_deviation),
+        cmocka_unit_test(an_rms_norm_has_a_square_of_one),
+        cmocka_unit_test(gates_are_right_from_end_to_end),
         cmocka_unit_test(tiles_there_and_back_are_a_convolution),
     };
     return cmocka_run_group_tests_name("kernel", tests, find_kernels, NULL);

@@ -413,6 +413,12 @@ static const td_ops ops = {
     td_native_cuda_graph_attention,
     end,
     run,
+    NULL, // embedding
+    NULL, // embed
+    NULL, // modulate
+    NULL, // blocks
+    NULL, // step
+    NULL, // copy
 };
 
 extern "C" __attribute__((visibility("default"))) const td_ops *

@@ -159,6 +159,19 @@ static td_err check_linear(const td_ops_linear *op, const td_ops_view *out,
     return TD_OK;
 }
 
+static td_err check_extras(const td_ops_linear *op, td_errinfo *info)
+{
+    if (op->rest.data || op->rotary.table.data || op->gate.table.data ||
+        op->modulation.table.data || op->scale != 0)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA has no linear with a gate, a scale, rotary "
+                       "positions or two results");
+    if (op->activation > TD_OPS_GELU)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA has no activation but relu and gelu");
+    return TD_OK;
+}
+
 static td_err build_gelu(td_ops_backend *backend, const td_ops_view *x,
                          td_errinfo *info)
 {
@@ -178,6 +191,7 @@ td_err td_native_cuda_graph_linear(td_ops_backend *backend,
                                    const td_ops_linear *op, td_errinfo *info)
 {
     const td_ops_view *out = op->out.data ? &op->out : &op->normed;
+    TD_TRY(check_extras(op, info));
     TD_TRY(check_linear(op, out, info));
     if (op->x.dtype == TD_OPS_F32)
         TD_TRY(build_token(backend, op, out, info));
@@ -317,6 +331,11 @@ td_err td_native_cuda_graph_attention(td_ops_backend *backend,
                                       td_errinfo *info)
 {
     const uint32_t size = op->q.cols / op->heads;
+    if ((op->kv_heads && op->kv_heads != op->heads) || op->past_k.data ||
+        op->lengths.data || op->mask != TD_OPS_SEES_ALL)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA has no attention with a mask, lengths or grouped "
+                       "heads");
     if (size * op->heads != op->q.cols || size % 8 != 0 || size > 128)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "CUDA has no attention of %u columns in %u heads",

@@ -23,6 +23,8 @@ static float number(const td_ops_source *source, size_t i)
         return __half2float(((const __half *)source->data)[i]);
     case TD_OPS_U8:
         return ((const uint8_t *)source->data)[i];
+    case TD_OPS_U32:
+        break;
     }
     return 0;
 }
@@ -116,6 +118,10 @@ td_err td_native_cuda_weights_linear(td_ops_backend *backend,
                                      td_errinfo *info)
 {
     void *kept = NULL;
+    if (source->stride || source->more[0].out || source->gated)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA has no linear of several weights, or of a part of "
+                       "one");
     TD_TRY(td_native_cuda_backend_keep(backend, sizeof(td_ops_linear_weight),
                                        &kept, info));
     td_ops_linear_weight *weight = (td_ops_linear_weight *)kept;
@@ -187,6 +193,8 @@ td_err td_native_cuda_weights_norm(td_ops_backend *backend,
     if (source->cols % 8 != 0 || source->cols > 2048)
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "CUDA has no norm of %u columns", source->cols);
+    if (source->kind != TD_OPS_LAYER_NORM)
+        return td_fail(info, TD_ERR_UNSUPPORTED, "CUDA has no RMS norm");
     TD_TRY(
         td_native_cuda_backend_keep(backend, sizeof(td_ops_norm), &kept, info));
     td_ops_norm *norm = (td_ops_norm *)kept;

@@ -25,13 +25,23 @@
 // every backend against PyTorch. The table takes fused operations and no
 // others: what a backend cannot fuse it runs in two steps.
 //
-// What the larger policies will need fits these rules: RMS norms and gates are
-// further kinds of td_ops_norm and td_ops_activation, a kept prefix is rows of
-// a buffer before those that a step writes (a view of both is one K or V),
-// grouped queries are fewer heads in k and v than in q, a rotary table is an
-// operand of the linear that makes q and k, the embedding of a step's time is
-// known at load and so a table that is added, and an Euler step is a linear
-// whose `add` is its own output.
+// What differs from one request to the next is data, never another graph: how
+// long a text is (`lengths`), where a row stands (`positions`), what is guided
+// and how much (td_ops_step). It is U32 or F32 and comes with copy_in().
+//
+// What every backend promises, and the cases do not all show:
+//  - A member's answer depends on that member alone: bit for bit where
+//    `tolerance` is 0, within it elsewhere. What another member holds, and what
+//    lies beyond a member's length, does not count whatever it is, NaN too.
+//  - The same graph over the same inputs gives the same bits each time.
+//  - What an operation writes can be read by all that are added after it, by
+//    the next graph that runs and by copy().
+//  - Sums, norms, softmax, rotary angles, modulations and all of td_ops_step
+//    are in float32 at least; what is stored has the type of its view.
+//
+// Operations that only some policies use are marked optional: a backend without
+// one leaves it NULL, and refuses with UNSUPPORTED the fields it does not know
+// of an operation that it has. Such a policy is then refused at load.
 
 #include "tendon/err.h"
 
@@ -39,18 +49,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TD_OPS_VERSION 1 // of this table, which a library is asked for
+#define TD_OPS_VERSION 2 // of this table, which a library is asked for
 
 typedef enum td_ops_dtype {
     TD_OPS_F32,
     TD_OPS_BF16,
     TD_OPS_F16, // weights of a checkpoint only
     TD_OPS_U8,  // pictures only
+    TD_OPS_U32, // ids, positions, lengths and choices only
 } td_ops_dtype;
 
 static inline size_t td_ops_bytes(td_ops_dtype dtype)
 {
-    if (dtype == TD_OPS_F32) return 4;
+    if (dtype == TD_OPS_F32 || dtype == TD_OPS_U32) return 4;
     return dtype == TD_OPS_U8 ? 1 : 2;
 }
 
@@ -126,6 +137,8 @@ typedef enum td_ops_activation {
     TD_OPS_NO_ACTIVATION,
     TD_OPS_RELU,
     TD_OPS_GELU, // exact, with erf
+    TD_OPS_GELU_TANH,
+    TD_OPS_SILU,
 } td_ops_activation;
 
 typedef struct td_ops_backend td_ops_backend;
@@ -133,12 +146,27 @@ typedef struct td_ops_graph td_ops_graph;
 typedef struct td_ops_linear_weight td_ops_linear_weight;
 typedef struct td_ops_conv_weight td_ops_conv_weight;
 typedef struct td_ops_norm td_ops_norm;
+typedef struct td_ops_embedding td_ops_embedding;
 
-// y = x W^T + b.
+// Further rows of a weight, which a checkpoint keeps as a tensor of its own.
+typedef struct td_ops_linear_part {
+    td_ops_source weight; // [out][in], rows as far apart as the first part's
+    td_ops_source bias;   // [out], or none
+    uint32_t out;
+} td_ops_linear_part;
+
+#define TD_OPS_MORE_PARTS 2
+
+// y = x W^T + b. W is the parts one below the other: q, k and v are one
+// product. Gated, it has two parts of the same size, and
+// y = act(x W0^T + b0) * (x W1^T + b1), of `out` columns.
 typedef struct td_ops_linear_source {
     td_ops_source weight; // [out][in]
     td_ops_source bias;   // [out], or none
     uint32_t in, out;
+    uint32_t stride; // elements from row to row of the weight; 0: `in`
+    td_ops_linear_part more[TD_OPS_MORE_PARTS]; // those with an `out`
+    bool gated;
 } td_ops_linear_source;
 
 // A convolution, with the normalisation of its output folded in: channel o of
@@ -150,26 +178,71 @@ typedef struct td_ops_conv_source {
     uint32_t in, out, kernel, stride, pad, dilation;
 } td_ops_conv_source;
 
-// LayerNorm over the columns.
+typedef enum td_ops_norm_kind {
+    TD_OPS_LAYER_NORM,
+    TD_OPS_RMS_NORM, // no mean is taken off
+} td_ops_norm_kind;
+
+// LayerNorm or RMS norm over the columns: x / deviation * (base + weight) +
+// bias. Weight and bias may be absent (an RMS norm has no bias): then they are
+// those of the modulation with which it is used, or nothing.
 typedef struct td_ops_norm_source {
     td_ops_source weight, bias; // [cols]
     uint32_t cols;
     float epsilon;
+    td_ops_norm_kind kind;
+    float base; // 1 for Gemma, whose weights are what is added to 1
 } td_ops_norm_source;
+
+// A table of what a norm is scaled and shifted by and a product multiplied by
+// (AdaRMS): F32 [rows][3 x cols], of each row first scales, then shifts, then
+// gates. `choice` is U32 [batch][rows][1], which row of the table a row takes;
+// absent: the first. {0} is none.
+//   normed = x / deviation * (1 + scale) + shift
+typedef struct td_ops_modulation {
+    td_ops_view table, choice;
+} td_ops_modulation;
+
+// Rotary positions of the first `cols` columns, in heads of `size`: numbers i
+// and i + size / 2 of a head are turned by the angle i of the row's position.
+// `table` is F32 [positions][size], cosines and then sines of size / 2 angles.
+// `positions` is U32 [batch][rows][1], or shared. {0} is none.
+typedef struct td_ops_rotary {
+    td_ops_view table, positions;
+    uint32_t cols, size;
+} td_ops_rotary;
+
+// Rows by their number: those of a text's tokens.
+typedef struct td_ops_embedding_source {
+    td_ops_source weight; // [rows][cols]
+    uint32_t rows, cols;
+    float scale; // of each number; in float32
+} td_ops_embedding_source;
 
 // out = act(x W^T + b + add); normed = norm(out), where a norm is given. `out`
 // may then be absent (data NULL), and `add` may be. x is F32 where it is an
 // input, out F32 where it is an output, both of any width; elsewhere they have
-// the backend's own type and widths that are multiples of 8. `add` is a
+// the backend's own type and row strides that are multiples of 8. `add` is a
 // residual, or a table that the members share; it may be `out` itself. Views
-// may lie apart in larger buffers. One of inputs (x F32) need not wait for what
-// was added before it: nothing there uses its `out`.
+// may lie apart in larger buffers. One of inputs (x F32 that only copy_in()
+// writes) need not wait for what was added before it: nothing there uses its
+// `out`.
+//
+// With a scale (0: none), or a gate: out = add + scale * gate * (x W^T + b),
+// and no activation. `rest` takes the columns that `out` has no room for (k and
+// v beside q); turned are columns of the two side by side. With `rest`, a gated
+// weight or a rotary there is no norm.
 typedef struct td_ops_linear {
     const td_ops_linear_weight *weight;
     td_ops_view x, add, out;
     td_ops_activation activation;
     const td_ops_norm *norm;
     td_ops_view normed;
+    td_ops_view rest;
+    td_ops_rotary rotary;
+    float scale;
+    td_ops_modulation gate;       // of the product
+    td_ops_modulation modulation; // of the norm
 } td_ops_linear;
 
 // Pictures as they come: channel c of a pixel is byte * scale[c] + shift[c];
@@ -203,12 +276,48 @@ static inline uint32_t td_ops_conv_size(uint32_t size, uint32_t kernel,
     return (size + 2 * pad - dilation * (kernel - 1) - 1) / stride + 1;
 }
 
-// out = softmax(q k^T * scale) v in each head; columns are heads x size.
+// Which rows of k and v the rows of q see.
+typedef enum td_ops_mask {
+    TD_OPS_SEES_ALL,
+    TD_OPS_SEES_EARLIER,    // row i sees rows 0 to i
+    TD_OPS_FIRST_SEES_SELF, // row 0 sees itself alone, the others all
+    TD_OPS_FIRST_UNSEEN,    // row 0 sees all, the others all but row 0
+} td_ops_mask;
+
+// out = softmax(q k^T * scale) v in each head; columns of q are heads x size,
+// of k and v kv_heads x size (0: as many), where heads / kv_heads in a row
+// share one. `past_k` and `past_v` are rows before those of k and v that all
+// see; of them, or of k and v where there is no past, a member has `lengths`
+// (U32 [batch][1][1], 1 and more; absent: all) and the rest is not there. k and
+// v may then be absent. FIRST_UNSEEN has no past.
 typedef struct td_ops_attention {
     td_ops_view q, k, v, out;
     uint32_t heads;
     float scale;
+    uint32_t kv_heads;
+    td_ops_mask mask;
+    td_ops_view past_k, past_v, lengths;
 } td_ops_attention;
+
+// A map of height x width pixels cut into blocks of side x side: a row of out
+// is one block, its pixels row by row, each with all its channels, as number *
+// scale + shift. x is dense, and F32 where it is an input.
+typedef struct td_ops_blocks {
+    uint32_t height, width, side; // multiples of side
+    float scale, shift;
+    td_ops_view x, out;
+} td_ops_blocks;
+
+// One step of a denoising, in place, for each number of a row:
+//   v' = v - guidance * (tail - (x - time * v)) * weight
+//   x = x + dt * v'
+// x, v and tail are F32 [batch][rows][cols], weight F32 [batch][rows][1], of
+// which 0 guides nothing, to the bit. `kept` is U32 [batch][rows][1]: rows in
+// which it is not 0 stay as they are. tail and weight, and kept, may be absent.
+typedef struct td_ops_step {
+    td_ops_view x, v, tail, weight, kept;
+    float time, dt, guidance;
+} td_ops_step;
 
 typedef struct td_ops_config {
     td_ops_dtype precision; // F32 or BF16: of weights and activations
@@ -282,7 +391,37 @@ typedef struct td_ops {
     // failed: then the backend is lost.
     td_err (*run)(td_ops_backend *backend, td_ops_graph *graph,
                   td_errinfo *info);
+
+    // (optional, all of these) Load.
+    td_err (*embedding)(td_ops_backend *backend,
+                        const td_ops_embedding_source *source,
+                        td_ops_embedding **ret_embedding, td_errinfo *info);
+    // Build. A row of out for each of ids, which are U32 [batch][rows][1] and
+    // below the embedding's rows: whoever writes them has checked that.
+    td_err (*embed)(td_ops_backend *backend, const td_ops_embedding *embedding,
+                    const td_ops_view *ids, const td_ops_view *out,
+                    td_errinfo *info);
+    // As norm, with a modulation.
+    td_err (*modulate)(td_ops_backend *backend, const td_ops_norm *norm,
+                       const td_ops_modulation *modulation,
+                       const td_ops_view *x, const td_ops_view *out,
+                       td_errinfo *info);
+    td_err (*blocks)(td_ops_backend *backend, const td_ops_blocks *op,
+                     td_errinfo *info);
+    td_err (*step)(td_ops_backend *backend, const td_ops_step *op,
+                   td_errinfo *info);
+    // Between graphs: from one place in the backend's memory to another, after
+    // what ran before and before what runs next. IO as run().
+    td_err (*copy)(td_ops_backend *backend, void *to, const void *from,
+                   size_t bytes, td_errinfo *info);
 } td_ops;
+
+// Whether a backend has all that is optional.
+static inline bool td_ops_is_whole(const td_ops *ops)
+{
+    return ops->embedding && ops->embed && ops->modulate && ops->blocks &&
+           ops->step && ops->copy;
+}
 
 // The backend of this machine's processor.
 extern const td_ops td_ops_cpu;

@@ -8,12 +8,13 @@
 // What a backend says it does not support is counted and printed, and is no
 // failure.
 //
-// To add an operation: its function here, its row in `operations`, and its
-// cases in make_ops.py.
+// To add an operation: its function here or in ops_token_cases.c, its row in
+// `operations`, and its cases in make_ops.py.
 #include "engine/native/ops/ops_cases.h"
 
 #include "base/err.h"
 #include "engine/native/ops/hashed.h"
+#include "engine/native/ops/ops_case.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -23,48 +24,31 @@
 #include <sys/stat.h>
 
 #define GOLDEN TD_SOURCE_DIR "/tests/golden/"
-#define NAME_BYTES 48
-#define MOST_INPUTS 16
 
-// One case at work. What it gave the backend is kept until the backend is
-// closed.
-typedef struct world {
-    const td_ops *ops;
-    td_ops_backend *backend;
-    td_ops_dtype dtype;
-    const json_t *sizes;
-    char name[NAME_BYTES]; // "ops/12"
-    float *kept[MOST_INPUTS];
-    size_t kept_count;
-    td_ops_io in, out; // what comes from outside, and what leaves
-    td_ops_view out_view;
-    td_errinfo info;
-} world;
-
-static uint32_t size_of(const world *w, const char *name)
+uint32_t td_ops_case_size(const td_ops_case *w, const char *name)
 {
     return (uint32_t)json_integer_value(json_object_get(w->sizes, name));
 }
 
-static bool is(const world *w, const char *name, const char *value)
+bool td_ops_case_is(const td_ops_case *w, const char *name, const char *value)
 {
     const char *text = json_string_value(json_object_get(w->sizes, name));
     return text && strcmp(text, value) == 0;
 }
 
-static bool holds(const world *w, const char *name)
+bool td_ops_case_holds(const td_ops_case *w, const char *name)
 {
     return json_is_true(json_object_get(w->sizes, name));
 }
 
 // Numbers of the case: "ops/12/x".
-static float *numbers(world *w, const char *part, uint32_t rank,
-                      uint64_t inputs, size_t count)
+float *td_ops_case_numbers(td_ops_case *w, const char *part, uint32_t rank,
+                           uint64_t inputs, size_t count)
 {
-    char name[2 * NAME_BYTES];
+    char name[2 * TD_OPS_CASE_NAME];
     (void)snprintf(name, sizeof name, "%s/%s", w->name, part);
     float *values = malloc((count + 1) * sizeof *values);
-    if (!values || w->kept_count == MOST_INPUTS) abort();
+    if (!values || w->kept_count == TD_OPS_CASE_INPUTS) abort();
     if (rank)
         td_native_hashed_weights(name, rank, inputs, count, values);
     else
@@ -73,15 +57,16 @@ static float *numbers(world *w, const char *part, uint32_t rank,
     return values;
 }
 
-static td_ops_source source(world *w, const char *part, uint32_t rank,
-                            uint64_t inputs, size_t count)
+td_ops_source td_ops_case_source(td_ops_case *w, const char *part,
+                                 uint32_t rank, uint64_t inputs, size_t count)
 {
-    return (td_ops_source){numbers(w, part, rank, inputs, count), TD_OPS_F32};
+    return (td_ops_source){td_ops_case_numbers(w, part, rank, inputs, count),
+                           TD_OPS_F32};
 }
 
 // A view with a gap after each row and member, so that strides are used.
-static td_err room(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
-                   td_ops_view *ret_view)
+td_err td_ops_case_room(td_ops_case *w, uint32_t batch, uint32_t rows,
+                        uint32_t cols, td_ops_view *ret_view)
 {
     void *data = NULL;
     td_ops_view view = {.dtype = w->dtype,
@@ -98,8 +83,8 @@ static td_err room(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
     return TD_OK;
 }
 
-static td_err dense(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
-                    td_ops_view *ret_view)
+static td_err dense(td_ops_case *w, uint32_t batch, uint32_t rows,
+                    uint32_t cols, td_ops_view *ret_view)
 {
     void *data = NULL;
     size_t count = (size_t)batch * rows * cols;
@@ -109,15 +94,16 @@ static td_err dense(world *w, uint32_t batch, uint32_t rows, uint32_t cols,
     return TD_OK;
 }
 
-static td_err fill(world *w, const char *part, td_ops_view view)
+td_err td_ops_case_fill(td_ops_case *w, const char *part, td_ops_view view)
 {
     uint32_t members = view.batch_stride ? view.batch : 1;
-    float *values =
-        numbers(w, part, 0, 0, (size_t)members * view.rows * view.cols);
+    float *values = td_ops_case_numbers(
+        w, part, 0, 0, (size_t)members * view.rows * view.cols);
     return w->ops->upload(w->backend, &view, values, &w->info);
 }
 
-static td_err open_out(world *w, uint32_t batch, uint32_t rows, uint32_t cols)
+td_err td_ops_case_open_out(td_ops_case *w, uint32_t batch, uint32_t rows,
+                            uint32_t cols)
 {
     size_t count = (size_t)batch * rows * cols;
     TD_TRY(
@@ -126,7 +112,7 @@ static td_err open_out(world *w, uint32_t batch, uint32_t rows, uint32_t cols)
     return TD_OK;
 }
 
-static td_err give(world *w)
+td_err td_ops_case_give(td_ops_case *w)
 {
     const td_ops_view *view = &w->out_view;
     return w->ops->copy_out(w->backend, &w->out,
@@ -135,15 +121,16 @@ static td_err give(world *w)
 }
 
 // Out through a linear that changes nothing.
-static td_err give_as_it_is(world *w, td_ops_view from,
-                            td_ops_linear_weight *same)
+td_err td_ops_case_give_as_it_is(td_ops_case *w, td_ops_view from,
+                                 td_ops_linear_weight *same)
 {
     const td_ops_linear op = {.weight = same, .x = from, .out = w->out_view};
     TD_TRY(w->ops->linear(w->backend, &op, &w->info));
-    return give(w);
+    return td_ops_case_give(w);
 }
 
-static td_err make_same(world *w, uint32_t cols, td_ops_linear_weight **ret)
+td_err td_ops_case_make_same(td_ops_case *w, uint32_t cols,
+                             td_ops_linear_weight **ret)
 {
     float *one = calloc((size_t)cols * cols, sizeof *one);
     if (!one) abort();
@@ -155,11 +142,11 @@ static td_err make_same(world *w, uint32_t cols, td_ops_linear_weight **ret)
     return w->ops->linear_weight(w->backend, &same, ret, &w->info);
 }
 
-static td_err make_norm(world *w, uint32_t cols, td_ops_norm **ret_norm)
+static td_err make_norm(td_ops_case *w, uint32_t cols, td_ops_norm **ret_norm)
 {
     const td_ops_norm_source norm = {
-        .weight = source(w, "n.weight", 1, 1, cols),
-        .bias = source(w, "n", 1, 1, cols),
+        .weight = td_ops_case_source(w, "n.weight", 1, 1, cols),
+        .bias = td_ops_case_source(w, "n", 1, 1, cols),
         .cols = cols,
         .epsilon = 1e-5f,
     };
@@ -167,134 +154,145 @@ static td_err make_norm(world *w, uint32_t cols, td_ops_norm **ret_norm)
 }
 
 // x of a linear: of any width where it comes from outside.
-static td_err linear_input(world *w, td_ops_view *ret_x)
+static td_err linear_input(td_ops_case *w, td_ops_view *ret_x)
 {
-    uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
-    uint32_t cols = size_of(w, "inputs");
+    uint32_t batch = td_ops_case_size(w, "batch"),
+             rows = td_ops_case_size(w, "rows");
+    uint32_t cols = td_ops_case_size(w, "inputs");
     if (cols % 8 == 0) {
-        TD_TRY(room(w, batch, rows, cols, ret_x));
-        return fill(w, "x", *ret_x);
+        TD_TRY(td_ops_case_room(w, batch, rows, cols, ret_x));
+        return td_ops_case_fill(w, "x", *ret_x);
     }
     size_t count = (size_t)batch * rows * cols;
     TD_TRY(
         w->ops->alloc_io(w->backend, count * sizeof(float), &w->in, &w->info));
-    memcpy(w->in.host, numbers(w, "x", 0, 0, count), count * sizeof(float));
+    memcpy(w->in.host, td_ops_case_numbers(w, "x", 0, 0, count),
+           count * sizeof(float));
     *ret_x = td_ops_dense(w->in.device, TD_OPS_F32, batch, rows, cols);
     return TD_OK;
 }
 
-static td_ops_activation act_of(const world *w)
+static td_ops_activation act_of(const td_ops_case *w)
 {
-    if (is(w, "act", "relu")) return TD_OPS_RELU;
-    return is(w, "act", "gelu") ? TD_OPS_GELU : TD_OPS_NO_ACTIVATION;
+    if (td_ops_case_is(w, "act", "relu")) return TD_OPS_RELU;
+    return td_ops_case_is(w, "act", "gelu") ? TD_OPS_GELU
+                                            : TD_OPS_NO_ACTIVATION;
 }
 
-static td_err linear_operands(world *w, td_ops_linear *op)
+static td_err linear_operands(td_ops_case *w, td_ops_linear *op)
 {
-    uint32_t in = size_of(w, "inputs"), out = size_of(w, "outputs");
-    uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
+    uint32_t in = td_ops_case_size(w, "inputs"),
+             out = td_ops_case_size(w, "outputs");
+    uint32_t batch = td_ops_case_size(w, "batch"),
+             rows = td_ops_case_size(w, "rows");
     td_ops_linear_weight *weight = NULL;
     td_ops_norm *norm = NULL;
     const td_ops_linear_source from = {
-        .weight = source(w, "w", 2, in, (size_t)in * out),
-        .bias = source(w, "b", 1, 1, out),
+        .weight = td_ops_case_source(w, "w", 2, in, (size_t)in * out),
+        .bias = td_ops_case_source(w, "b", 1, 1, out),
         .in = in,
         .out = out,
     };
     TD_TRY(w->ops->linear_weight(w->backend, &from, &weight, &w->info));
     op->weight = weight;
     op->activation = act_of(w);
-    if (!is(w, "add", "none")) {
-        TD_TRY(room(w, batch, rows, out, &op->add));
-        if (is(w, "add", "table")) op->add = td_ops_shared(op->add, batch);
-        TD_TRY(fill(w, "add", op->add));
+    if (!td_ops_case_is(w, "add", "none")) {
+        TD_TRY(td_ops_case_room(w, batch, rows, out, &op->add));
+        if (td_ops_case_is(w, "add", "table"))
+            op->add = td_ops_shared(op->add, batch);
+        TD_TRY(td_ops_case_fill(w, "add", op->add));
     }
-    if (!holds(w, "norm")) return TD_OK;
+    if (!td_ops_case_holds(w, "norm")) return TD_OK;
     TD_TRY(make_norm(w, out, &norm));
     op->norm = norm;
-    return room(w, batch, rows, out, &op->normed);
+    return td_ops_case_room(w, batch, rows, out, &op->normed);
 }
 
-static td_err build_linear(world *w)
+static td_err build_linear(td_ops_case *w)
 {
-    uint32_t out = size_of(w, "outputs");
-    uint32_t batch = size_of(w, "batch"), rows = size_of(w, "rows");
+    uint32_t out = td_ops_case_size(w, "outputs");
+    uint32_t batch = td_ops_case_size(w, "batch"),
+             rows = td_ops_case_size(w, "rows");
     bool straight = out % 8 != 0; // out of the backend
     td_ops_linear op = {0};
     td_ops_linear_weight *same = NULL;
     TD_TRY(linear_operands(w, &op));
     TD_TRY(linear_input(w, &op.x));
-    TD_TRY(make_same(w, out, &same));
-    TD_TRY(open_out(w, batch, rows, out));
+    TD_TRY(td_ops_case_make_same(w, out, &same));
+    TD_TRY(td_ops_case_open_out(w, batch, rows, out));
     if (straight)
         op.out = w->out_view;
     else if (!op.norm)
-        TD_TRY(room(w, batch, rows, out, &op.out));
+        TD_TRY(td_ops_case_room(w, batch, rows, out, &op.out));
     TD_TRY(w->ops->begin(w->backend, &w->info));
     if (w->in.host)
         TD_TRY(w->ops->copy_in(w->backend, &w->in,
                                op.x.batch * op.x.batch_stride * sizeof(float),
                                &w->info));
     TD_TRY(w->ops->linear(w->backend, &op, &w->info));
-    if (straight) return give(w);
-    return give_as_it_is(w, op.norm ? op.normed : op.out, same);
+    if (straight) return td_ops_case_give(w);
+    return td_ops_case_give_as_it_is(w, op.norm ? op.normed : op.out, same);
 }
 
-static td_err build_norm(world *w)
+static td_err build_norm(td_ops_case *w)
 {
-    uint32_t cols = size_of(w, "cols");
+    uint32_t cols = td_ops_case_size(w, "cols");
     td_ops_norm *norm = NULL;
     td_ops_linear_weight *same = NULL;
     td_ops_view x, out;
     TD_TRY(make_norm(w, cols, &norm));
-    TD_TRY(make_same(w, cols, &same));
-    TD_TRY(room(w, size_of(w, "batch"), size_of(w, "rows"), cols, &x));
-    TD_TRY(room(w, x.batch, x.rows, cols, &out));
-    TD_TRY(fill(w, "x", x));
-    TD_TRY(open_out(w, x.batch, x.rows, cols));
+    TD_TRY(td_ops_case_make_same(w, cols, &same));
+    TD_TRY(td_ops_case_room(w, td_ops_case_size(w, "batch"),
+                            td_ops_case_size(w, "rows"), cols, &x));
+    TD_TRY(td_ops_case_room(w, x.batch, x.rows, cols, &out));
+    TD_TRY(td_ops_case_fill(w, "x", x));
+    TD_TRY(td_ops_case_open_out(w, x.batch, x.rows, cols));
     TD_TRY(w->ops->begin(w->backend, &w->info));
     TD_TRY(w->ops->norm(w->backend, norm, &x, &out, &w->info));
-    return give_as_it_is(w, out, same);
+    return td_ops_case_give_as_it_is(w, out, same);
 }
 
-static td_err build_attention(world *w)
+static td_err build_attention(td_ops_case *w)
 {
-    uint32_t batch = size_of(w, "batch"), heads = size_of(w, "heads");
-    uint32_t cols = heads * size_of(w, "size");
+    uint32_t batch = td_ops_case_size(w, "batch"),
+             heads = td_ops_case_size(w, "heads");
+    uint32_t cols = heads * td_ops_case_size(w, "size");
     td_ops_linear_weight *same = NULL;
     td_ops_attention op = {
         .heads = heads,
-        .scale = 3.0f / sqrtf((float)size_of(w, "size")),
+        .scale = 3.0f / sqrtf((float)td_ops_case_size(w, "size")),
     };
-    TD_TRY(make_same(w, cols, &same));
-    TD_TRY(room(w, batch, size_of(w, "queries"), cols, &op.q));
-    if (holds(w, "shared")) op.q = td_ops_shared(op.q, batch);
-    TD_TRY(room(w, batch, size_of(w, "keys"), cols, &op.k));
-    TD_TRY(room(w, batch, op.k.rows, cols, &op.v));
-    TD_TRY(room(w, batch, op.q.rows, cols, &op.out));
-    TD_TRY(fill(w, "q", op.q));
-    TD_TRY(fill(w, "k", op.k));
-    TD_TRY(fill(w, "v", op.v));
-    TD_TRY(open_out(w, batch, op.q.rows, cols));
+    TD_TRY(td_ops_case_make_same(w, cols, &same));
+    TD_TRY(td_ops_case_room(w, batch, td_ops_case_size(w, "queries"), cols,
+                            &op.q));
+    if (td_ops_case_holds(w, "shared")) op.q = td_ops_shared(op.q, batch);
+    TD_TRY(
+        td_ops_case_room(w, batch, td_ops_case_size(w, "keys"), cols, &op.k));
+    TD_TRY(td_ops_case_room(w, batch, op.k.rows, cols, &op.v));
+    TD_TRY(td_ops_case_room(w, batch, op.q.rows, cols, &op.out));
+    TD_TRY(td_ops_case_fill(w, "q", op.q));
+    TD_TRY(td_ops_case_fill(w, "k", op.k));
+    TD_TRY(td_ops_case_fill(w, "v", op.v));
+    TD_TRY(td_ops_case_open_out(w, batch, op.q.rows, cols));
     TD_TRY(w->ops->begin(w->backend, &w->info));
     TD_TRY(w->ops->attention(w->backend, &op, &w->info));
-    return give_as_it_is(w, op.out, same);
+    return td_ops_case_give_as_it_is(w, op.out, same);
 }
 
-static td_err make_conv(world *w, const char *weight, const char *bias,
+static td_err make_conv(td_ops_case *w, const char *weight, const char *bias,
                         const char *scale, td_ops_conv_source from,
                         td_ops_conv_weight **ret_weight)
 {
     size_t area = (size_t)from.kernel * from.kernel;
-    from.weight =
-        source(w, weight, 4, area * from.in, area * from.in * from.out);
-    from.bias = numbers(w, bias, 1, 1, from.out);
-    if (scale) from.scale = numbers(w, scale, 1, 1, from.out);
+    from.weight = td_ops_case_source(w, weight, 4, area * from.in,
+                                     area * from.in * from.out);
+    from.bias = td_ops_case_numbers(w, bias, 1, 1, from.out);
+    if (scale) from.scale = td_ops_case_numbers(w, scale, 1, 1, from.out);
     from.pad = from.kernel / 2 * from.dilation;
     return w->ops->conv_weight(w->backend, &from, ret_weight, &w->info);
 }
 
-static td_err add_shortcut(world *w, td_ops_conv *op)
+static td_err add_shortcut(td_ops_case *w, td_ops_conv *op)
 {
     const json_t *shortcut = json_object_get(w->sizes, "joined");
     uint32_t sizes[4];
@@ -305,23 +303,24 @@ static td_err add_shortcut(world *w, td_ops_conv *op)
     op->shortcut_width = sizes[1];
     TD_TRY(make_conv(w, "jw", "jb", NULL,
                      (td_ops_conv_source){.in = sizes[2],
-                                          .out = size_of(w, "outputs"),
+                                          .out = td_ops_case_size(w, "outputs"),
                                           .kernel = 1,
                                           .stride = sizes[3],
                                           .dilation = 1},
                      &op->shortcut_weight));
     TD_TRY(dense(w, op->x.batch, sizes[0] * sizes[1], sizes[2], &op->shortcut));
-    return fill(w, "joined", op->shortcut);
+    return td_ops_case_fill(w, "joined", op->shortcut);
 }
 
-static td_err conv_input(world *w, td_ops_conv *op)
+static td_err conv_input(td_ops_case *w, td_ops_conv *op)
 {
-    uint32_t batch = size_of(w, "batch"), rows = op->height * op->width;
+    uint32_t batch = td_ops_case_size(w, "batch"),
+             rows = op->height * op->width;
     if (!op->pixels) {
-        TD_TRY(dense(w, batch, rows, size_of(w, "inputs"), &op->x));
-        return fill(w, "x", op->x);
+        TD_TRY(dense(w, batch, rows, td_ops_case_size(w, "inputs"), &op->x));
+        return td_ops_case_fill(w, "x", op->x);
     }
-    char name[2 * NAME_BYTES];
+    char name[2 * TD_OPS_CASE_NAME];
     size_t count = (size_t)batch * rows * 3;
     (void)snprintf(name, sizeof name, "%s/x", w->name);
     TD_TRY(w->ops->alloc_io(w->backend, count, &w->in, &w->info));
@@ -330,11 +329,11 @@ static td_err conv_input(world *w, td_ops_conv *op)
     return TD_OK;
 }
 
-static td_ops_pixels colours(world *w)
+static td_ops_pixels colours(td_ops_case *w)
 {
     td_ops_pixels pixels;
-    const float *scale = numbers(w, "scale", 1, 1, 3);
-    const float *shift = numbers(w, "shift", 1, 1, 3);
+    const float *scale = td_ops_case_numbers(w, "scale", 1, 1, 3);
+    const float *shift = td_ops_case_numbers(w, "shift", 1, 1, 3);
     for (int i = 0; i < 3; i++) {
         pixels.scale[i] = scale[i] / 255;
         pixels.shift[i] = shift[i];
@@ -342,75 +341,80 @@ static td_ops_pixels colours(world *w)
     return pixels;
 }
 
-static uint32_t conv_side(const world *w, uint32_t side)
+static uint32_t conv_side(const td_ops_case *w, uint32_t side)
 {
-    uint32_t kernel = size_of(w, "kernel"), dilation = size_of(w, "dilation");
-    side = td_ops_conv_size(side, kernel, size_of(w, "stride"),
+    uint32_t kernel = td_ops_case_size(w, "kernel"),
+             dilation = td_ops_case_size(w, "dilation");
+    side = td_ops_conv_size(side, kernel, td_ops_case_size(w, "stride"),
                             kernel / 2 * dilation, dilation);
-    return holds(w, "pool") ? td_ops_conv_size(side, 3, 2, 1, 1) : side;
+    return td_ops_case_holds(w, "pool") ? td_ops_conv_size(side, 3, 2, 1, 1)
+                                        : side;
 }
 
-static td_err build_conv(world *w)
+static td_err build_conv(td_ops_case *w)
 {
     td_ops_pixels pixels;
     td_ops_linear_weight *same = NULL;
     td_ops_conv op = {
-        .height = size_of(w, "height"),
-        .width = size_of(w, "width"),
+        .height = td_ops_case_size(w, "height"),
+        .width = td_ops_case_size(w, "width"),
         .activation = act_of(w),
-        .pool = holds(w, "pool"),
+        .pool = td_ops_case_holds(w, "pool"),
     };
-    uint32_t out = size_of(w, "outputs");
+    uint32_t out = td_ops_case_size(w, "outputs");
     uint32_t rows = conv_side(w, op.height) * conv_side(w, op.width);
-    if (holds(w, "pixels")) {
+    if (td_ops_case_holds(w, "pixels")) {
         pixels = colours(w);
         op.pixels = &pixels;
     }
     TD_TRY(conv_input(w, &op));
-    TD_TRY(make_conv(w, "w", "b", "n.weight",
-                     (td_ops_conv_source){.in = size_of(w, "inputs"),
-                                          .out = out,
-                                          .kernel = size_of(w, "kernel"),
-                                          .stride = size_of(w, "stride"),
-                                          .dilation = size_of(w, "dilation")},
-                     &op.weight));
-    TD_TRY(make_same(w, out, &same));
+    TD_TRY(make_conv(
+        w, "w", "b", "n.weight",
+        (td_ops_conv_source){.in = td_ops_case_size(w, "inputs"),
+                             .out = out,
+                             .kernel = td_ops_case_size(w, "kernel"),
+                             .stride = td_ops_case_size(w, "stride"),
+                             .dilation = td_ops_case_size(w, "dilation")},
+        &op.weight));
+    TD_TRY(td_ops_case_make_same(w, out, &same));
     TD_TRY(dense(w, op.x.batch, rows, out, &op.out));
-    if (holds(w, "add")) {
+    if (td_ops_case_holds(w, "add")) {
         TD_TRY(dense(w, op.x.batch, rows, out, &op.add));
-        TD_TRY(fill(w, "add", op.add));
+        TD_TRY(td_ops_case_fill(w, "add", op.add));
     }
     TD_TRY(add_shortcut(w, &op));
-    TD_TRY(open_out(w, op.x.batch, rows, out));
+    TD_TRY(td_ops_case_open_out(w, op.x.batch, rows, out));
     TD_TRY(w->ops->begin(w->backend, &w->info));
     if (op.pixels)
         TD_TRY(w->ops->copy_in(w->backend, &w->in,
                                (size_t)op.x.batch * op.x.rows * 3, &w->info));
     TD_TRY(w->ops->conv(w->backend, &op, &w->info));
-    return give_as_it_is(w, op.out, same);
+    return td_ops_case_give_as_it_is(w, op.out, same);
 }
 
 static const struct {
     const char *name;
-    td_err (*build)(world *w);
+    td_err (*build)(td_ops_case *w);
 } operations[] = {
-    {"linear", build_linear},
-    {"norm", build_norm},
-    {"attention", build_attention},
-    {"conv", build_conv},
+    {"linear", build_linear},         {"norm", build_norm},
+    {"attention", build_attention},   {"conv", build_conv},
+    {"rms", td_ops_case_rms},         {"token", td_ops_case_token},
+    {"grouped", td_ops_case_grouped}, {"embed", td_ops_case_embed},
+    {"blocks", td_ops_case_blocks},   {"step", td_ops_case_step},
 };
 
-static td_err compute(world *w)
+static td_err compute(td_ops_case *w)
 {
     td_ops_graph *graph = NULL;
     for (size_t i = 0; i < TD_COUNT_OF(operations); i++)
-        if (is(w, "op", operations[i].name)) TD_TRY(operations[i].build(w));
+        if (td_ops_case_is(w, "op", operations[i].name))
+            TD_TRY(operations[i].build(w));
     TD_TRY(w->ops->end(w->backend, &graph, &w->info));
     return w->ops->run(w->backend, graph, &w->info);
 }
 
 // How far off the worst number is, in parts of the largest.
-static double compare(const world *w, const float *want, size_t count)
+static double compare(const td_ops_case *w, const float *want, size_t count)
 {
     const float *got = w->out.host;
     double most = 0, off = 0;
@@ -431,7 +435,7 @@ static void run_case(const td_ops *ops, const td_ops_config *config,
                      const json_t *sizes, size_t index, const float *want,
                      double tolerance, tally *sum)
 {
-    world w = {.ops = ops, .sizes = sizes};
+    td_ops_case w = {.ops = ops, .sizes = sizes};
     td_ops_info backend;
     (void)snprintf(w.name, sizeof w.name, "ops/%zu", index);
     td_err err = ops->open(config, &w.backend, &w.info);
@@ -440,7 +444,8 @@ static void run_case(const td_ops *ops, const td_ops_config *config,
         ops->info(w.backend, &backend);
         w.dtype = backend.dtype;
         err = compute(&w);
-        if (err == TD_OK) off = compare(&w, want, size_of(&w, "count"));
+        if (err == TD_OK)
+            off = compare(&w, want, td_ops_case_size(&w, "count"));
         ops->close(w.backend);
     }
     sum->cases++;
