@@ -46,7 +46,7 @@ struct td_bench_crowd {
     uint32_t count;
     td_queue *heard; // numbers of clients
     td_event wake;
-    td_event asked; // to attach, and told
+    td_event asked; // to attach, and answered
 
     pthread_mutex_t lock; // guards the rest
     td_wire_decoder *decoder;

@@ -109,7 +109,7 @@ static double anonymous_bytes(void)
     return kb * 1024;
 }
 
-// Looks at the memory every millisecond, until it is told to stop.
+// Looks at the memory every millisecond, until it is stopped.
 typedef struct watch {
     _Atomic bool stop;
     double most;

@@ -11,12 +11,12 @@
 
 // How robots act, and how their actions vary: up to 5 %, or by a deviation of
 // 5 %.
-typedef struct manner {
+typedef struct variant {
     const char *name, *policy;
     bool deviates, limited;
-} manner;
+} variant;
 
-static const manner manners[] = {
+static const variant variants[] = {
     {"sync", "", false, true},
     {"sync/deviation", "", true, true},
     {"async", "  execution: async\n", false, false},
@@ -37,7 +37,7 @@ static const struct {
 static const uint32_t fleets[] = {8, 16, 32, 64};
 
 static td_sim_factory_options long_run(const td_bench_options *options,
-                                       const manner *how)
+                                       const variant *how)
 {
     td_sim_factory_options sim = td_sim_factory_defaults;
     sim.deviates = how->deviates;
@@ -90,7 +90,7 @@ static double least_met(const td_sim_factory_result *result)
 }
 
 static void print(const td_bench_options *options, size_t i, uint32_t robots,
-                  const manner *how, const td_bench_planned *planned,
+                  const variant *how, const td_bench_planned *planned,
                   const td_sim_factory_result *result)
 {
     char name[64];
@@ -128,7 +128,7 @@ static void print(const td_bench_options *options, size_t i, uint32_t robots,
 }
 
 static td_err run_case(const td_bench_options *options, size_t i,
-                       const manner *how, const td_config_profiles *profiles,
+                       const variant *how, const td_config_profiles *profiles,
                        td_errinfo *info)
 {
     td_sim_factory_options sim = long_run(options, how);
@@ -155,9 +155,9 @@ td_err td_bench_factory(const td_bench_options *options, td_errinfo *info)
 {
     TD_AUTO(td_config_profiles) *profiles = NULL;
     TD_TRY(td_bench_workload_profiles(&profiles, info));
-    for (size_t m = 0; m < TD_COUNT_OF(manners); m++)
+    for (size_t m = 0; m < TD_COUNT_OF(variants); m++)
         for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-            TD_TRY(run_case(options, i, &manners[m], profiles, info));
+            TD_TRY(run_case(options, i, &variants[m], profiles, info));
             TD_TRY(td_bench_sleep(0));
         }
     return TD_OK;

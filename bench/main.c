@@ -53,7 +53,7 @@ static const struct {
 };
 
 // The other process of a benchmark.
-static const td_cli_command partners[] = {
+static const td_cli_command helpers[] = {
     {"echo", NULL, td_bench_echo},     {"ping", NULL, td_bench_ping},
     {"flood", NULL, td_bench_flood},   {"relay", NULL, td_bench_relay},
     {"policy", NULL, td_bench_policy},
@@ -174,9 +174,9 @@ static int run(const char *name, const td_bench_options *options)
 
 static int run_bench(int argc, char **argv)
 {
-    for (size_t i = 0; argc > 1 && i < TD_COUNT_OF(partners); i++)
-        if (strcmp(argv[1], partners[i].name) == 0)
-            return partners[i].run(argc - 1, argv + 1);
+    for (size_t i = 0; argc > 1 && i < TD_COUNT_OF(helpers); i++)
+        if (strcmp(argv[1], helpers[i].name) == 0)
+            return helpers[i].run(argc - 1, argv + 1);
     const char *name = NULL;
     const char *minutes = NULL;
     const char *robots = NULL;

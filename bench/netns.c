@@ -61,7 +61,7 @@ static int open_here(void)
     return open("/proc/thread-self/ns/net", O_RDONLY | O_CLOEXEC);
 }
 
-static td_err leave_for_new(int *ret_fd, td_errinfo *info)
+static td_err enter_new_netns(int *ret_fd, td_errinfo *info)
 {
     if (unshare(CLONE_NEWNET) == 0) {
         *ret_fd = open_here();
@@ -81,8 +81,8 @@ td_err td_bench_netns_enter(const td_bench_netns *netns, td_bench_side side,
     return td_fail(info, TD_ERR_IO, "setns: %s", strerror(errno));
 }
 
-static td_err raise_side(const td_bench_netns *netns, td_bench_side side,
-                         td_errinfo *info)
+static td_err raise_end(const td_bench_netns *netns, td_bench_side side,
+                        td_errinfo *info)
 {
     const char *device = devices[side];
     TD_TRY(td_bench_netns_enter(netns, side, info));
@@ -93,17 +93,17 @@ static td_err raise_side(const td_bench_netns *netns, td_bench_side side,
     return command(info, "ip link set lo up");
 }
 
-static td_err lay_cable(td_bench_netns *netns, td_errinfo *info)
+static td_err create_link(td_bench_netns *netns, td_errinfo *info)
 {
-    TD_TRY(leave_for_new(&netns->side_fds[TD_BENCH_FAR], info));
-    TD_TRY(leave_for_new(&netns->side_fds[TD_BENCH_NEAR], info));
+    TD_TRY(enter_new_netns(&netns->side_fds[TD_BENCH_FAR], info));
+    TD_TRY(enter_new_netns(&netns->side_fds[TD_BENCH_NEAR], info));
     TD_TRY(check_tools(info));
     TD_TRY(command(info,
                    "ip link add %s type veth peer name %s netns /proc/%d/fd/%d",
                    devices[TD_BENCH_NEAR], devices[TD_BENCH_FAR], (int)getpid(),
                    netns->side_fds[TD_BENCH_FAR]));
-    TD_TRY(raise_side(netns, TD_BENCH_FAR, info));
-    return raise_side(netns, TD_BENCH_NEAR, info);
+    TD_TRY(raise_end(netns, TD_BENCH_FAR, info));
+    return raise_end(netns, TD_BENCH_NEAR, info);
 }
 
 td_err td_bench_netns_open(td_bench_netns **ret_netns, td_errinfo *info)
@@ -112,7 +112,7 @@ td_err td_bench_netns_open(td_bench_netns **ret_netns, td_errinfo *info)
     if (!netns) return TD_ERR_NOMEM;
     netns->side_fds[TD_BENCH_NEAR] = netns->side_fds[TD_BENCH_FAR] = -1;
     netns->home_fd = open_here();
-    TD_TRY(lay_cable(netns, info));
+    TD_TRY(create_link(netns, info));
     *ret_netns = TD_TAKE(netns);
     return TD_OK;
 }

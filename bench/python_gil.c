@@ -11,13 +11,13 @@
 
 #define LIMIT 1.2
 
-enum { CALM_P99, CALM_P999, HELD_P99, HELD_P999, ACTED, TOLD, NUMBERS };
+enum { CALM_P99, CALM_P999, HELD_P99, HELD_P999, ACTED, LOGGED, NUMBERS };
 
 typedef struct world {
     td_bench_server server;
     td_bench_peer robot;
     td_bench_pairs p99, p999; // held beside calm
-    double acted[TD_BENCH_MAX_PAIRS], told[TD_BENCH_MAX_PAIRS]; // a hold
+    double acted[TD_BENCH_MAX_PAIRS], logged[TD_BENCH_MAX_PAIRS]; // a hold
 } world;
 
 static void world_free(world *w)
@@ -48,7 +48,7 @@ static td_err run_pair(world *w, size_t pair, td_errinfo *info)
     td_bench_pairs_add(&w->p99, seen[HELD_P99], seen[CALM_P99]);
     td_bench_pairs_add(&w->p999, seen[HELD_P999], seen[CALM_P999]);
     w->acted[pair] = seen[ACTED];
-    w->told[pair] = seen[TOLD];
+    w->logged[pair] = seen[LOGGED];
     return TD_OK;
 }
 
@@ -99,7 +99,7 @@ td_err td_bench_python_gil(const td_bench_options *options, td_errinfo *info)
     print_lateness(options, TD_BENCH_PYTHON_GIL "/lateness/p99.9", &w->p999);
     print_each_hold(options, TD_BENCH_PYTHON_GIL "/failsafe", "ticks", w->acted,
                     pairs);
-    print_each_hold(options, TD_BENCH_PYTHON_GIL "/told", "lines", w->told,
+    print_each_hold(options, TD_BENCH_PYTHON_GIL "/logged", "lines", w->logged,
                     pairs);
     return TD_OK;
 }

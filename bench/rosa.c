@@ -31,7 +31,7 @@ static const struct {
     td_bench_rosa_system system;
     metric_kind metric;
     double paper;
-    bool misfit; // known: printed without a limit
+    bool deviates; // known: printed without a limit
 } figures[] = {
     {TD_BENCH_P4, 0, TD_BENCH_ROSA_EQUAL, QUALIFIED, 29.5, false},
     {TD_BENCH_P4, 0, TD_BENCH_ROSA_ROSA, QUALIFIED, 23.9, false},
@@ -149,13 +149,13 @@ static void print_figure(const td_bench_options *options,
                    td_bench_workload_name(figures[i].workload),
                    td_bench_rosa_fleets[fleet], td_bench_rosa_name(system),
                    metrics[metric].name);
-    if (paper == 0 && !figures[i].misfit)
+    if (paper == 0 && !figures[i].deviates)
         print_zero(options, name, value, metrics[metric].unit);
-    else if (metric == MET && !figures[i].misfit)
+    else if (metric == MET && !figures[i].deviates)
         print_points(options, name, value, paper, POINTS);
     else
         print_beside(options, name, value, metrics[metric].unit, paper,
-                     metric == MEDIAN || figures[i].misfit ? 0 : THROUGHPUT);
+                     metric == MEDIAN || figures[i].deviates ? 0 : THROUGHPUT);
 }
 
 static void print_allocation(const td_bench_options *options,
@@ -322,8 +322,8 @@ static td_err print_batches(const td_bench_options *options,
     return TD_OK;
 }
 
-static const char misfits[] =
-    "Known misfits, printed without a limit:\n"
+static const char deviations[] =
+    "Known deviations, printed without a limit:\n"
     "  P4/64/uncapped: of 16 robots in turn at a server that takes 55 ms for\n"
     "  two, more than a third are on time; in the paper 17 %. With it\n"
     "  capped-over-uncapped.\n"
@@ -364,7 +364,7 @@ static td_err print_all(const td_bench_options *options,
     print_ablations(options, sweep);
     print_needs(options, &needs);
     TD_TRY(print_batches(options, profiles, &best, info));
-    td_bench_say(options, "%s", misfits);
+    td_bench_say(options, "%s", deviations);
     if (!options->plot) return TD_OK;
     return td_bench_rosa_plot(options, profiles, sweep, &needs, &best, info);
 }

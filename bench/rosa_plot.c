@@ -27,7 +27,7 @@ static double median(const td_bench_rosa_point *point)
     return point->p50_ms;
 }
 
-// What was measured lies at the marks; theirs tell lines apart that coincide.
+// What was measured lies at the marks; theirs keep lines apart that coincide.
 static void add_line(td_chart *chart, const char *label, td_chart_colour colour,
                      const uint32_t *xs, const double *ys, size_t count)
 {

@@ -2,7 +2,7 @@
 // Periodic robots whose buffers run dry, and a device that runs one request at
 // a time, in virtual time. Each robot knows when its buffer runs dry and says
 // so. The arrivals, and what each takes the device, come from a seed and are
-// the same for Inferential's scheduler, which is told the steps left in the
+// the same for Inferential's scheduler, which gets the steps left in the
 // buffer.
 //
 // An ask is missed if the buffer ran dry before an answer to it, or to a newer
@@ -32,7 +32,7 @@ static const int64_t chunks[] = {8, 16, 30, 50}; // steps, by robot in turn
 static const struct {
     const char *name;
     double period; // of a chunk
-} habits[] = {{"half-left", 0.5}, {"quarter-left", 0.75}};
+} cadences[] = {{"half-left", 0.5}, {"quarter-left", 0.75}};
 
 static const int loads[] = {70, 90, 100, 110, 130}; // percent
 
@@ -275,11 +275,11 @@ static td_err ask_peer(const world *w, double ret_percent[FIGURES],
 }
 
 // What Inferential does not miss we may not either.
-static void print(const td_bench_options *options, const char *habit, int load,
-                  int figure, double ours, double theirs)
+static void print(const td_bench_options *options, const char *cadence,
+                  int load, int figure, double ours, double theirs)
 {
     char name[64];
-    (void)snprintf(name, sizeof name, "%s/load-%d/%s", habit, load,
+    (void)snprintf(name, sizeof name, "%s/load-%d/%s", cadence, load,
                    figures[figure]);
     td_bench_row row = {
         .bench = "sched",
@@ -296,12 +296,12 @@ static void print(const td_bench_options *options, const char *habit, int load,
     td_bench_print(options, &row);
 }
 
-static td_err run_case(const td_bench_options *options, size_t habit, int load,
-                       bool beside, td_errinfo *info)
+static td_err run_case(const td_bench_options *options, size_t cadence,
+                       int load, bool beside, td_errinfo *info)
 {
     double ours[FIGURES], theirs[FIGURES] = {-1, -1}; // alone
     TD_AUTO(world) *w = NULL;
-    TD_TRY(world_new(habits[habit].period, load,
+    TD_TRY(world_new(cadences[cadence].period, load,
                      (options->quick ? 60 : 600) * TD_NS_PER_S, &w));
     td_bench_progress("sched: robots at a load of %d %%", load);
     if (beside) TD_TRY(ask_peer(w, theirs, info));
@@ -309,14 +309,14 @@ static td_err run_case(const td_bench_options *options, size_t habit, int load,
     run_device(w);
     sum_up(w, ours);
     for (int i = 0; i < FIGURES; i++)
-        print(options, habits[habit].name, load, i, ours[i], theirs[i]);
+        print(options, cadences[cadence].name, load, i, ours[i], theirs[i]);
     return td_bench_sleep(0);
 }
 
 td_err td_bench_sched_misses(const td_bench_options *options, bool beside,
                              td_errinfo *info)
 {
-    for (size_t i = 0; i < TD_COUNT_OF(habits); i++)
+    for (size_t i = 0; i < TD_COUNT_OF(cadences); i++)
         for (size_t j = 0; j < TD_COUNT_OF(loads); j++)
             TD_TRY(run_case(options, i, loads[j], beside, info));
     return TD_OK;

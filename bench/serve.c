@@ -16,7 +16,7 @@
 #define FAIR_CLIENTS 64
 #define FAIR_LOAD 1.5
 #define CALM_CLIENTS 8
-#define SHOUT_NS TD_NS_PER_MS
+#define NOISY_NS TD_NS_PER_MS
 
 static const uint32_t crowds[] = {1, 8, 64, 256, 1000};
 
@@ -146,15 +146,15 @@ static td_err measure_fairness(world *w, td_errinfo *info)
     return TD_OK;
 }
 
-enum { SHOUTER = CALM_CLIENTS, CORRUPTER, NOISY_CLIENTS };
+enum { NOISY_CLIENT = CALM_CLIENTS, CORRUPTER, NOISY_CLIENTS };
 
 static td_err run_calm(world *w, td_bench_crowd *crowd, bool noise,
                        double *ret_p99_ms, td_errinfo *info)
 {
-    td_bench_crowd_plan shout = {.period_ns = noise ? SHOUT_NS : 0};
-    td_bench_crowd_plan corrupt = {.period_ns = noise ? SHOUT_NS : 0,
+    td_bench_crowd_plan noisy = {.period_ns = noise ? NOISY_NS : 0};
+    td_bench_crowd_plan corrupt = {.period_ns = noise ? NOISY_NS : 0,
                                    .corrupt = true};
-    td_bench_crowd_set(crowd, SHOUTER, shout);
+    td_bench_crowd_set(crowd, NOISY_CLIENT, noisy);
     td_bench_crowd_set(crowd, CORRUPTER, corrupt);
     TD_TRY(td_bench_crowd_run(crowd, seconds(w, 1), &w->seen, info));
     TD_TRY(td_bench_crowd_run(crowd, seconds(w, 6), &w->seen, info));

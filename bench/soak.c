@@ -19,9 +19,9 @@
 #define QUICK_SAMPLES 3
 #define DRAIN_NS (3 * TD_NS_PER_S)
 #define FLAT_LIMIT 1.05
-#define TOLD_LIMIT_MS 100
-#define TOLD_LOOK_NS (2 * TD_NS_PER_MS)
-#define TOLD_GIVE_UP_NS TD_NS_PER_S
+#define ANSWERED_LIMIT_MS 100
+#define ANSWERED_LOOK_NS (2 * TD_NS_PER_MS)
+#define ANSWERED_GIVE_UP_NS TD_NS_PER_S
 
 static td_bench_setup setup = {
     .link = TD_BENCH_TCP,
@@ -67,7 +67,7 @@ typedef struct world {
     one_robot robots[MAX_ROBOTS];
     size_t robot_count;
     uint64_t killed;
-    td_hist told_ns; // from each kill until nobody waits for what was lost
+    td_hist answered_ns; // from each kill until nobody waits for what was lost
     rss memory;
 } world;
 
@@ -100,7 +100,7 @@ static uint64_t counter(const td_wire_metrics *metrics, const char *name)
 // Transport's thread.
 static void on_metrics(void *user, const td_net_sample *sample)
 {
-    static const td_server_outcome told[] = {
+    static const td_server_outcome in_time[] = {
         TD_SERVER_ANSWERED, TD_SERVER_FAILED, TD_SERVER_UNREADY,
         TD_SERVER_REFUSED,  TD_SERVER_STALE,  TD_SERVER_MALFORMED};
     server_counts *counts = user;
@@ -114,8 +114,8 @@ static void on_metrics(void *user, const td_net_sample *sample)
     for (int i = 0; i < TD_SERVER_OUTCOME_COUNT; i++)
         ended += counter(metrics, td_server_outcome_name((td_server_outcome)i));
     uint64_t answers = 0;
-    for (size_t i = 0; i < TD_COUNT_OF(told); i++)
-        answers += counter(metrics, td_server_outcome_name(told[i]));
+    for (size_t i = 0; i < TD_COUNT_OF(in_time); i++)
+        answers += counter(metrics, td_server_outcome_name(in_time[i]));
     for (size_t i = 0; i < SERVER_STRAYS; i++)
         counts->strays[i] =
             counter(metrics, td_server_outcome_name(server_strays[i]));
@@ -126,7 +126,7 @@ static void on_metrics(void *user, const td_net_sample *sample)
 
 static td_err watch_server(world *w, td_errinfo *info)
 {
-    td_hist_init(&w->told_ns);
+    td_hist_init(&w->answered_ns);
     TD_TRY(td_wire_decoder_new(&w->counts.decoder));
     TD_TRY(td_bench_net_open(&setup, &w->server, &w->net, info));
     return td_net_subscribe(w->net, "bench/bench/still/v1/bench/metrics",
@@ -207,14 +207,14 @@ static uint64_t ended_of(const one_robot *one, uint64_t *ret_sent)
 }
 
 // Whether every robot knows what became of its first `sent` observations.
-static bool are_told(const world *w, const uint64_t sent[])
+static bool are_answered(const world *w, const uint64_t sent[])
 {
     for (size_t i = 0; i < w->robot_count; i++)
         if (ended_of(&w->robots[i], NULL) < sent[i]) return false;
     return true;
 }
 
-// Kills it, and waits until all who had asked have been told.
+// Kills it, and waits until all who had asked have an answer.
 static td_err kill_worker(world *w)
 {
     uint64_t sent[MAX_ROBOTS];
@@ -225,11 +225,11 @@ static td_err kill_worker(world *w)
     w->killed++;
     for (size_t i = 0; i < w->robot_count; i++)
         (void)ended_of(&w->robots[i], &sent[i]);
-    while (!are_told(w, sent) && now_ns - start_ns < TOLD_GIVE_UP_NS) {
-        TD_TRY(td_bench_sleep(TOLD_LOOK_NS));
+    while (!are_answered(w, sent) && now_ns - start_ns < ANSWERED_GIVE_UP_NS) {
+        TD_TRY(td_bench_sleep(ANSWERED_LOOK_NS));
         now_ns = td_clock_monotonic_ns();
     }
-    td_hist_record(&w->told_ns, now_ns - start_ns);
+    td_hist_record(&w->answered_ns, now_ns - start_ns);
     return TD_OK;
 }
 
@@ -398,20 +398,20 @@ static bool print_accounts(const td_bench_options *options, const world *w)
                             apart(sums.sent, server->received + sums.dropped));
     bool back = print_zero(options, "to-robots/unaccounted",
                            apart(server->answers, sums.answers));
-    bool told = print_zero(options, "robots/unanswered", sums.unanswered);
+    bool in_time = print_zero(options, "robots/unanswered", sums.unanswered);
     bool done = print_zero(options, "robots/pending", sums.pending);
     bool none = print_strays(options, server, &sums);
-    return robots && served && there && back && told && done && none;
+    return robots && served && there && back && in_time && done && none;
 }
 
-static bool print_told(const td_bench_options *options, const world *w)
+static bool print_answered(const td_bench_options *options, const world *w)
 {
     const double quantiles[] = {0.5, 1};
     bool within = true;
     for (size_t i = 0; i < TD_COUNT_OF(quantiles); i++) {
-        double ms = td_bench_quantile_us(&w->told_ns, quantiles[i]) / 1000;
+        double ms = td_bench_quantile_us(&w->answered_ns, quantiles[i]) / 1000;
         char name[32];
-        (void)snprintf(name, sizeof name, "killed/told/p%g",
+        (void)snprintf(name, sizeof name, "killed/answered/p%g",
                        100 * quantiles[i]);
         const td_bench_row row = {
             .bench = "soak",
@@ -419,10 +419,10 @@ static bool print_told(const td_bench_options *options, const world *w)
             .value = ms,
             .unit = "ms",
             .limited = TD_BENCH_VALUE,
-            .limit = TOLD_LIMIT_MS,
+            .limit = ANSWERED_LIMIT_MS,
         };
         td_bench_print(options, &row);
-        within = within && ms <= TOLD_LIMIT_MS;
+        within = within && ms <= ANSWERED_LIMIT_MS;
     }
     return within;
 }
@@ -442,12 +442,12 @@ td_err td_bench_soak(const td_bench_options *options, td_errinfo *info)
         print_memory(options, "server/resident", memory->server, memory->count);
     bool robots =
         print_memory(options, "robots/resident", memory->robots, memory->count);
-    bool told = true;
+    bool in_time = true;
     if (setup.worker) print_count(options, "server/killed", w->killed, "times");
-    if (setup.worker) told = print_told(options, w);
+    if (setup.worker) in_time = print_answered(options, w);
     bool accounts = print_accounts(options, w);
-    if (server && robots && accounts && told) return TD_OK;
+    if (server && robots && accounts && in_time) return TD_OK;
     return td_fail(info, TD_ERR_MISMATCH,
                    "soak: memory grew, messages are unaccounted for, or those "
-                   "who waited were told late");
+                   "who waited were answered late");
 }

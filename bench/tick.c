@@ -481,7 +481,7 @@ typedef struct host {
     double all, stolen; // processor time so far, of all CPUs
 } host;
 
-// Nothing where the system does not tell.
+// Nothing where the system does not say.
 static host look_at_host(void)
 {
     double part[8] = {0}; // user, nice, system, idle, iowait, irq, softirq, ...

@@ -37,12 +37,12 @@ def test_the_sdk_is_compared_with_those_who_are_there(case):
         assert row["value"] > 0
 
 
-def test_a_robot_that_holds_the_lock_is_held_safe_and_told_of():
+def test_a_robot_that_holds_the_lock_is_held_safe_and_logged():
     rows = measure("gil")
     for name in ("gil/lateness/p99", "gil/lateness/p99.9"):
         assert rows[name]["against"] == "undisturbed"
     assert rows["gil/failsafe"]["value"] >= 1
-    assert rows["gil/told"]["value"] >= 1
+    assert rows["gil/logged"]["value"] >= 1
 
 
 def test_lerobots_client_and_ours_drive_one_robot_over_a_bad_network():
@@ -57,7 +57,7 @@ def test_lerobots_client_and_ours_drive_one_robot_over_a_bad_network():
     wait_until(lambda: not networks(), "the networks are gone")
 
 
-def test_an_environment_from_an_older_list_is_told_of(tmp_path):
+def test_an_environment_from_an_older_list_is_named(tmp_path):
     tendon = pathlib.Path(tmp_path, "build", "release", "tendon")
     python = pathlib.Path(tmp_path, "build", "venv-bench", "bin", "python")
     for file in (tendon, python):
@@ -75,8 +75,8 @@ def test_an_environment_from_an_older_list_is_told_of(tmp_path):
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    told = "is installed from an older list (tools/setup --bench): figures without it"
-    assert f"Tendon {told}" in done.stdout + done.stderr
+    line = "is installed from an older list (tools/setup --bench): figures without it"
+    assert f"Tendon {line}" in done.stdout + done.stderr
 
 
 def test_only_says_which_benchmarks_it_is_for():

@@ -31,7 +31,7 @@ def test_each_strategy_has_its_figures(rows, strategy):
     assert rows[f"{figures}/decisions"]["value"] > 0
 
 
-@pytest.mark.parametrize("habit", ["half-left", "quarter-left"])
-def test_robots_miss_more_the_more_there_is_to_do(rows, habit):
-    missed = [rows[f"{habit}/load-{load}/missed"]["value"] for load in (70, 130)]
+@pytest.mark.parametrize("cadence", ["half-left", "quarter-left"])
+def test_robots_miss_more_the_more_there_is_to_do(rows, cadence):
+    missed = [rows[f"{cadence}/load-{load}/missed"]["value"] for load in (70, 130)]
     assert missed[0] < missed[1] < 100

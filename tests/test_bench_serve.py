@@ -5,7 +5,7 @@ from bench_rows import read_rows
 from tendon_process import run
 
 
-def test_every_crowd_is_answered_and_the_cost_is_told():
+def test_any_number_of_clients_is_answered_and_the_cost_is_printed():
     done = run("bench", "serve", "--quick", "--json")
     assert done.returncode == 0, done.stderr
     rows = read_rows(done.stdout)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a peer takes part: it says when it is ready, then runs a block and prints
-its numbers for each SIGUSR1, until it is told to end."""
+its numbers for each SIGUSR1, until a signal ends it."""
 
 import signal
 

@@ -45,7 +45,7 @@ def manifest(endpoint, policy, joints, height, width):
 
 
 def prepare():
-    """In the child: it can be told to end, and does not outlive us."""
+    """In the child: a signal ends it, and it does not outlive us."""
     release_signals()
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A simulated robot of LeRobot's that knows how old what it is told is: it reads the
+"""A simulated robot of LeRobot's that knows how old its commands are: it reads the
 time as its first joint, and the policy (wave_policy.py) gives that back."""
 
 import itertools
@@ -23,7 +23,7 @@ class StampedArmConfig(RobotConfig):
 
 
 class StampedArm(Robot):
-    """Is where it was told to be."""
+    """Is where it was last sent."""
 
     config_class = StampedArmConfig
     name = "stamped_arm"
@@ -33,7 +33,7 @@ class StampedArm(Robot):
         self.size = (config.height, config.width, 3)
         self.pictures = itertools.cycle(make_pictures(config.height, config.width))
         self.begin_s = time.perf_counter()  # so that the time fits a float32
-        self.told = (0.0,) * len(JOINTS)
+        self.commanded = (0.0,) * len(JOINTS)
         self.moved = threading.Event()
         self.ages_s = []  # of the commands that differ from the one before
 
@@ -69,14 +69,16 @@ class StampedArm(Robot):
         return time.perf_counter() - self.begin_s
 
     def get_observation(self):
-        seen = dict(zip(JOINTS, self.told, strict=True)) | {JOINTS[0]: self.now_s()}
+        seen = dict(zip(JOINTS, self.commanded, strict=True)) | {
+            JOINTS[0]: self.now_s()
+        }
         return seen | {name: next(self.pictures) for name in CAMERAS}
 
     def send_action(self, action):
-        told = tuple(action.values())
-        if told != self.told:  # a held robot is told the same again
-            self.ages_s.append(self.now_s() - told[0])
-            self.told = told
+        commanded = tuple(action.values())
+        if commanded != self.commanded:  # a held robot gets the same again
+            self.ages_s.append(self.now_s() - commanded[0])
+            self.commanded = commanded
             self.moved.set()
         return action
 

@@ -55,7 +55,7 @@ class Arm(tendon.Robot):
         return self.seen
 
 
-class Told(logging.Handler):
+class LineCounter(logging.Handler):
     """Counts what a person would read."""
 
     def __init__(self):
@@ -71,9 +71,9 @@ class Bench:
         self.folder = tempfile.TemporaryDirectory(prefix="td-")
         self.turns = itertools.count()
         self.seconds = seconds
-        self.told = Told()
+        self.line_counter = LineCounter()
         log = logging.getLogger("tendon")
-        log.addHandler(self.told)
+        log.addHandler(self.line_counter)
         log.propagate = False
         self.settings = {
             "cluster_uuid": "bench",
@@ -95,7 +95,7 @@ class Bench:
         with Arm() as arm:
             arm.start(**self.settings)
             wait_streaming(arm)
-            before, told = arm.report(), self.told.count
+            before, lines = arm.report(), self.line_counter.count
             begin = time.monotonic()
             if holds:
                 arm.due = begin + EVERY_S - HOLD_S
@@ -106,7 +106,10 @@ class Bench:
         acted = after["failsafe_driver"] - before["failsafe_driver"]
         lateness_us = [1e3 * after[f"lateness_ms/{name}"] for name in ("p99", "p999")]
         each = max(1, arm.held)
-        return lateness_us, (acted / each, (self.told.count - told) / each)
+        return lateness_us, (
+            acted / each,
+            (self.line_counter.count - lines) / each,
+        )
 
     def block(self):
         order = (False, True) if next(self.turns) % 2 == 0 else (True, False)
