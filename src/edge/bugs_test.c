@@ -26,16 +26,16 @@ static bool world_live(void *self)
 {
     world *w = self;
     int64_t now_ns = td_clock_monotonic_ns();
-    puppet_work(&w->puppets[0]);
+    fake_server_work(&w->fake_servers[0]);
     td_edge_report_get(w->edge, &w->report);
     (void)td_event_wait_until(&w->wake, now_ns + LOOK_NS);
     return now_ns < world_until_ns;
 }
 
 // Attached, and playing what the server sends.
-static puppet *world_begin(world *w)
+static fake_server *world_begin(world *w)
 {
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
     world_until_ns = td_clock_monotonic_ns() + PATIENCE_NS;
@@ -97,7 +97,7 @@ static uint64_t old_loop_ticks(void *self)
 }
 
 static struct {
-    pthread_t tester; // and the puppets': never clogged
+    pthread_t tester; // and the fake servers': never clogged
     _Atomic bool clogged, sending;
     td_event freed;
 } slow_link;
@@ -149,11 +149,11 @@ static void bug_1_sending_blocks_the_control_loop(void **state)
                                    old_loop_is_sending};
     static const sender_ops edge = {world_live, world_ticks, world_is_sending};
     world *w = *state;
-    old_loop loop = {0}, mended = {.sends_beside = true};
+    old_loop loop = {0}, repaired = {.sends_beside = true};
     assert_false(goes_on_while_the_link_is_clogged(&old, &loop));
     assert_true(loop.sent > 1); // it goes on, at the pace of the link
     assert_int_equal(loop.ticks, loop.sent);
-    assert_true(goes_on_while_the_link_is_clogged(&old, &mended));
+    assert_true(goes_on_while_the_link_is_clogged(&old, &repaired));
 
     (void)world_begin(w);
     link_clog();
@@ -292,7 +292,7 @@ static void new_queue_merge(void *self, uint64_t first, uint64_t end,
 
 static bool new_queue_take(void *self, float *ret_value)
 {
-    td_edge_step step = robot_see(((new_queue *)self)->core, 0, 0);
+    td_edge_step step = robot_tick_alone(((new_queue *)self)->core, 0, 0);
     if (step.fresh) *ret_value = step.command[0];
     return step.fresh;
 }
@@ -365,7 +365,7 @@ static bool old_client_has_noticed(void *self)
 static bool world_has_noticed(void *self)
 {
     world *w = self;
-    return w->puppets[0].attached > 1;
+    return w->fake_servers[0].attached > 1;
 }
 
 static void bug_3_a_server_that_hangs_is_waited_for_for_ever(void **state)
@@ -375,13 +375,13 @@ static void bug_3_a_server_that_hangs_is_waited_for_for_ever(void **state)
     world *w = *state;
     old_client client = {.deadline_ns = INT64_MAX};
     old_client of_the_gone = {.deadline_ns = INT64_MAX, .server_is_gone = true};
-    old_client mended = {.deadline_ns = 10 * TD_NS_PER_S};
+    old_client repaired = {.deadline_ns = 10 * TD_NS_PER_S};
     assert_false(notices_a_server_that_hangs(&old, &client));
     assert_true(notices_a_server_that_hangs(&old, &of_the_gone));
-    assert_true(notices_a_server_that_hangs(&old, &mended));
+    assert_true(notices_a_server_that_hangs(&old, &repaired));
 
     w->config.watchdog_ns = 100 * TD_NS_PER_MS;
-    puppet *p = world_begin(w);
+    fake_server *p = world_begin(w);
     p->answers_left = 0; // alive, and silent
     assert_true(notices_a_server_that_hangs(&edge, w));
     assert_true(p->attached_in[TD_EDGE_STALLED] > 0);

@@ -14,11 +14,11 @@
 // and last the tick, which sets everything in motion. A failure anywhere ends
 // what was made in the same order as td_edge_end().
 //
-// Stop (td_edge_end): driver, merger and cameras are told; the tick ends first,
-// so that nothing new is asked; then the publisher; then the recorder, which
-// saves its episode. Leave: all that is declared on the network goes. Drain:
-// what calls the robot's or the user's own functions is waited for last, and
-// with a limit, since these may never return: driver, merger, cameras.
+// Stop (td_edge_end): driver, merger and cameras get a flag; the tick ends
+// first, so that nothing new is asked; then the publisher; then the recorder,
+// which saves its episode. Leave: all that is declared on the network goes.
+// Drain: what calls the robot's or the user's own functions is waited for last,
+// and with a limit, since these may never return: driver, merger, cameras.
 //
 // Free (td_edge_close): when all have ended, everything at once. No part is
 // freed before, because the driver may still hand something to the publisher.

@@ -16,7 +16,7 @@ static void stopping_ends_a_search_without_a_server(void **state)
 static bool was_left_alone(world *w)
 {
     td_net_request *request = NULL;
-    puppet *p = &w->puppets[0];
+    fake_server *p = &w->fake_servers[0];
     if (td_queue_pop(p->asked, &request) != TD_OK) return false;
     assert_int_equal(td_queue_push(p->asked, &request), TD_OK);
     return true;
@@ -25,7 +25,7 @@ static bool was_left_alone(world *w)
 static void stopping_ends_a_query_that_nobody_answers(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->mute = true;
+    fake_server_open(w, 0, "gpu-1")->mute = true;
     world_open(w);
     world_run(w);
     world_until(w, was_left_alone);
@@ -37,7 +37,7 @@ static void stopping_ends_a_query_that_nobody_answers(void **state)
 static void stopping_races_with_a_query(void **state)
 {
     world *w = *state;
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     for (int i = 0; i < 100; i++) {
         p->queries = 0;
         world_open(w);
@@ -51,7 +51,7 @@ static void stopping_races_with_a_query(void **state)
 static void opening_and_closing_leaves_nothing_behind(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     for (int i = 0; i < 50; i++) {
         world_open(w);
         world_close(w);
@@ -67,13 +67,13 @@ static void closing_in_a_flood_of_answers_is_safe(void **state)
 {
     static const float rows[ROWS * CHANNELS] = {0};
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     td_wire_action action = world_stray(rows);
     for (int i = 0; i < 5; i++) {
         world_stream(w);
         for (int j = 0; j < 1000; j++) {
-            world_shout(w, &action);
-            world_shout_bytes(w, &j, sizeof j);
+            world_inject(w, &action);
+            world_inject_bytes(w, &j, sizeof j);
         }
         world_stop(w);
         world_close(w);
@@ -84,7 +84,7 @@ static void closing_in_a_flood_of_answers_is_safe(void **state)
 static void a_robot_that_blocks_for_ever_keeps_only_itself(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_block_driver(w, true);
     world_block_camera(w, 0);

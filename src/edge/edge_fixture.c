@@ -30,7 +30,7 @@ static void spy_close(td_robot_hardware *robot)
     free(self);
 }
 
-static void wait_in_vain(spy *self)
+static void wait_until_unblocked(spy *self)
 {
     atomic_fetch_add(&self->waiting, 1);
     td_clock_sleep_until(td_clock_monotonic_ns() + LOOK_NS);
@@ -43,7 +43,7 @@ static td_err spy_read(td_robot_hardware *robot, int64_t now_ns,
     spy *self = (spy *)robot;
     if (atomic_load(&self->mute)) return TD_ERR_IO;
     while (atomic_load(&self->stuck))
-        wait_in_vain(self);
+        wait_until_unblocked(self);
     return td_robot_hardware_read(self->inner, now_ns, ret_state);
 }
 
@@ -81,7 +81,7 @@ static td_err spy_frame(td_robot_hardware *robot, uint32_t camera,
     spy *self = (spy *)robot;
     if (atomic_load(&self->broken) == (int)camera) return TD_ERR_IO;
     while (atomic_load(&self->blocked) == (int)camera)
-        wait_in_vain(self);
+        wait_until_unblocked(self);
     TD_TRY(td_robot_hardware_frame(self->inner, camera, now_ns, picture));
     if (!atomic_load(&self->compresses)) return TD_OK;
     return compress(picture, camera == 0 ? 48 : 96, camera == 0 ? 64 : 128);
@@ -217,7 +217,7 @@ int world_setup(void **state)
                      TD_OK);
     world_key(w, w->config.client, "action", key);
     assert_int_equal(
-        td_net_publish(w->stranger, key, &reliable, &w->shout, NULL), TD_OK);
+        td_net_publish(w->stranger, key, &reliable, &w->injected, NULL), TD_OK);
     assert_int_equal(td_wire_encoder_new(&w->encoder), TD_OK);
     assert_int_equal(td_wire_decoder_new(&w->decoder), TD_OK);
     w->robot = spy_new();
@@ -232,10 +232,10 @@ int world_teardown(void **state)
     world_block_driver(w, false);
     if (w->runner) world_stop(w);
     if (w->edge) world_close(w);
-    for (size_t i = 0; i < MAX_PUPPETS; i++)
-        if (w->puppets[i].net) puppet_close(&w->puppets[i]);
+    for (size_t i = 0; i < MAX_FAKE_SERVERS; i++)
+        if (w->fake_servers[i].net) fake_server_close(&w->fake_servers[i]);
     td_robot_hardware_close(w->robot);
-    td_net_unpublish(w->shout);
+    td_net_unpublish(w->injected);
     td_net_close(w->stranger);
     if (w->net) td_net_close(w->net);
     td_net_hub_free(w->hub);
@@ -303,7 +303,7 @@ bool has_returned(world *w)
 
 bool has_asked(world *w)
 {
-    return w->puppets[0].queries >= 1;
+    return w->fake_servers[0].queries >= 1;
 }
 
 uint64_t world_outcome(const world *w, td_edge_outcome outcome)
@@ -339,24 +339,24 @@ void world_put(td_net_pub *pub, const td_wire_encoder *encoder)
     assert_int_equal(td_net_put(pub, parts, count, NULL, NULL), TD_OK);
 }
 
-void world_shout(world *w, const td_wire_action *action)
+void world_inject(world *w, const td_wire_action *action)
 {
     assert_int_equal(td_wire_action_encode(w->encoder, action, NULL), TD_OK);
-    world_put(w->shout, w->encoder);
+    world_put(w->injected, w->encoder);
 }
 
-void world_shout_bytes(world *w, const void *bytes, size_t size)
+void world_inject_bytes(world *w, const void *bytes, size_t size)
 {
     const td_slice part = {bytes, size};
-    assert_int_equal(td_net_put(w->shout, &part, 1, NULL, NULL), TD_OK);
+    assert_int_equal(td_net_put(w->injected, &part, 1, NULL, NULL), TD_OK);
 }
 
 void world_until_named(world *w, bool (*is_so)(world *w), const char *name)
 {
     int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
     for (;;) {
-        for (size_t i = 0; i < MAX_PUPPETS; i++)
-            if (w->puppets[i].net) puppet_work(&w->puppets[i]);
+        for (size_t i = 0; i < MAX_FAKE_SERVERS; i++)
+            if (w->fake_servers[i].net) fake_server_work(&w->fake_servers[i]);
         td_edge_report_get(w->edge, &w->report);
         if (is_so(w)) return;
         if (td_clock_monotonic_ns() > until_ns)

@@ -11,7 +11,7 @@ static const td_net_qos reliable = {.priority = TD_NET_DATA, .reliable = true};
 // Transport's thread.
 static void on_query(void *user, td_net_request *request)
 {
-    puppet *p = user;
+    fake_server *p = user;
     if (td_queue_push(p->asked, &request) == TD_OK)
         td_event_signal(&p->world->wake);
     else
@@ -21,7 +21,7 @@ static void on_query(void *user, td_net_request *request)
 // Transport's thread.
 static void on_obs(void *user, const td_net_sample *sample)
 {
-    puppet *p = user;
+    fake_server *p = user;
     td_net_msg *msg = NULL;
     if (td_net_keep(sample, &msg) != TD_OK) return;
     if (td_queue_push(p->heard, &msg) == TD_OK)
@@ -30,7 +30,7 @@ static void on_obs(void *user, const td_net_sample *sample)
         td_net_msg_free(msg);
 }
 
-static void leave(puppet *p, td_wire_status *status)
+static void leave(fake_server *p, td_wire_status *status)
 {
     p->left++;
     status->attached = true;
@@ -38,7 +38,7 @@ static void leave(puppet *p, td_wire_status *status)
 }
 
 // The session waits for the reply: its state is what it is.
-static void note_attach(puppet *p)
+static void note_attach(fake_server *p)
 {
     td_edge_report report;
     td_edge_report_get(p->world->edge, &report);
@@ -47,7 +47,7 @@ static void note_attach(puppet *p)
     if (p->wakes) p->answers_left = UINT64_MAX;
 }
 
-static void attach(puppet *p, td_slice payload, td_wire_status *status)
+static void attach(fake_server *p, td_slice payload, td_wire_status *status)
 {
     char key[TD_WIRE_MAX_KEY];
     td_wire_attach asked;
@@ -78,7 +78,7 @@ static void attach(puppet *p, td_slice payload, td_wire_status *status)
                      TD_OK);
 }
 
-static void describe(const puppet *p, td_wire_status *ret_status)
+static void describe(const fake_server *p, td_wire_status *ret_status)
 {
     const td_edge_profile *profile = &p->world->config.profile;
     *ret_status = (td_wire_status){
@@ -111,7 +111,7 @@ static void make_newer(unsigned char *bytes, size_t size)
     at[sizeof field - 2] = TD_WIRE_SCHEMA + 1;
 }
 
-static void reply(puppet *p, td_net_request *request)
+static void reply(fake_server *p, td_net_request *request)
 {
     world *w = p->world;
     char key[TD_WIRE_MAX_KEY];
@@ -126,23 +126,23 @@ static void reply(puppet *p, td_net_request *request)
     assert_non_null(bytes);
     td_wire_encoder_join(w->encoder, bytes);
     if (p->newer_schema) make_newer(bytes, whole.size);
-    if (p->babbles) bytes[0] = 0xc1; // means nothing
+    if (p->sends_garbage) bytes[0] = 0xc1; // means nothing
     whole.data = bytes;
     world_key(w, NULL, "status", key);
     assert_int_equal(td_net_reply(request, key, &whole, 1), TD_OK);
     free(bytes);
 }
 
-static void look_at(puppet *p, const td_wire_obs *obs)
+static void look_at(fake_server *p, const td_wire_obs *obs)
 {
     p->observations++;
     p->images = obs->image_count;
     (void)snprintf(p->task, sizeof p->task, "%.*s", (int)obs->task.size,
                    obs->task.data);
-    if (p->see) p->see(p->world, obs);
+    if (p->note_obs) p->note_obs(p->world, obs);
 }
 
-static void answer(puppet *p, const td_wire_obs *obs)
+static void answer(fake_server *p, const td_wire_obs *obs)
 {
     float rows[ROWS][CHANNELS];
     for (size_t k = 0; k < ROWS; k++) {
@@ -168,7 +168,7 @@ static void answer(puppet *p, const td_wire_obs *obs)
     world_put(p->action, p->world->encoder);
 }
 
-static void hear(puppet *p, td_net_msg *msg)
+static void hear(fake_server *p, td_net_msg *msg)
 {
     td_slice bytes;
     td_wire_obs obs;
@@ -183,7 +183,7 @@ static void hear(puppet *p, td_net_msg *msg)
     }
 }
 
-void puppet_work(puppet *p)
+void fake_server_work(fake_server *p)
 {
     td_net_request *request;
     while (!p->mute && td_queue_pop(p->asked, &request) == TD_OK) {
@@ -197,7 +197,7 @@ void puppet_work(puppet *p)
     }
 }
 
-void puppet_reopen(puppet *p)
+void fake_server_reopen(fake_server *p)
 {
     world *w = p->world;
     char key[TD_WIRE_MAX_KEY];
@@ -217,20 +217,20 @@ void puppet_reopen(puppet *p)
     assert_int_equal(td_net_token(p->net, token, &p->token, NULL), TD_OK);
 }
 
-puppet *puppet_open(world *w, size_t index, const char *id)
+fake_server *fake_server_open(world *w, size_t index, const char *id)
 {
-    puppet *p = &w->puppets[index];
-    *p = (puppet){
+    fake_server *p = &w->fake_servers[index];
+    *p = (fake_server){
         .world = w,
         .id = id,
         .state = TD_WIRE_READY,
         .answers_left = UINT64_MAX,
     };
-    puppet_reopen(p);
+    fake_server_reopen(p);
     return p;
 }
 
-void puppet_close(puppet *p)
+void fake_server_close(fake_server *p)
 {
     td_net_request *request;
     td_net_msg *msg;

@@ -14,7 +14,7 @@ static void assert_commands_follow_the_chunks(world *w)
         const float *at = commands + i * CHANNELS;
         assert_true(at[0] >= 0 && at[0] == (float)(int64_t)at[0]);
         assert_true(at[1] == -at[0]);
-        assert_true(at[0] < (float)w->puppets[0].promised);
+        assert_true(at[0] < (float)w->fake_servers[0].promised);
         if (i > 0) assert_true(at[0] > at[-CHANNELS]);
     }
 }
@@ -30,7 +30,7 @@ static bool is_even(const td_edge_report *report)
 static void the_robot_plays_the_chunks(void **state)
 {
     world *w = *state;
-    const puppet *p = puppet_open(w, 0, "gpu-1");
+    const fake_server *p = fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     assert_string_equal(w->report.server, "gpu-1");
     world_until(w, has_merged_twenty);
@@ -50,13 +50,13 @@ static void the_robot_plays_the_chunks(void **state)
 
 static bool was_asked(world *w)
 {
-    return w->puppets[0].observations > 0;
+    return w->fake_servers[0].observations > 0;
 }
 
 static void only_what_the_server_wants_is_sent(void **state)
 {
     world *w = *state;
-    const puppet *p = puppet_open(w, 0, "gpu-1");
+    const fake_server *p = fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, was_asked);
     assert_int_equal(w->config.profile.camera_count, 2);
@@ -92,7 +92,7 @@ static void a_server_that_does_not_fit_ends_the_start(void **state)
     };
     world *w = *state;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        puppet *p = puppet_open(w, 0, "gpu-1");
+        fake_server *p = fake_server_open(w, 0, "gpu-1");
         p->edit_status = cases[i].edit;
         world_open(w);
         world_run(w);
@@ -105,14 +105,14 @@ static void a_server_that_does_not_fit_ends_the_start(void **state)
         assert_non_null(strstr(w->why.text, cases[i].theirs));
         assert_int_equal(p->attached, 0);
         world_close(w);
-        puppet_close(p);
+        fake_server_close(p);
     }
 }
 
 static void a_server_of_a_newer_schema_ends_the_start(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->newer_schema = true;
+    fake_server_open(w, 0, "gpu-1")->newer_schema = true;
     world_open(w);
     world_run(w);
     world_until(w, has_returned);
@@ -124,8 +124,8 @@ static void a_stranger_who_answers_first_keeps_nobody_out(void **state)
 {
     static const struct {
         const char *name;
-        bool newer, babbles;
-        size_t place; // of the stranger: puppets answer in their order
+        bool newer, sends_garbage;
+        size_t place; // of the stranger: fake servers answer in their order
         td_edge_reply reply;
     } cases[] = {
         {"newer, first", true, false, 0, TD_EDGE_REPLY_NEWER},
@@ -136,22 +136,22 @@ static void a_stranger_who_answers_first_keeps_nobody_out(void **state)
     world *w = *state;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         print_message("%s\n", cases[i].name);
-        puppet *stranger = puppet_open(w, cases[i].place, "stranger");
+        fake_server *stranger = fake_server_open(w, cases[i].place, "stranger");
         stranger->newer_schema = cases[i].newer;
-        stranger->babbles = cases[i].babbles;
-        puppet *good = puppet_open(w, 1 - cases[i].place, "good");
+        stranger->sends_garbage = cases[i].sends_garbage;
+        fake_server *good = fake_server_open(w, 1 - cases[i].place, "good");
         world_stream(w);
         assert_string_equal(w->report.server, "good");
         // To the question who is there, and to the attach.
         assert_int_equal(w->report.replies[cases[i].reply], 2);
         world_stop(w);
         world_close(w);
-        puppet_close(stranger);
-        puppet_close(good);
+        fake_server_close(stranger);
+        fake_server_close(good);
     }
 }
 
-static bool has_asked_twice_in_vain(world *w)
+static bool has_asked_twice_unanswered(world *w)
 {
     return w->report.replies[TD_EDGE_REPLY_NOT_READY] >= 2 &&
            w->report.replies[TD_EDGE_REPLY_NEWER] >= 2;
@@ -161,12 +161,12 @@ static bool has_asked_twice_in_vain(world *w)
 static void a_server_that_warms_up_is_worth_waiting_for(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "newer")->newer_schema = true;
-    puppet *warming = puppet_open(w, 1, "warming");
+    fake_server_open(w, 0, "newer")->newer_schema = true;
+    fake_server *warming = fake_server_open(w, 1, "warming");
     warming->state = TD_WIRE_WARMING;
     world_open(w);
     world_run(w);
-    world_until(w, has_asked_twice_in_vain);
+    world_until(w, has_asked_twice_unanswered);
     assert_int_equal(w->report.state, TD_EDGE_CONNECTING);
     warming->state = TD_WIRE_READY;
     world_until(w, is_streaming);
@@ -189,7 +189,7 @@ static void a_question_that_nobody_answers_is_counted(void **state)
 static void a_robot_that_is_refused_gives_up_and_says_why(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->denies = "arm-0 is not in the manifest";
+    fake_server_open(w, 0, "gpu-1")->denies = "arm-0 is not in the manifest";
     w->config.refused_for_ns = 1;
     world_open(w);
     world_run(w);
@@ -201,13 +201,13 @@ static void a_robot_that_is_refused_gives_up_and_says_why(void **state)
 
 static bool has_asked_to_attach(world *w)
 {
-    return w->puppets[0].queries >= 2;
+    return w->fake_servers[0].queries >= 2;
 }
 
 static void a_robot_that_is_refused_for_less_keeps_asking(void **state)
 {
     world *w = *state;
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     p->denies = "the old start is still there";
     world_open(w);
     world_run(w);
@@ -220,12 +220,12 @@ static void a_robot_that_is_refused_for_less_keeps_asking(void **state)
 static void a_robot_waits_for_a_server_that_is_ready(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "warming")->state = TD_WIRE_WARMING;
+    fake_server_open(w, 0, "warming")->state = TD_WIRE_WARMING;
     world_open(w);
     world_run(w);
     world_until(w, has_asked);
     assert_int_equal(w->report.state, TD_EDGE_CONNECTING);
-    puppet_open(w, 1, "ready");
+    fake_server_open(w, 1, "ready");
     world_until(w, is_streaming);
     assert_string_equal(w->report.server, "ready");
 }
@@ -235,7 +235,7 @@ static void a_robot_may_start_before_its_server(void **state)
     world *w = *state;
     world_open(w);
     world_run(w);
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_until(w, is_streaming);
 }
 
@@ -266,13 +266,13 @@ static bool plays_again(world *w)
 static void a_robot_holds_until_a_server_is_back(void **state)
 {
     world *w = *state;
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
-    puppet_close(p);
+    fake_server_close(p);
     world_until(w, is_reconnecting);
     world_until(w, holds);
-    puppet_reopen(p);
+    fake_server_reopen(p);
     world_until(w, plays_again);
     assert_true(w->report.entered[TD_EDGE_RECONNECTING] >= 1);
     world_stop(w);
@@ -284,21 +284,21 @@ static void a_robot_holds_until_a_server_is_back(void **state)
 static void the_least_loaded_server_is_chosen(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "busy")->load = 0.9f;
-    puppet_open(w, 1, "idle")->load = 0.1f;
+    fake_server_open(w, 0, "busy")->load = 0.9f;
+    fake_server_open(w, 1, "idle")->load = 0.1f;
     world_stream(w);
     world_until(w, has_merged_twenty);
     assert_string_equal(w->report.server, "idle");
-    assert_int_equal(w->puppets[0].attached, 0);
-    assert_int_equal(w->puppets[0].observations, 0);
+    assert_int_equal(w->fake_servers[0].attached, 0);
+    assert_int_equal(w->fake_servers[0].observations, 0);
 }
 
 static void a_degraded_server_is_the_last_resort(void **state)
 {
     world *w = *state;
-    puppet *broken = puppet_open(w, 0, "broken");
+    fake_server *broken = fake_server_open(w, 0, "broken");
     broken->state = TD_WIRE_DEGRADED;
-    puppet_open(w, 1, "busy")->load = 0.9f;
+    fake_server_open(w, 1, "busy")->load = 0.9f;
     world_stream(w);
     world_until(w, has_merged_twenty);
     assert_string_equal(w->report.server, "busy");
@@ -320,7 +320,7 @@ static bool was_refused_often(world *w)
 static void a_refused_observation_is_counted_and_asked_again(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->edit_answer = refuse;
+    fake_server_open(w, 0, "gpu-1")->edit_answer = refuse;
     world_stream(w);
     world_until(w, was_refused_often);
     assert_int_equal(world_outcome(w, TD_EDGE_MERGED), 0);
@@ -336,7 +336,7 @@ static void open_and_hold(world *w)
 {
     w->config.core.ask.resend_min_ns = 60 * TD_NS_PER_S;
     w->config.core.ask.resend_max_ns = 60 * TD_NS_PER_S;
-    puppet_open(w, 0, "gpu-1")->answers_left = 1;
+    fake_server_open(w, 0, "gpu-1")->answers_left = 1;
     world_stream(w);
     world_until(w, is_starving);
 }
@@ -385,9 +385,9 @@ static void a_strangers_answer_is_counted_and_changes_nothing(void **state)
         action.ident = cases[i].ident;
         action.server = td_wire_text_of(cases[i].server ? cases[i].server : "");
         if (cases[i].server)
-            world_shout(w, &action);
+            world_inject(w, &action);
         else
-            world_shout_bytes(w, "\xc1", 1);
+            world_inject_bytes(w, "\xc1", 1);
         world_until(w, has_one_more_stray);
         assert_int_equal(w->report.counts.strays[cases[i].stray], count + 1);
     }
@@ -458,7 +458,7 @@ static void telemetry_tells_each_state_and_the_last_word(void **state)
                                       "lab/trial/act/v1/demo/arm-0/metrics",
                                       on_metrics, &telemetry, &decl, NULL),
                      TD_OK);
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
     world_until(w, says_streaming);

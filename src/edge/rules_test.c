@@ -61,7 +61,7 @@ static int64_t play_chunks(td_edge_core *core, uint32_t rows,
 {
     int64_t now_ns = TD_NS_PER_S;
     for (int answers = 0;; now_ns += TD_NS_PER_MS) {
-        td_edge_step step = robot_see(core, now_ns, 1);
+        td_edge_step step = robot_tick_alone(core, now_ns, 1);
         if (!step.ask) continue;
         *ret_left = step.left;
         if (answers++ == 20) return now_ns;
@@ -88,7 +88,7 @@ static void two_round_trips_are_measured_and_never_mixed(void **state)
     TD_AUTO(td_edge_core) *resends = robot_new(&settings);
     int64_t asked_ns = play_chunks(resends, 1, &left);
     int64_t again_ns = asked_ns + TD_NS_PER_MS;
-    while (!robot_see(resends, again_ns, 1).ask)
+    while (!robot_tick_alone(resends, again_ns, 1).ask)
         again_ns += TD_NS_PER_MS;
     assert_int_equal(again_ns - asked_ns, 3 * TRIP_NS); // put -> callback
 
@@ -171,7 +171,7 @@ static void a_users_aggregation_runs_on_the_merge_thread_alone(void **state)
     world *w = *state;
     w->config.core.aggregate = TD_EDGE_CUSTOM;
     w->config.core.blend = blend;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_blended);
     assert_int_equal(atomic_load(&blended_elsewhere), 0);
@@ -210,7 +210,7 @@ static void no_server_leads_beyond_the_robots_own_limits(void **state)
     w->config.trace = trace;
     w->config.core.limits[0].max = HIGHEST;
     w->config.core.limits[1].max_step = 0.5;
-    (void)puppet_open(w, 0, "gpu-1"); // counts on and on, a step a tick
+    (void)fake_server_open(w, 0, "gpu-1"); // counts on and on, a step a tick
     world_stream(w);
     world_until(w, has_played_beyond_it);
     world_stop(w);
@@ -249,7 +249,7 @@ void __wrap_td_clock_sleep_until(int64_t due_ns)
 static void begin(world *w)
 {
     atomic_store(&written_to, w->robot);
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
 }

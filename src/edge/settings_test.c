@@ -121,7 +121,7 @@ static void joints_and_cameras_arrive_in_order(void **state)
     td_config_robot_free(s.file);
 }
 
-static void a_policy_is_told_what_the_file_says(void **state)
+static void the_policys_state_is_what_the_file_says(void **state)
 {
     (void)state;
     settled s = settle_text(NAMES "robot: {kind: callback, joints: [lift], "
@@ -253,7 +253,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(names_arrive),
         cmocka_unit_test(joints_and_cameras_arrive_in_order),
-        cmocka_unit_test(a_policy_is_told_what_the_file_says),
+        cmocka_unit_test(the_policys_state_is_what_the_file_says),
         cmocka_unit_test(numbers_arrive),
         cmocka_unit_test(limits_arrive_by_the_control_tick),
         cmocka_unit_test(what_may_be_left_out_arrives),

@@ -5,15 +5,15 @@
 
 void td_edge_number_look(void *user, const char *name, double value)
 {
-    td_edge_number *sought = user;
-    if (strcmp(name, sought->name) != 0) return;
-    sought->found = true;
-    sought->value = value;
+    td_edge_number *wanted = user;
+    if (strcmp(name, wanted->name) != 0) return;
+    wanted->found = true;
+    wanted->value = value;
 }
 
-td_err td_edge_number_get(const td_edge_number *sought, double *ret_value)
+td_err td_edge_number_get(const td_edge_number *wanted, double *ret_value)
 {
-    if (!sought->found) return TD_ERR_NOTFOUND;
-    *ret_value = sought->value;
+    if (!wanted->found) return TD_ERR_NOTFOUND;
+    *ret_value = wanted->value;
     return TD_OK;
 }

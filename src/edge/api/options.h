@@ -15,16 +15,18 @@
 // Copies a struct that begins with its size: of an older version (at least
 // `first` bytes; the rest is zeros), or of a newer one whose additions are not
 // used. INVALID, VERSION, naming `what`.
-TD_NODISCARD td_err td_edge_options_struct(const char *what, const void *given,
-                                           size_t first, size_t known,
-                                           void *ret_copy, td_errinfo *info);
+TD_NODISCARD td_err td_edge_options_struct(const char *what,
+                                           const void *argument, size_t first,
+                                           size_t known, void *ret_copy,
+                                           td_errinfo *info);
 
 // `given`, or the variable's value, or NULL. Borrowed.
-const char *td_edge_options_text(const char *given, const char *variable);
+const char *td_edge_options_text(const char *argument, const char *variable);
 
 // The same as a chunk of a key, which must be there. INVALID, with the field
 // and where it could be given.
-TD_NODISCARD td_err td_edge_options_chunk(const char *field, const char *given,
+TD_NODISCARD td_err td_edge_options_chunk(const char *field,
+                                          const char *argument,
                                           const char *variable,
                                           char ret_chunk[TD_WIRE_MAX_NAME + 1],
                                           td_errinfo *info);

@@ -11,7 +11,7 @@
 // asks. The user's functions are called on the edge's threads, as robot.h says
 // of each; a program that pulls calls td_edge_pull() on its own.
 //
-// Close: the session is told to stop and its thread joined; then the edge's
+// Close: the session stops and its thread is joined; then the edge's
 // threads end, and last the one that blends; after that no function of the
 // user's is called any more.
 #include "edge/api/robot.h"
@@ -213,7 +213,7 @@ static td_robot_doing doing(const td_edge_step *step)
     return step->starved ? TD_ROBOT_STARVED : TD_ROBOT_FAILSAFE;
 }
 
-static void tell(const td_edge_step *step, td_robot_result *ret_result)
+static void fill_result(const td_edge_step *step, td_robot_result *ret_result)
 {
     td_robot_result result = {
         .size = ret_result->size,
@@ -234,7 +234,7 @@ td_err td_robot_step(td_robot *robot, const float *state, float *ret_command,
     if (step.command)
         memcpy(ret_command, step.command,
                td_robot_joints(robot) * sizeof *ret_command);
-    if (ret_result) tell(&step, ret_result);
+    if (ret_result) fill_result(&step, ret_result);
     return TD_OK;
 }
 

@@ -12,8 +12,8 @@ typedef struct listener {
     void *user;
 } listener;
 
-static void tell(const listener *to, td_wire_text name, const char *part,
-                 double value)
+static void report_one(const listener *to, td_wire_text name, const char *part,
+                       double value)
 {
     char whole[2 * TD_WIRE_MAX_NAME];
     (void)snprintf(whole, sizeof whole, "%.*s%s", (int)name.size, name.data,
@@ -21,25 +21,25 @@ static void tell(const listener *to, td_wire_text name, const char *part,
     to->each(to->user, whole, value);
 }
 
-static void tell_quantiles(const listener *to, const td_wire_quantiles *of)
+static void report_quantiles(const listener *to, const td_wire_quantiles *of)
 {
-    tell(to, of->name, "/count", (double)of->count);
-    tell(to, of->name, "/mean", of->mean);
-    tell(to, of->name, "/p50", of->p50);
-    tell(to, of->name, "/p99", of->p99);
-    tell(to, of->name, "/p999", of->p999);
-    tell(to, of->name, "/max", of->max);
+    report_one(to, of->name, "/count", (double)of->count);
+    report_one(to, of->name, "/mean", of->mean);
+    report_one(to, of->name, "/p50", of->p50);
+    report_one(to, of->name, "/p99", of->p99);
+    report_one(to, of->name, "/p999", of->p999);
+    report_one(to, of->name, "/max", of->max);
 }
 
-static void tell_all(const listener *to, const td_wire_metrics *metrics)
+static void report_all(const listener *to, const td_wire_metrics *metrics)
 {
     for (uint32_t i = 0; i < metrics->counter_count; i++)
-        tell(to, metrics->counters[i].name, "",
-             (double)metrics->counters[i].value);
+        report_one(to, metrics->counters[i].name, "",
+                   (double)metrics->counters[i].value);
     for (uint32_t i = 0; i < metrics->gauge_count; i++)
-        tell(to, metrics->gauges[i].name, "", metrics->gauges[i].value);
+        report_one(to, metrics->gauges[i].name, "", metrics->gauges[i].value);
     for (uint32_t i = 0; i < metrics->quantiles_count; i++)
-        tell_quantiles(to, &metrics->quantiles[i]);
+        report_quantiles(to, &metrics->quantiles[i]);
 }
 
 td_err td_robot_report(td_robot *robot, td_robot_number_fn each, void *user)
@@ -48,14 +48,14 @@ td_err td_robot_report(td_robot *robot, td_robot_number_fn each, void *user)
     td_wire_metrics *metrics = malloc(sizeof *metrics);
     if (!metrics) return TD_ERR_NOMEM;
     td_edge_metrics_get(robot->parts.edge, td_clock_monotonic_ns(), metrics);
-    tell_all(&to, metrics);
+    report_all(&to, metrics);
     free(metrics);
     return TD_OK;
 }
 
 td_err td_robot_number(td_robot *robot, const char *name, double *ret_value)
 {
-    td_edge_number sought = {.name = name};
-    TD_TRY(td_robot_report(robot, td_edge_number_look, &sought));
-    return td_edge_number_get(&sought, ret_value);
+    td_edge_number wanted = {.name = name};
+    TD_TRY(td_robot_report(robot, td_edge_number_look, &wanted));
+    return td_edge_number_get(&wanted, ret_value);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The C API over a network in this process, with puppets for servers. The
+// The C API over a network in this process, with fake servers. The
 // fixture's own edge is the client's.
 #include "edge/api/robot.h"
 #include "edge/edge_fixture.h"
@@ -30,16 +30,16 @@ static const char file[] =
     "  joints: [lift, turn]\n"
     "  cameras: {hand: {height: 96, width: 128}}\n";
 
-// Hardware that is where it was told to be. What it does wrong is set by the
+// Hardware that is where it was last sent. What it does wrong is set by the
 // test's thread.
 static struct hardware {
     float at[CHANNELS]; // the driver's
     atomic_bool blocks, fails, lies, blend_blocks, blend_fails;
     td_event unblock;
-    atomic_uint reads, writes, frames, controls, blends, tells;
-} body;
+    atomic_uint reads, writes, frames, controls, blends, stateful;
+} device;
 
-static td_err body_read(void *user, float *ret_state, uint32_t count)
+static td_err arm_read(void *user, float *ret_state, uint32_t count)
 {
     struct hardware *self = user;
     atomic_fetch_add(&self->reads, 1);
@@ -51,7 +51,7 @@ static td_err body_read(void *user, float *ret_state, uint32_t count)
     return TD_OK;
 }
 
-static td_err body_write(void *user, const float *command, uint32_t count)
+static td_err arm_write(void *user, const float *command, uint32_t count)
 {
     struct hardware *self = user;
     memcpy(self->at, command, count * sizeof *command);
@@ -59,8 +59,8 @@ static td_err body_write(void *user, const float *command, uint32_t count)
     return TD_OK;
 }
 
-static td_err body_frame(void *user, uint32_t camera, uint8_t *ret_rgb,
-                         uint32_t height, uint32_t width)
+static td_err arm_frame(void *user, uint32_t camera, uint8_t *ret_rgb,
+                        uint32_t height, uint32_t width)
 {
     struct hardware *self = user;
     memset(ret_rgb, (int)camera, (size_t)height * width * 3);
@@ -68,8 +68,8 @@ static td_err body_frame(void *user, uint32_t camera, uint8_t *ret_rgb,
     return TD_OK;
 }
 
-static td_err body_control(void *user, const float *command, const float *state,
-                           uint32_t count, float *ret_out)
+static td_err arm_control(void *user, const float *command, const float *state,
+                          uint32_t count, float *ret_out)
 {
     struct hardware *self = user;
     (void)state;
@@ -78,8 +78,8 @@ static td_err body_control(void *user, const float *command, const float *state,
     return TD_OK;
 }
 
-static void body_blend(void *user, uint64_t step, const float *old_row,
-                       const float *new_row, uint32_t count, float *ret_row)
+static void arm_blend(void *user, uint64_t step, const float *old_row,
+                      const float *new_row, uint32_t count, float *ret_row)
 {
     struct hardware *self = user;
     (void)step;
@@ -88,8 +88,8 @@ static void body_blend(void *user, uint64_t step, const float *old_row,
     atomic_fetch_add(&self->blends, 1);
 }
 
-static td_err body_blend_all(void *user, const td_robot_overlap *overlap,
-                             float *ret_rows)
+static td_err arm_blend_all(void *user, const td_robot_overlap *overlap,
+                            float *ret_rows)
 {
     struct hardware *self = user;
     atomic_fetch_add(&self->blends, 1);
@@ -103,15 +103,15 @@ static td_err body_blend_all(void *user, const td_robot_overlap *overlap,
 
 static const td_robot_driver whole = {
     .size = sizeof(td_robot_driver),
-    .user = &body,
-    .read = body_read,
-    .write = body_write,
-    .frame = body_frame,
-    .control = body_control,
-    .aggregate = body_blend,
+    .user = &device,
+    .read = arm_read,
+    .write = arm_write,
+    .frame = arm_frame,
+    .control = arm_control,
+    .aggregate = arm_blend,
 };
 static const td_robot_driver pulled = {
-    .size = sizeof(td_robot_driver), .user = &body, .frame = body_frame};
+    .size = sizeof(td_robot_driver), .user = &device, .frame = arm_frame};
 
 static td_robot *client;
 
@@ -133,8 +133,8 @@ static void be_silent(void *user, td_level level, const char *line)
 
 static int setup(void **state)
 {
-    body = (struct hardware){0};
-    td_event_init(&body.unblock);
+    device = (struct hardware){0};
+    td_event_init(&device.unblock);
     assert_int_equal(td_log_to(be_silent, NULL, TD_LEVEL_WARN), TD_OK);
     return world_setup(state);
 }
@@ -143,9 +143,9 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     world *w = *state;
-    atomic_store(&body.blocks, false);
-    atomic_store(&body.blend_blocks, false);
-    td_event_signal(&body.unblock);
+    atomic_store(&device.blocks, false);
+    atomic_store(&device.blend_blocks, false);
+    td_event_signal(&device.unblock);
     w->edge = NULL;
     if (client) td_robot_close(TD_TAKE(client));
     return world_teardown(state);
@@ -161,7 +161,7 @@ static void open_config(world *w, td_config_robot *config,
     td_wire_metrics *metrics = malloc(sizeof *metrics);
     assert_non_null(metrics);
     td_edge_metrics_get(w->edge, 0, metrics);
-    w->config.core.boot = metrics->boot; // the puppets look at it
+    w->config.core.boot = metrics->boot; // the fake servers look at it
     free(metrics);
 }
 
@@ -172,7 +172,7 @@ static void open_with(world *w, const td_robot_driver *driver)
 
 static void start(world *w, const td_robot_driver *driver)
 {
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     open_with(w, driver);
     assert_int_equal(td_robot_start(client, NULL), TD_OK);
 }
@@ -191,10 +191,10 @@ static void every_function_is_called_and_measured(void **state)
     start(w, &whole);
     world_until(w, has_merged_twenty);
     world_until(w, is_streaming);
-    assert_true(atomic_load(&body.writes) > 0);
-    assert_true(atomic_load(&body.frames) > 0);
-    assert_true(atomic_load(&body.controls) > 0);
-    assert_true(atomic_load(&body.blends) > 0);
+    assert_true(atomic_load(&device.writes) > 0);
+    assert_true(atomic_load(&device.frames) > 0);
+    assert_true(atomic_load(&device.controls) > 0);
+    assert_true(atomic_load(&device.blends) > 0);
     assert_true(number("control_ms/count") > 0);
     assert_true(number("merged") >= 20);
     td_robot_stop(client);
@@ -225,9 +225,9 @@ static void a_driver_that_blocks_fails_or_lies_is_survived(void **state)
         const char *name;
         atomic_bool *wrong;
     } cases[] = {
-        {"blocks", &body.blocks},
-        {"fails", &body.fails},
-        {"lies", &body.lies},
+        {"blocks", &device.blocks},
+        {"fails", &device.fails},
+        {"lies", &device.lies},
     };
     world *w = *state;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
@@ -239,12 +239,12 @@ static void a_driver_that_blocks_fails_or_lies_is_survived(void **state)
         assert_true(number("failsafe_driver") > 0);
         if (i > 0) world_until(w, has_failed);
         atomic_store(cases[i].wrong, false);
-        td_event_signal(&body.unblock);
+        td_event_signal(&device.unblock);
         played = w->report.counts.fresh;
         world_until(w, plays_again);
         w->edge = NULL;
         td_robot_close(TD_TAKE(client));
-        puppet_close(&w->puppets[0]);
+        fake_server_close(&w->fake_servers[0]);
     }
 }
 
@@ -262,27 +262,27 @@ a_blend_that_blocks_or_fails_is_counted_and_done_without(void **state)
         double limit_s;
         const char *counter;
     } cases[] = {
-        {"blocks", &body.blend_blocks, 0, "aggregate_late"},
-        {"fails", &body.blend_fails, 60, "aggregate_failed"},
+        {"blocks", &device.blend_blocks, 0, "aggregate_late"},
+        {"fails", &device.blend_fails, 60, "aggregate_failed"},
     };
     world *w = *state;
     td_robot_driver blends = whole;
     blends.aggregate = NULL;
-    blends.blend = body_blend_all;
+    blends.blend = arm_blend_all;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         print_message("%s\n", cases[i].name);
         blends.blend_limit_s = cases[i].limit_s;
         start(w, &blends);
         world_until(w, has_merged_twenty);
-        assert_true(atomic_load(&body.blends) > 0);
+        assert_true(atomic_load(&device.blends) > 0);
         atomic_store(cases[i].wrong, true);
         world_until(w, has_merged_forty);
         assert_true(number(cases[i].counter) > 0);
         atomic_store(cases[i].wrong, false);
-        td_event_signal(&body.unblock);
+        td_event_signal(&device.unblock);
         w->edge = NULL;
         td_robot_close(TD_TAKE(client));
-        puppet_close(&w->puppets[0]);
+        fake_server_close(&w->fake_servers[0]);
     }
 }
 
@@ -319,7 +319,7 @@ static void a_host_steps_through_the_chunks(void **state)
     step();
     assert_int_equal(result.doing, TD_ROBOT_IDLE);
     assert_true(next[0] == 42);
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     assert_int_equal(td_robot_start(client, NULL), TD_OK);
     world_until(w, has_stepped);
     assert_true(state_now[1] == -state_now[0]);
@@ -327,8 +327,8 @@ static void a_host_steps_through_the_chunks(void **state)
     p->answers_left = 0;
     world_until(w, has_run_dry);
     assert_int_equal(result.left, 0);
-    assert_int_equal(atomic_load(&body.reads), 0);
-    assert_int_equal(atomic_load(&body.writes), 0);
+    assert_int_equal(atomic_load(&device.reads), 0);
+    assert_int_equal(atomic_load(&device.writes), 0);
 }
 
 static void a_shorter_result_is_filled_as_far_as_it_goes(void **state)
@@ -366,11 +366,11 @@ static void a_driver_that_makes_no_sense_is_refused(void **state)
                     talks = whole;
     sizeless.size = 0;
     half.write = NULL;
-    steered.control = body_control;
+    steered.control = arm_control;
     blind.frame = NULL;
-    twice.blend = body_blend_all;
+    twice.blend = arm_blend_all;
     endless.blend_limit_s = INFINITY;
-    talks.observe_state = body_read;
+    talks.observe_state = arm_read;
     const struct {
         const char *name;
         const td_robot_driver *driver;
@@ -406,7 +406,7 @@ static td_config_robot *parsed_with_states(void)
     return parsed(text);
 }
 
-static void states_that_nobody_tells_are_refused(void **state)
+static void states_without_a_function_are_refused(void **state)
 {
     world *w = *state;
     td_errinfo info = {.text = ""};
@@ -469,11 +469,11 @@ static bool has_ended(world *w)
     return strcmp(td_robot_state(client), "STOPPED") == 0;
 }
 
-static void a_server_that_does_not_fit_is_told_by_wait(void **state)
+static void wait_says_why_a_server_does_not_fit(void **state)
 {
     world *w = *state;
     td_errinfo info = {.text = ""};
-    puppet_open(w, 0, "gpu-1")->edit_status = other_version;
+    fake_server_open(w, 0, "gpu-1")->edit_status = other_version;
     open_with(w, &whole);
     assert_int_equal(td_robot_start(client, NULL), TD_OK);
     world_until(w, has_ended);
@@ -481,29 +481,29 @@ static void a_server_that_does_not_fit_is_told_by_wait(void **state)
     assert_non_null(strstr(info.text, "model_version"));
 }
 
-static td_err body_tell(void *user, float *ret_state, uint32_t count)
+static td_err arm_state(void *user, float *ret_state, uint32_t count)
 {
     struct hardware *self = user;
     for (uint32_t i = 0; i < count; i++)
         ret_state[i] = (float)(i + 1);
-    atomic_fetch_add(&self->tells, 1);
+    atomic_fetch_add(&self->stateful, 1);
     return TD_OK;
 }
 
 static void a_server_that_wants_other_states_is_refused(void **state)
 {
     world *w = *state; // its servers want lift and turn alone
-    td_robot_driver tells = whole;
+    td_robot_driver stateful = whole;
     td_errinfo info = {.text = ""};
-    tells.observe_state = body_tell;
-    (void)puppet_open(w, 0, "gpu-1");
-    open_config(w, parsed_with_states(), &tells);
+    stateful.observe_state = arm_state;
+    (void)fake_server_open(w, 0, "gpu-1");
+    open_config(w, parsed_with_states(), &stateful);
     assert_int_equal(td_robot_joints(client), CHANNELS);
     assert_int_equal(td_robot_start(client, NULL), TD_OK);
     world_until(w, has_ended);
     assert_int_equal(td_robot_wait(client, &info), TD_ERR_MISMATCH);
     assert_non_null(strstr(info.text, "state"));
-    assert_int_equal(atomic_load(&body.tells), 0);
+    assert_int_equal(atomic_load(&device.stateful), 0);
 }
 
 static void count_name(void *user, const char *name, double value)
@@ -556,11 +556,11 @@ int main(void)
         TEST(a_shorter_result_is_filled_as_far_as_it_goes),
         TEST(a_client_with_a_driver_is_not_stepped),
         TEST(a_driver_that_makes_no_sense_is_refused),
-        TEST(states_that_nobody_tells_are_refused),
+        TEST(states_without_a_function_are_refused),
         TEST(a_newer_driver_that_uses_nothing_new_is_taken),
         TEST(a_file_of_another_robot_is_refused),
         TEST(a_client_runs_once),
-        TEST(a_server_that_does_not_fit_is_told_by_wait),
+        TEST(wait_says_why_a_server_does_not_fit),
         TEST(a_server_that_wants_other_states_is_refused),
         TEST(numbers_are_found_by_name),
         TEST(where_the_log_goes_is_settled_before),

@@ -10,8 +10,8 @@
 // Rows are copied in and out, so that a late function never sees memory that is
 // somebody else's by then.
 //
-// Close: after the edge, so nobody asks any more. The thread is told to stop
-// and joined, then everything is freed.
+// Close: after the edge, so nobody asks any more. The thread gets a flag to
+// stop and joined, then everything is freed.
 #include "edge/api/user_blend.h"
 
 #include "base/clock.h"

@@ -16,14 +16,14 @@
 #define CHANNELS 2
 
 // A user's function, and what it does wrong.
-static struct puppet {
+static struct fake_server {
     atomic_bool blocks, fails, lazy, left;
     td_event entered, unblock;
-} puppet;
+} fake_server;
 
 static td_err sum(void *user, const td_robot_overlap *overlap, float *ret_rows)
 {
-    struct puppet *self = user;
+    struct fake_server *self = user;
     td_event_signal(&self->entered);
     if (atomic_load(&self->blocks))
         (void)td_event_wait_until(&self->unblock, INT64_MAX);
@@ -50,9 +50,9 @@ static float rows[ROWS * CHANNELS];
 static int setup(void **state)
 {
     (void)state;
-    puppet = (struct puppet){0};
-    td_event_init(&puppet.entered);
-    td_event_init(&puppet.unblock);
+    fake_server = (struct fake_server){0};
+    td_event_init(&fake_server.entered);
+    td_event_init(&fake_server.unblock);
     memset(rows, 0, sizeof rows);
     return 0;
 }
@@ -61,7 +61,7 @@ static td_edge_user_blend *open_with(int64_t limit_ns)
 {
     const td_edge_user_blend_config config = {
         .fn = sum,
-        .user = &puppet,
+        .user = &fake_server,
         .most_rows = ROWS,
         .channels = CHANNELS,
         .limit_ns = limit_ns,
@@ -87,7 +87,7 @@ static void rows_are_those_of_the_function(void **state)
 static void what_is_left_unset_is_not_a_number(void **state)
 {
     (void)state;
-    atomic_store(&puppet.lazy, true);
+    atomic_store(&fake_server.lazy, true);
     td_edge_user_blend *blend = open_with(60 * TD_NS_PER_S);
     assert_int_equal(td_edge_user_blend_all(blend, &overlap, rows), TD_OK);
     for (size_t i = 0; i < TD_COUNT_OF(rows); i++)
@@ -98,7 +98,7 @@ static void what_is_left_unset_is_not_a_number(void **state)
 static void a_failure_is_no_lateness(void **state)
 {
     (void)state;
-    atomic_store(&puppet.fails, true);
+    atomic_store(&fake_server.fails, true);
     td_edge_user_blend *blend = open_with(60 * TD_NS_PER_S);
     assert_int_equal(td_edge_user_blend_all(blend, &overlap, rows), TD_ERR_IO);
     assert_true(rows[0] == 0);
@@ -108,16 +108,16 @@ static void a_failure_is_no_lateness(void **state)
 static void one_that_is_late_is_asked_again_once_it_has_returned(void **state)
 {
     (void)state;
-    atomic_store(&puppet.blocks, true);
+    atomic_store(&fake_server.blocks, true);
     td_edge_user_blend *blend = open_with(TD_NS_PER_MS);
-    while (!td_event_wait_until(&puppet.entered, 0))
+    while (!td_event_wait_until(&fake_server.entered, 0))
         assert_int_equal(td_edge_user_blend_all(blend, &overlap, rows),
                          TD_ERR_TIMEOUT);
     assert_int_equal(td_edge_user_blend_all(blend, &overlap, rows),
                      TD_ERR_TIMEOUT);
     assert_true(rows[0] == 0);
-    atomic_store(&puppet.blocks, false);
-    td_event_signal(&puppet.unblock);
+    atomic_store(&fake_server.blocks, false);
+    td_event_signal(&fake_server.unblock);
     while (td_edge_user_blend_all(blend, &overlap, rows) != TD_OK)
         ;
     assert_true(rows[0] == 111);
@@ -127,7 +127,7 @@ static void one_that_is_late_is_asked_again_once_it_has_returned(void **state)
 static void unblock(void *user)
 {
     (void)user;
-    td_event_signal(&puppet.unblock);
+    td_event_signal(&fake_server.unblock);
 }
 
 static void close_waits_for_the_function(void **state)
@@ -135,15 +135,15 @@ static void close_waits_for_the_function(void **state)
     const td_thread_config config = {.name = "unblocks", .cpu = -1};
     (void)state;
     td_thread *thread = NULL;
-    atomic_store(&puppet.blocks, true);
+    atomic_store(&fake_server.blocks, true);
     td_edge_user_blend *blend = open_with(1);
-    while (!td_event_wait_until(&puppet.entered, 0))
+    while (!td_event_wait_until(&fake_server.entered, 0))
         assert_int_equal(td_edge_user_blend_all(blend, &overlap, rows),
                          TD_ERR_TIMEOUT);
     assert_int_equal(td_thread_start(&config, unblock, NULL, &thread, NULL),
                      TD_OK);
     td_edge_user_blend_close(blend);
-    assert_true(atomic_load(&puppet.left));
+    assert_true(atomic_load(&fake_server.left));
     td_thread_join(thread);
 }
 

@@ -27,7 +27,7 @@ typedef enum td_edge_trim {
 
 typedef struct td_edge_core_settings {
     uint32_t channels;
-    uint32_t policy_states; // numbers that the policy is told; 0: where the
+    uint32_t policy_states; // numbers that the policy sees; 0: where the
                             // joints are
     td_wire_channel_kind kinds[TD_WIRE_MAX_CHANNELS];
     td_edge_gate_channel limits[TD_WIRE_MAX_CHANNELS]; // by control tick

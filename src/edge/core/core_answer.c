@@ -4,7 +4,7 @@
 //
 // An observation that is sent is entered into the ring of what is in flight,
 // and leaves it with exactly one outcome. The newest seq that has ended, and
-// the newest that was never sent, are told to the tick in atomics; by them it
+// the newest that was never sent, reach the tick in atomics; by them it
 // knows that it may ask again.
 //
 // An answer passes in three steps. Begin: is it an answer to something that is
@@ -17,7 +17,7 @@
 // between blend and end; then the answer is a stray after all.
 //
 // An old timeline is retired, not freed: the tick may still be on it. It goes
-// when the tick has told a later generation and no blend holds it.
+// when the tick has reported a later generation and no blend holds it.
 //
 // Lock: none here. All but the blend is called under the link's lock
 // (session/link.c), or by a single thread in the simulator and in tests.
@@ -250,8 +250,8 @@ static bool is_useful(const td_edge_core *core, int64_t now_ns,
 
 // How long an observation waited at the server for one of its own: as long as
 // it waited there, and the answer before it had not come.
-static int64_t behind_its_own(td_edge_core *core, const td_wire_action *action,
-                              const td_edge_sent *sent)
+static int64_t age_of_original(td_edge_core *core, const td_wire_action *action,
+                               const td_edge_sent *sent)
 {
     td_edge_core_merge_state *merge = &core->merge;
     double queued_ns = 1e6 * (double)action->queue_time_ms;
@@ -285,7 +285,7 @@ static void learn(td_edge_core *core, int64_t now_ns, uint64_t merged_before,
 {
     td_edge_core_merge_state *merge = &core->merge;
     const td_edge_sent *sent = &answer->sent;
-    int64_t behind_ns = behind_its_own(core, action, sent);
+    int64_t behind_ns = age_of_original(core, action, sent);
     if (has_trip(sent))
         (void)td_edge_latency_add(&merge->trips, now_ns - sent->put_ns);
     merge->answered_ns = now_ns;

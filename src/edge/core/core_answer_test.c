@@ -254,7 +254,7 @@ static td_edge_core *robot_that_missed(int64_t *ret_now_ns)
     assert_int_equal(robot_tick(core, now_ns).seq, 2);
     assert_false(robot_tick(core, now_ns += PERIOD_NS).ask);
     assert_false(robot_tick(core, now_ns += PERIOD_NS).ask);
-    td_edge_step step = robot_see(core, now_ns += PERIOD_NS, 1);
+    td_edge_step step = robot_tick_alone(core, now_ns += PERIOD_NS, 1);
     assert_true(step.ask);
     assert_int_equal(step.seq, 3);
     assert_int_equal(step.again, 2);
@@ -372,9 +372,9 @@ static void what_is_skipped_is_counted_and_asked_for_again(void **state)
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int why = 0; why < TD_EDGE_SKIP_COUNT; why++) {
         int64_t now_ns = why * TD_NS_PER_S;
-        td_edge_step step = robot_see(core, now_ns, 1);
+        td_edge_step step = robot_tick_alone(core, now_ns, 1);
         assert_true(step.ask);
-        assert_false(robot_see(core, now_ns + 1, 1).ask);
+        assert_false(robot_tick_alone(core, now_ns + 1, 1).ask);
         td_edge_core_skipped(core, step.seq, (td_edge_skip)why);
     }
     td_edge_counts counts = robot_counts(core);
@@ -390,12 +390,13 @@ static void what_failed_is_asked_for_less_and_less(void **state)
     const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     int64_t soon_ns = 2 * settings.period_ns;
-    td_edge_core_skipped(core, robot_see(core, 0, 1).seq, TD_EDGE_SKIP_STALE);
-    td_edge_step step = robot_see(core, soon_ns, 1);
+    td_edge_core_skipped(core, robot_tick_alone(core, 0, 1).seq,
+                         TD_EDGE_SKIP_STALE);
+    td_edge_step step = robot_tick_alone(core, soon_ns, 1);
     assert_true(step.ask);
     td_edge_core_skipped(core, step.seq, TD_EDGE_SKIP_FAILED);
-    assert_false(robot_see(core, 2 * soon_ns, 1).ask);
-    assert_true(robot_see(core, TD_NS_PER_S + soon_ns, 1).ask);
+    assert_false(robot_tick_alone(core, 2 * soon_ns, 1).ask);
+    assert_true(robot_tick_alone(core, TD_NS_PER_S + soon_ns, 1).ask);
 }
 
 static void what_falls_out_of_the_ring_is_unanswered(void **state)
@@ -485,7 +486,7 @@ static void live_at_random(uint64_t seed, td_edge_trim trim)
     uint64_t cursor = 0;
     for (int64_t i = 0; i < 10000; i++) {
         int64_t now_ns = i * PERIOD_NS;
-        td_edge_step step = robot_see(core, now_ns, 1);
+        td_edge_step step = robot_tick_alone(core, now_ns, 1);
         if (step.ask) asked = step.seq;
         if (step.ask && td_rand_unit(&rand) < 0.9)
             robot_send(core, asked, now_ns);

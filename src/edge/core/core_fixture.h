@@ -56,8 +56,8 @@ static inline void robot_send(td_edge_core *core, uint64_t seq, int64_t now_ns)
 }
 
 // A tick of a robot that stands at zero.
-static inline td_edge_step robot_see(td_edge_core *core, int64_t now_ns,
-                                     uint64_t connection)
+static inline td_edge_step robot_tick_alone(td_edge_core *core, int64_t now_ns,
+                                            uint64_t connection)
 {
     static const float at_zero[CHANNELS];
     const td_edge_core_input seen = {
@@ -72,7 +72,7 @@ static inline td_edge_step robot_see(td_edge_core *core, int64_t now_ns,
 // A tick of a connected robot, which sends at once what it asks.
 static inline td_edge_step robot_tick(td_edge_core *core, int64_t now_ns)
 {
-    td_edge_step step = robot_see(core, now_ns, 1);
+    td_edge_step step = robot_tick_alone(core, now_ns, 1);
     if (step.ask) robot_send(core, step.seq, now_ns);
     return step;
 }

@@ -6,8 +6,8 @@
 
 #define ROWS 4
 
-static td_edge_step see(td_edge_core *core, int64_t now_ns, float at,
-                        bool driver_down)
+static td_edge_step tick_at(td_edge_core *core, int64_t now_ns, float at,
+                            bool driver_down)
 {
     const float reading[CHANNELS] = {at, at};
     const td_edge_core_input seen = {
@@ -43,7 +43,7 @@ static void nothing_is_commanded_before_the_robot_was_read(void **state)
     assert_null(step.command);
     assert_false(step.fresh);
     assert_int_equal(td_edge_core_cursor(core), 0);
-    step = see(core, 1, 100, false);
+    step = tick_at(core, 1, 100, false);
     assert_float_equal(step.command[0], 100, 0);
 }
 
@@ -52,9 +52,9 @@ static void the_first_command_leads_from_where_the_robot_is(void **state)
     (void)state;
     const td_edge_core_settings settings = limited(0.5);
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 2, false);
+    tick_at(core, 0, 2, false);
     robot_answered(core, 0, 1, ROWS, 10);
-    td_edge_step step = see(core, 1, 2, false);
+    td_edge_step step = tick_at(core, 1, 2, false);
     assert_float_equal(step.command[0], 2.5, 1e-6);
     assert_float_equal(step.wanted[0], 10, 0);
     assert_int_equal(step.hits->count[TD_EDGE_GATE_STEP], CHANNELS);
@@ -66,22 +66,22 @@ static void limits_hit_in_a_row_mean_fail_safe_until_a_newer_chunk(void **state)
     td_edge_core_settings settings = limited(0.5);
     settings.max_limit_hits = 3;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, 32, 100);
     for (int64_t i = 1; i <= 3; i++)
-        assert_int_equal(see(core, i, 0, false).failsafe,
+        assert_int_equal(tick_at(core, i, 0, false).failsafe,
                          TD_EDGE_FAILSAFE_FOR_NONE);
-    td_edge_step step = see(core, 4, 0, false);
+    td_edge_step step = tick_at(core, 4, 0, false);
     assert_int_equal(step.failsafe, TD_EDGE_FAILSAFE_FOR_LIMITS);
     assert_true(step.ask && step.must_go);
     assert_float_equal(step.command[0], 1.5, 1e-6); // where it was
     assert_int_equal(td_edge_core_cursor(core), 3); // and stands still
     assert_true(step.left > 0);
-    step = see(core, 5, 0, false);
+    step = tick_at(core, 5, 0, false);
     assert_int_equal(step.failsafe, TD_EDGE_FAILSAFE_FOR_LIMITS);
 
     robot_answered(core, 6, 2, ROWS, 1.5F);
-    step = see(core, 7, 0, false);
+    step = tick_at(core, 7, 0, false);
     assert_int_equal(step.failsafe, TD_EDGE_FAILSAFE_FOR_NONE);
     assert_float_equal(step.command[0], 1.5, 0);
     assert_int_equal(robot_counts(core).failsafes[TD_EDGE_FAILSAFE_FOR_LIMITS],
@@ -95,16 +95,16 @@ static void limits_count_by_policy_step_and_not_in_the_fail_safe(void **state)
     settings.substeps = 10;
     settings.max_limit_hits = 2;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, ROWS, 100);
     for (int64_t i = 1; i <= 20; i++)
-        assert_true(see(core, i, 0, false).fresh);
-    assert_int_equal(see(core, 21, 0, false).failsafe,
+        assert_true(tick_at(core, i, 0, false).fresh);
+    assert_int_equal(tick_at(core, 21, 0, false).failsafe,
                      TD_EDGE_FAILSAFE_FOR_LIMITS);
     robot_answered(core, 22, 2, ROWS, 100); // as bad
     for (int64_t i = 23; i <= 42; i++)
-        assert_true(see(core, i, 0, false).fresh);
-    assert_int_equal(see(core, 43, 0, false).failsafe,
+        assert_true(tick_at(core, i, 0, false).fresh);
+    assert_int_equal(tick_at(core, 43, 0, false).failsafe,
                      TD_EDGE_FAILSAFE_FOR_LIMITS);
 }
 
@@ -113,13 +113,13 @@ static void a_driver_that_is_down_holds_and_its_robot_is_read_anew(void **state)
     (void)state;
     const td_edge_core_settings settings = limited(0.5);
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, ROWS, 0);
-    assert_true(see(core, 1, 0, false).fresh);
-    td_edge_step step = see(core, 2, 0, true);
+    assert_true(tick_at(core, 1, 0, false).fresh);
+    td_edge_step step = tick_at(core, 2, 0, true);
     assert_int_equal(step.failsafe, TD_EDGE_FAILSAFE_FOR_DRIVER);
     assert_int_equal(td_edge_core_cursor(core), 1);
-    step = see(core, 3, 7, false); // somebody moved it
+    step = tick_at(core, 3, 7, false); // somebody moved it
     assert_true(step.fresh);
     assert_float_equal(step.command[0], 6.5, 1e-6);
 }
@@ -129,9 +129,9 @@ static void an_old_reading_does_not_end_the_fail_safe(void **state)
     (void)state;
     const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, ROWS, 0);
-    see(core, 5, 0, true);
+    tick_at(core, 5, 0, true);
     const float reading[CHANNELS] = {0};
     td_edge_core_input seen = {
         .now_ns = 6, .connection = 1, .reading = reading, .read_ns = 5};
@@ -150,16 +150,16 @@ static void a_starved_robot_does_what_each_channel_says(void **state)
     settings.failsafe[1] = (td_edge_failsafe_channel){
         .mode = TD_EDGE_FAILSAFE_SAFE_POSE, .safe = 1, .safe_step = 0.25};
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, 1, 0); // one row, of zeros
-    assert_true(see(core, 1, 0, false).fresh);
+    assert_true(tick_at(core, 1, 0, false).fresh);
     for (int64_t i = 2; i < 40; i++) {
-        td_edge_step step = see(core, i, 0, false);
+        td_edge_step step = tick_at(core, i, 0, false);
         assert_true(step.starved);
         assert_float_equal(step.command[0], 0, 0);
         assert_true(step.command[1] <= 1);
     }
-    assert_float_equal(see(core, 40, 0, false).command[1], 1, 1e-6);
+    assert_float_equal(tick_at(core, 40, 0, false).command[1], 1, 1e-6);
 }
 
 static void after_the_fail_safe_the_way_begins_where_it_led(void **state)
@@ -171,13 +171,13 @@ static void after_the_fail_safe_the_way_begins_where_it_led(void **state)
         settings.failsafe[i] =
             (td_edge_failsafe_channel){.mode = TD_EDGE_FAILSAFE_ZERO_VELOCITY};
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, 1, 8);
     for (int64_t i = 1; i <= 4; i++)
-        see(core, i, 0, false);
-    assert_float_equal(see(core, 5, 0, false).command[0], 0, 0);
+        tick_at(core, i, 0, false);
+    assert_float_equal(tick_at(core, 5, 0, false).command[0], 0, 0);
     robot_answered(core, 6, 2, 2, 4);
-    assert_float_equal(see(core, 7, 0, false).command[0], 1, 1e-6);
+    assert_float_equal(tick_at(core, 7, 0, false).command[0], 1, 1e-6);
 }
 
 static void ticks_between_policy_steps_are_interpolated(void **state)
@@ -186,16 +186,16 @@ static void ticks_between_policy_steps_are_interpolated(void **state)
     td_edge_core_settings settings = robot_settings();
     settings.substeps = 4;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, 2, 8); // rows 8 and 9
     for (int64_t i = 1; i <= 4; i++)
-        assert_float_equal(see(core, i, 0, false).command[0], 8, 0);
+        assert_float_equal(tick_at(core, i, 0, false).command[0], 8, 0);
     assert_int_equal(td_edge_core_cursor(core), 1);
     for (int64_t i = 1; i <= 4; i++)
-        assert_float_equal(see(core, 4 + i, 0, false).command[0],
+        assert_float_equal(tick_at(core, 4 + i, 0, false).command[0],
                            8 + (double)i / 4, 1e-6);
     assert_int_equal(td_edge_core_cursor(core), 2);
-    assert_true(see(core, 9, 0, false).starved);
+    assert_true(tick_at(core, 9, 0, false).starved);
     assert_int_equal(robot_counts(core).fresh, 8);
 }
 
@@ -207,14 +207,14 @@ a_chunk_with_a_value_that_is_no_number_is_refused_whole(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(bad); i++) {
         const td_edge_core_settings settings = robot_settings();
         TD_AUTO(td_edge_core) *core = robot_new(&settings);
-        see(core, 0, 0, false);
+        tick_at(core, 0, 0, false);
         robot_answer answer;
         answer_fill(&answer, 1, ROWS, 1);
         memcpy(answer.bytes + 1 + (ROWS * CHANNELS - 1) * sizeof(float),
                &bad[i], sizeof(float));
         assert_int_equal(robot_hear(core, 0, &answer.action).outcome,
                          TD_EDGE_NOT_FINITE);
-        assert_null(see(core, 1, 0, false).command);
+        assert_null(tick_at(core, 1, 0, false).command);
     }
 }
 
@@ -224,15 +224,15 @@ static void a_reset_forgets_what_was_to_come(void **state)
     td_edge_core_settings settings = robot_settings();
     settings.ask.threshold = 1;
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 0, 0, false);
+    tick_at(core, 0, 0, false);
     robot_answered(core, 0, 1, ROWS, 3);
-    td_edge_step step = see(core, 1, 0, false);
+    td_edge_step step = tick_at(core, 1, 0, false);
     assert_true(step.fresh && step.ask); // seq 2 is on its way
     assert_int_equal(td_edge_core_reset(core), TD_OK);
     assert_int_equal(td_edge_core_episode(core), 6);
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_RESET], 1);
 
-    step = see(core, 2, 0, false);
+    step = tick_at(core, 2, 0, false);
     assert_true(step.starved && step.ask && step.must_go);
     assert_float_equal(step.command[0], 3, 0);
     robot_answer answer;
@@ -243,7 +243,7 @@ static void a_reset_forgets_what_was_to_come(void **state)
     answer.action.ident.episode = 6;
     assert_int_equal(robot_hear(core, 4, &answer.action).outcome,
                      TD_EDGE_MERGED);
-    assert_true(see(core, 5, 0, false).fresh);
+    assert_true(tick_at(core, 5, 0, false).fresh);
 }
 
 static void an_observation_of_an_old_episode_is_not_sent(void **state)
@@ -251,12 +251,12 @@ static void an_observation_of_an_old_episode_is_not_sent(void **state)
     (void)state;
     const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    td_edge_step step = robot_see(core, 0, 1);
+    td_edge_step step = robot_tick_alone(core, 0, 1);
     assert_int_equal(td_edge_core_reset(core), TD_OK);
     const td_edge_sent sent = {.seq = step.seq, .episode = 5};
     assert_false(td_edge_core_sent(core, &sent));
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_RESET], 1);
-    assert_true(robot_see(core, 1, 1).ask);
+    assert_true(robot_tick_alone(core, 1, 1).ask);
 }
 
 static void the_age_of_what_is_played_counts_from_the_capture(void **state)
@@ -264,10 +264,10 @@ static void the_age_of_what_is_played_counts_from_the_capture(void **state)
     (void)state;
     const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    see(core, 100, 0, false);
+    tick_at(core, 100, 0, false);
     robot_answered(core, 130, 1, ROWS, 0);
-    assert_int_equal(see(core, 150, 0, false).age_ns, 50);
-    assert_int_equal(see(core, 170, 0, false).age_ns, 70);
+    assert_int_equal(tick_at(core, 150, 0, false).age_ns, 50);
+    assert_int_equal(tick_at(core, 170, 0, false).age_ns, 70);
 }
 
 int main(void)

@@ -233,12 +233,12 @@ static void a_step_says_which_row_of_which_answer_it_is(void **state)
     for (size_t i = 0; i < TD_COUNT_OF(steps); i++) {
         if (i == 2) robot_send(core, 2, 0);
         if (i == 3) robot_answered(core, 0, 2, ROWS, 100);
-        td_edge_step step = robot_see(core, (int64_t)i * PERIOD_NS, 0);
+        td_edge_step step = robot_tick_alone(core, (int64_t)i * PERIOD_NS, 0);
         assert_true(step.fresh && step.substep == 1);
         assert_int_equal(step.chunk, steps[i].chunk);
         assert_int_equal(step.chunk_row, steps[i].row);
     }
-    assert_false(robot_see(core, TD_NS_PER_S, 0).fresh);
+    assert_false(robot_tick_alone(core, TD_NS_PER_S, 0).fresh);
 }
 
 static void by_time_the_first_chunk_is_whole(void **state)
@@ -312,13 +312,13 @@ static void a_server_just_found_is_asked_at_once(void **state)
     (void)state;
     const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
-    assert_true(robot_see(core, 0, 1).ask);
-    assert_false(robot_see(core, 1, 1).ask);
-    assert_false(robot_see(core, 2, 0).ask);
-    assert_true(robot_see(core, 3, 2).ask);
-    assert_false(robot_see(core, 4, 2).ask);
-    assert_true(robot_see(core, 5, 3).ask); // found between two ticks
-    assert_false(robot_see(core, 6, 3).ask);
+    assert_true(robot_tick_alone(core, 0, 1).ask);
+    assert_false(robot_tick_alone(core, 1, 1).ask);
+    assert_false(robot_tick_alone(core, 2, 0).ask);
+    assert_true(robot_tick_alone(core, 3, 2).ask);
+    assert_false(robot_tick_alone(core, 4, 2).ask);
+    assert_true(robot_tick_alone(core, 5, 3).ask); // found between two ticks
+    assert_false(robot_tick_alone(core, 6, 3).ask);
 }
 
 static void nobody_asks_while_there_is_no_server(void **state)
@@ -327,10 +327,10 @@ static void nobody_asks_while_there_is_no_server(void **state)
     const td_edge_core_settings settings = robot_settings();
     TD_AUTO(td_edge_core) *core = robot_new(&settings);
     for (int64_t i = 0; i < 10; i++) {
-        td_edge_step step = robot_see(core, i * TD_NS_PER_S, 0);
+        td_edge_step step = robot_tick_alone(core, i * TD_NS_PER_S, 0);
         assert_false(step.ask || step.must_go);
     }
-    td_edge_step step = robot_see(core, 10 * TD_NS_PER_S, 1);
+    td_edge_step step = robot_tick_alone(core, 10 * TD_NS_PER_S, 1);
     assert_true(step.ask);
     assert_int_equal(step.seq, 1);
 }
@@ -343,8 +343,8 @@ static void what_is_buffered_plays_while_there_is_no_server(void **state)
     robot_tick(core, 0);
     robot_answered(core, 0, 1, ROWS, 100);
     for (int i = 0; i < ROWS; i++)
-        assert_true(robot_see(core, 0, 0).fresh);
-    assert_true(robot_see(core, 0, 0).starved);
+        assert_true(robot_tick_alone(core, 0, 0).fresh);
+    assert_true(robot_tick_alone(core, 0, 0).starved);
 }
 
 static void warns_once_and_recovers_once(void **state)

@@ -73,7 +73,7 @@ static void the_tick_allocates_nothing(void **state)
     uint64_t of_the_merge = 0;
     for (int64_t i = 0; i < 1000; i++) {
         uint64_t before = allocations;
-        td_edge_step step = robot_see(core, i * PERIOD_NS, 1);
+        td_edge_step step = robot_tick_alone(core, i * PERIOD_NS, 1);
         of_the_tick += allocations - before;
         if (!step.ask) continue;
         robot_send(core, step.seq, i * PERIOD_NS);
@@ -95,7 +95,7 @@ static void old_timelines_do_not_pile_up(void **state)
     for (uint64_t seq = 1; seq <= 1000; seq++) {
         robot_send(core, seq, 0);
         robot_answered(core, 0, seq, ROWS, 0);
-        (void)robot_see(core, 0, 0);
+        (void)robot_tick_alone(core, 0, 0);
         // The present one, and the one that the tick was on.
         assert_true(allocations - frees <= before + 2);
     }
@@ -115,7 +115,7 @@ static void a_timeline_lives_until_the_tick_has_moved_on(void **state)
             robot_answered(core, 0, seq, ROWS, 0);
         }
         for (int ticks = 0; ticks < round % 3; ticks++)
-            (void)robot_see(core, 0, 0);
+            (void)robot_tick_alone(core, 0, 0);
     }
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_MERGED], seq);
 }
@@ -136,7 +136,7 @@ static void a_timeline_lives_until_it_is_blended(void **state)
     td_edge_core_answer_begin(core, 0, SERVER, &answer.action, &job);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(td_edge_core_reset(core), TD_OK);
-        (void)robot_see(core, 0, 0);
+        (void)robot_tick_alone(core, 0, 0);
     }
     assert_int_equal(td_edge_core_answer_blend(core, &job), TD_OK);
     assert_float_equal(job.next->data[0], 50, 0);
@@ -144,7 +144,7 @@ static void a_timeline_lives_until_it_is_blended(void **state)
     assert_true(ended.stray);
     assert_int_equal(ended.why_stray, TD_EDGE_STRAY_EPISODE);
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_RESET], 1);
-    assert_false(robot_see(core, 0, 0).fresh);
+    assert_false(robot_tick_alone(core, 0, 0).fresh);
 }
 
 typedef struct both {
@@ -198,7 +198,8 @@ static uint64_t tick_side(both *b, uint64_t rows)
     uint64_t promised = 0; // the step after the last row of the last answer
     for (uint64_t tick = 0; td_edge_core_cursor(b->core) < rows; tick++) {
         uint64_t step_number = td_edge_core_cursor(b->core);
-        td_edge_step step = robot_see(b->core, (int64_t)tick * PERIOD_NS, 1);
+        td_edge_step step =
+            robot_tick_alone(b->core, (int64_t)tick * PERIOD_NS, 1);
         uint64_t cursor = td_edge_core_cursor(b->core);
         wrong += cursor != step_number + step.fresh;
         if (step.fresh) {

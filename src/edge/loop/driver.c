@@ -17,9 +17,9 @@
 // own belongs to the host's thread, which calls take_state, take_request and
 // observe in its place.
 //
-// No lock. Stop: the thread is told and woken. Drain: it is waited for, with a
-// limit, because the robot's or the user's functions may never return. Free:
-// when it has ended.
+// No lock. Stop: a flag is set and the thread woken. Drain: it is waited for,
+// with a limit, because the robot's or the user's functions may never return.
+// Free: when it has ended.
 #include "edge/loop/driver.h"
 
 #include "base/clock.h"

@@ -12,9 +12,9 @@
 // No lock of its own: the queue is between the callback and the thread, the
 // counters and histograms are read by anyone, the decoder is the thread's own.
 //
-// Stop: the thread is told, and ends behind the answer at work. Leave: the
-// subscription goes, and with it the last callback. Drain: what is left in the
-// queue is freed with the rest, when the thread has been joined.
+// Stop: a flag is set, and the thread ends behind the answer at work. Leave:
+// the subscription goes, and with it the last callback. Drain: what is left in
+// the queue is freed with the rest, when the thread has been joined.
 #include "edge/loop/merger.h"
 
 #include "base/clock.h"

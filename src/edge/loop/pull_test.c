@@ -41,7 +41,7 @@ static int pull_setup(void **state)
 static void a_host_pulls_row_by_row(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_open(w);
     pull(w);
     assert_null(host.last.command);
@@ -62,7 +62,7 @@ static bool is_starved_by_silence(world *w)
 static void a_host_holds_when_nothing_is_left(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->answers_left = 1;
+    fake_server_open(w, 0, "gpu-1")->answers_left = 1;
     world_open(w);
     world_run(w);
     world_until(w, is_starved_by_silence);
@@ -166,7 +166,7 @@ static void a_controller_makes_what_the_robot_is_given(void **state)
 {
     world *w = *state;
     controller.offset = 0.5f;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
     world_stop(w);
@@ -198,7 +198,7 @@ static void a_controller_that_fails_or_lies_moves_nothing(void **state)
         {"lies", TD_OK, NAN},
     };
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         print_message("%s\n", cases[i].name);
         controller.err = cases[i].err;
@@ -219,10 +219,10 @@ static bool was_blind(world *w)
     return atomic_load(&controller.blind) >= 3;
 }
 
-static void a_controller_is_told_when_there_is_no_state(void **state)
+static void a_controller_knows_when_there_is_no_state(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
     assert_int_equal(atomic_load(&controller.blind), 0);
@@ -243,7 +243,7 @@ static void on_reset(void *user, const td_net_sample *sample)
 
 static uint64_t seen_episode;
 
-static void see_episode(world *w, const td_wire_obs *obs)
+static void note_episode(world *w, const td_wire_obs *obs)
 {
     (void)w;
     seen_episode = obs->ident.episode;
@@ -305,11 +305,11 @@ static void resets_close(td_net_decl *decl)
     td_queue_free(letters);
 }
 
-static void a_reset_is_told_and_begins_the_next_episode(void **state)
+static void a_reset_is_sent_and_begins_the_next_episode(void **state)
 {
     world *w = *state;
     td_net_decl *decl = resets_open(w);
-    puppet_open(w, 0, "gpu-1")->see = see_episode;
+    fake_server_open(w, 0, "gpu-1")->note_obs = note_episode;
     world_stream(w);
     world_until(w, has_merged_twenty);
     assert_int_equal(seen_episode, 1);
@@ -337,12 +337,12 @@ static void a_reset_arrives_where_observations_are_lost(void **state)
     world *w = *state;
     static const td_net_faults lossy = {.loss = 1};
     td_net_decl *decl = resets_open(w);
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     assert_int_equal(td_net_hub_faults(w->hub, NULL, NULL, &lossy), TD_OK);
     assert_int_equal(td_edge_reset(w->edge, "the cup fell", NULL), TD_OK);
     assert_letter(w, 2, "the cup fell");
-    puppet_work(p); // what was sent before
+    fake_server_work(p); // what was sent before
     uint64_t seen = p->observations;
     sent_before = w->report.counts.sent;
     world_until(w, has_sent_five_more);
@@ -350,106 +350,106 @@ static void a_reset_arrives_where_observations_are_lost(void **state)
     resets_close(decl);
 }
 
-static bool is_told_to_bow(world *w)
+static bool has_the_new_task(world *w)
 {
-    return strcmp(w->puppets[0].task, "bow") == 0;
+    return strcmp(w->fake_servers[0].task, "bow") == 0;
 }
 
-static void a_new_task_is_told_with_the_next_observation(void **state)
+static void a_new_task_goes_with_the_next_observation(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
-    assert_string_equal(w->puppets[0].task, "wave");
+    assert_string_equal(w->fake_servers[0].task, "wave");
     assert_int_equal(td_edge_set_task(w->edge, "bow", NULL), TD_OK);
-    world_until(w, is_told_to_bow);
+    world_until(w, has_the_new_task);
     assert_int_equal(td_edge_set_task(w->edge, "\xff", NULL), TD_ERR_FORMAT);
 }
 
 // What the policy of this robot knows of it: more than its joints, by tens.
-static struct told {
+static struct policy_state {
     _Atomic bool fails;
     _Atomic uint32_t count; // numbers in the last observation
     _Atomic int first, last;
     _Atomic uint64_t seen;
-} told;
+} policy_state;
 
-static td_err tell(void *user, float *ret_state, uint32_t channels)
+static td_err policy_state_read(void *user, float *ret_state, uint32_t channels)
 {
     (void)user;
-    if (atomic_load(&told.fails)) return TD_ERR_IO;
+    if (atomic_load(&policy_state.fails)) return TD_ERR_IO;
     for (uint32_t i = 0; i < channels; i++)
         ret_state[i] = 10 * (float)(i + 1);
     return TD_OK;
 }
 
-static void look_at_told(world *w, const td_wire_obs *obs)
+static void note_policy_state(world *w, const td_wire_obs *obs)
 {
     uint32_t count = obs->state.shape[0];
     float values[CHANNELS + 1] = {0};
     (void)w;
     memcpy(values, obs->state.data,
            (count < CHANNELS + 1 ? count : CHANNELS + 1) * sizeof values[0]);
-    atomic_store(&told.count, count);
-    atomic_store(&told.first, (int)values[0]);
-    atomic_store(&told.last, (int)values[CHANNELS]);
-    atomic_fetch_add(&told.seen, 1);
+    atomic_store(&policy_state.count, count);
+    atomic_store(&policy_state.first, (int)values[0]);
+    atomic_store(&policy_state.last, (int)values[CHANNELS]);
+    atomic_fetch_add(&policy_state.seen, 1);
 }
 
-static int told_setup(void **state)
+static int policy_state_setup(void **state)
 {
-    memset(&told, 0, sizeof told);
+    memset(&policy_state, 0, sizeof policy_state);
     int rc = world_setup(state);
     td_edge_config *config = &((world *)*state)->config;
     config->core.policy_states = config->profile.state_count = CHANNELS + 1;
     config->profile.states[CHANNELS] =
         (td_wire_channel){td_wire_text_of("force"), TD_WIRE_LINEAR};
-    config->observe_state = tell;
+    config->observe_state = policy_state_read;
     return rc;
 }
 
-static void a_policy_may_be_told_more_than_the_joints(void **state)
+static void a_policys_state_may_be_more_than_the_joints(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->see = look_at_told;
+    fake_server_open(w, 0, "gpu-1")->note_obs = note_policy_state;
     world_stream(w);
     world_until(w, has_merged_twenty);
-    assert_int_equal(told.count, CHANNELS + 1);
-    assert_int_equal(told.first, 10);
-    assert_int_equal(told.last, 10 * (CHANNELS + 1));
+    assert_int_equal(policy_state.count, CHANNELS + 1);
+    assert_int_equal(policy_state.first, 10);
+    assert_int_equal(policy_state.last, 10 * (CHANNELS + 1));
 }
 
-static bool has_failed_to_tell(world *w)
+static bool has_failed_to_read(world *w)
 {
     td_edge_report report;
     td_edge_report_get(w->edge, &report);
     return report.driver_failed >= 3;
 }
 
-static bool is_told_again(world *w)
+static bool is_read_again(world *w)
 {
     (void)w;
-    return told.seen > 0;
+    return policy_state.seen > 0;
 }
 
-static void what_cannot_be_told_is_counted_and_waits(void **state)
+static void a_state_that_cannot_be_read_is_counted_and_waits(void **state)
 {
     world *w = *state;
-    atomic_store(&told.fails, true);
-    puppet_open(w, 0, "gpu-1")->see = look_at_told;
+    atomic_store(&policy_state.fails, true);
+    fake_server_open(w, 0, "gpu-1")->note_obs = note_policy_state;
     world_open(w);
     world_run(w);
-    world_until(w, has_failed_to_tell);
-    assert_int_equal(told.seen, 0);
-    atomic_store(&told.fails, false);
-    world_until(w, is_told_again);
+    world_until(w, has_failed_to_read);
+    assert_int_equal(policy_state.seen, 0);
+    atomic_store(&policy_state.fails, false);
+    world_until(w, is_read_again);
 }
 
 int main(void)
 {
-#define TOLD_TEST(test)                                                        \
-    cmocka_unit_test_setup_teardown(test, told_setup, world_teardown)
+#define POLICY_STATE_TEST(test)                                                \
+    cmocka_unit_test_setup_teardown(test, policy_state_setup, world_teardown)
 #define PULL_TEST(test)                                                        \
     cmocka_unit_test_setup_teardown(test, pull_setup, world_teardown)
 #define CONTROL_TEST(test)                                                     \
@@ -462,12 +462,12 @@ int main(void)
         PULL_TEST(a_state_that_is_not_finite_is_counted_and_not_used),
         CONTROL_TEST(a_controller_makes_what_the_robot_is_given),
         CONTROL_TEST(a_controller_that_fails_or_lies_moves_nothing),
-        CONTROL_TEST(a_controller_is_told_when_there_is_no_state),
-        TOLD_TEST(a_policy_may_be_told_more_than_the_joints),
-        TOLD_TEST(what_cannot_be_told_is_counted_and_waits),
-        WORLD_TEST(a_reset_is_told_and_begins_the_next_episode),
+        CONTROL_TEST(a_controller_knows_when_there_is_no_state),
+        POLICY_STATE_TEST(a_policys_state_may_be_more_than_the_joints),
+        POLICY_STATE_TEST(a_state_that_cannot_be_read_is_counted_and_waits),
+        WORLD_TEST(a_reset_is_sent_and_begins_the_next_episode),
         WORLD_TEST(a_reset_arrives_where_observations_are_lost),
-        WORLD_TEST(a_new_task_is_told_with_the_next_observation),
+        WORLD_TEST(a_new_task_goes_with_the_next_observation),
     };
     return cmocka_run_group_tests_name("edge/pull", tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@
 // played at once; periods that it missed are not made up for, since the cursor
 // counts steps and not time.
 //
-// Stop: the thread is told and joined; it wakes by itself within a period. It
-// ends before everything that it passes something on to. tick_test.c counts
+// Stop: a flag is set, the thread joined; it wakes by itself within a period.
+// It ends before everything that it passes something on to. tick_test.c counts
 // what it must not do.
 #include "edge/loop/tick.h"
 

@@ -224,7 +224,7 @@ static bool has_played(world *w)
 static void a_tick_that_plays_waits_for_nobody(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_played);
     assert_waited_for_nobody();
@@ -239,7 +239,7 @@ static void a_tick_between_steps_waits_for_nobody(void **state)
     w->config.core.aggregate = TD_EDGE_WEIGHTED_AVERAGE;
     w->config.profile.step_period_us = 10000;
     w->config.profile.actions[1].kind = TD_WIRE_ANGLE;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_played);
     assert_waited_for_nobody();
@@ -255,7 +255,7 @@ static void a_traced_tick_waits_for_nobody(void **state)
     config.ring_ticks = 512;
     assert_int_equal(td_edge_trace_new(&config, &trace), TD_OK);
     w->config.trace = trace;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_played);
     assert_waited_for_nobody();
@@ -273,7 +273,7 @@ static td_err add_when_it_goes(void *user, const td_dataset_frame *frame,
 {
     while (atomic_load(&disk_hangs))
         td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
-    return shelf_add(user, frame, info);
+    return store_add(user, frame, info);
 }
 
 static bool has_played_twice(world *w)
@@ -283,15 +283,15 @@ static bool has_played_twice(world *w)
 
 static void a_recorded_tick_waits_for_nobody(void **state)
 {
-    static shelf shelved;
+    static memory_store stored;
     world *w = *state;
-    w->config.record = shelf_sink(&shelved);
+    w->config.record = store_sink(&stored);
     w->config.record.add = add_when_it_goes;
     w->config.record_begin = true;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_played);
-    assert_true(shelved.count > 0);
+    assert_true(stored.count > 0);
     atomic_store(&disk_hangs, true);
     world_until(w, has_played_twice);
     atomic_store(&disk_hangs, false);
@@ -306,13 +306,13 @@ static bool has_starved(world *w)
 static void a_tick_without_a_server_waits_for_nobody(void **state)
 {
     world *w = *state;
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_merged_twenty);
-    puppet_close(p);
+    fake_server_close(p);
     world_until(w, has_starved);
     assert_int_equal(w->report.state, TD_EDGE_RECONNECTING);
-    puppet_reopen(p);
+    fake_server_reopen(p);
     world_until(w, is_streaming);
     world_until(w, has_played);
     assert_waited_for_nobody();
@@ -342,7 +342,7 @@ static void a_tick_in_the_failsafe_waits_for_nobody(void **state)
         {TD_EDGE_FAILSAFE_SAFE_POSE, TD_EDGE_FAILSAFE_REPEAT},
     };
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     for (size_t i = 0; i < TD_COUNT_OF(modes); i++) {
         witness_forget();
         guard(w, modes[i]);
@@ -362,8 +362,8 @@ static bool has_played_in_a_flood(world *w)
     static const float rows[ROWS * CHANNELS];
     td_wire_action action = world_stray(rows);
     for (unsigned i = 0; i < 20; i++) {
-        world_shout(w, &action);
-        world_shout_bytes(w, &i, sizeof i);
+        world_inject(w, &action);
+        world_inject_bytes(w, &i, sizeof i);
     }
     return has_played(w) &&
            w->report.counts.strays[TD_EDGE_STRAY_MALFORMED] >= 1000;
@@ -372,7 +372,7 @@ static bool has_played_in_a_flood(world *w)
 static void a_tick_in_a_flood_waits_for_nobody(void **state)
 {
     world *w = *state;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_played_in_a_flood);
     assert_waited_for_nobody();
@@ -398,7 +398,7 @@ static void a_host_that_pulls_waits_for_nobody(void **state)
     const td_thread_config config = {.name = "td-tick", .cpu = -1};
     td_thread *host = NULL;
     w->config.pull = true;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_open(w);
     assert_int_equal(
         td_thread_start(&config, pull_on_time, w->edge, &host, NULL), TD_OK);

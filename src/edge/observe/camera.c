@@ -16,8 +16,8 @@
 // that td_edge_camera_lend(NULL) returns when nobody uses the publisher any
 // more. The robot's function runs without it.
 //
-// Stop: the thread is told and woken from its pause. Drain: a frame under way
-// is waited for, with a limit, since the robot may never return. Free: when
+// Stop: a flag is set, the thread woken from its pause. Drain: a frame under
+// way is waited for, with a limit, since the robot may never return. Free: when
 // the thread has ended, because the robot writes into memory of the pool.
 #include "edge/observe/camera.h"
 

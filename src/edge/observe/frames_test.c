@@ -69,9 +69,9 @@ static void open_raw(world *w, void (*edit_status)(td_wire_status *status))
 {
     counter[0] = counter[1] = 0;
     w->config.codec = TD_EDGE_CODEC_RAW;
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     p->edit_status = edit_status;
-    p->see = look_at_frames;
+    p->note_obs = look_at_frames;
 }
 
 static uint64_t stale(const world *w)
@@ -281,7 +281,7 @@ static void a_smaller_picture_is_sent_where_one_is_wanted(void **state)
 {
     world *w = *state;
     open_raw(w, want_half);
-    w->puppets[0].see = look_at_small_frame;
+    w->fake_servers[0].note_obs = look_at_small_frame;
     w->config.profile.downscale = true;
     shown = 0;
     world_stream(w);
@@ -326,7 +326,7 @@ static void the_chroma_is_as_set(void **state)
         {TD_MEDIA_CHROMA_444, 0x11},
     };
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->see = look_at_sampling;
+    fake_server_open(w, 0, "gpu-1")->note_obs = look_at_sampling;
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         w->config.jpeg_chroma = cases[i].chroma;
         world_stream(w);
@@ -369,7 +369,7 @@ static void stream_compressed(world *w)
 static void a_cameras_jpeg_goes_as_it_is(void **state)
 {
     world *w = *state;
-    puppet_open(w, 0, "gpu-1")->see = look_for_mark;
+    fake_server_open(w, 0, "gpu-1")->note_obs = look_for_mark;
     stream_compressed(w);
     assert_int_equal(marked, seen);
     assert_int_equal(came.height, HEIGHT);
@@ -379,8 +379,8 @@ static void a_cameras_jpeg_goes_as_it_is(void **state)
 static void a_cameras_jpeg_is_made_smaller_where_that_is_wanted(void **state)
 {
     world *w = *state;
-    puppet *p = puppet_open(w, 0, "gpu-1");
-    p->see = look_for_mark;
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
+    p->note_obs = look_for_mark;
     p->edit_status = want_half;
     w->config.profile.downscale = true;
     stream_compressed(w);
@@ -410,7 +410,7 @@ static void a_cameras_jpeg_goes_as_pixels_where_all_do(void **state)
 {
     world *w = *state;
     w->config.codec = TD_EDGE_CODEC_RAW;
-    puppet_open(w, 0, "gpu-1")->see = look_near;
+    fake_server_open(w, 0, "gpu-1")->note_obs = look_near;
     stream_compressed(w);
 }
 
@@ -419,7 +419,7 @@ static void similarity_looks_into_a_cameras_jpeg(void **state)
     world *w = *state;
     w->config.similar = (td_edge_similar_settings){
         .on = true, .state_tolerance = 0, .image_tolerance = 0};
-    puppet_open(w, 0, "gpu-1")->see = look_for_mark;
+    fake_server_open(w, 0, "gpu-1")->note_obs = look_for_mark;
     stream_compressed(w);
     assert_int_equal(marked, seen);
 }

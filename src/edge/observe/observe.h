@@ -26,7 +26,8 @@ typedef struct td_edge_outgoing {
     bool has_policy_state;                    // that is known already
 } td_edge_outgoing;
 
-// What the policy is told, and how many numbers that is. Borrows `outgoing`.
+// The state that the policy sees, and how many numbers that is. Borrows
+// `outgoing`.
 const float *td_edge_observe_state(const td_edge_core_settings *settings,
                                    const td_edge_outgoing *outgoing,
                                    uint32_t *ret_count);

@@ -19,9 +19,9 @@
 // threads touch; the histogram and the counters are read by anyone; all the
 // rest is the thread's own.
 //
-// Stop: the thread is told and joined (end). Drain: the cameras stop borrowing,
-// the transport gives everything back (leave). Free: when the driver has ended
-// too, since it may still leave something in the outbox.
+// Stop: a flag is set, the thread joined (end). Drain: the cameras stop
+// borrowing, the transport gives everything back (leave). Free: when the driver
+// has ended too, since it may still leave something in the outbox.
 #include "edge/observe/publisher.h"
 
 #include "base/clock.h"

@@ -44,7 +44,7 @@ static void watch_after_trials(world *w)
 static void open_auto(world *w, size_t index, const char *id)
 {
     w->config.codec = TD_EDGE_CODEC_AUTO;
-    puppet_open(w, index, id)->see = look_at_codec;
+    fake_server_open(w, index, id)->note_obs = look_at_codec;
 }
 
 static void auto_tries_both_where_a_place_is_lent_and_decides(void **state)
@@ -63,7 +63,7 @@ static void auto_takes_jpeg_where_none_is(void **state)
 {
     world *w = *state;
     open_auto(w, 0, "gpu-1");
-    w->puppets[0].edit_status = want_top;
+    w->fake_servers[0].edit_status = want_top;
     seen[0] = seen[1] = 0;
     world_stream(w);
     watch_after_trials(w);
@@ -72,7 +72,7 @@ static void auto_takes_jpeg_where_none_is(void **state)
 
 static bool has_second_server(world *w)
 {
-    return w->puppets[1].observations > 0;
+    return w->fake_servers[1].observations > 0;
 }
 
 static void auto_decides_again_for_another_server(void **state)
@@ -82,8 +82,8 @@ static void auto_decides_again_for_another_server(void **state)
     world_stream(w);
     watch_after_trials(w);
     open_auto(w, 1, "gpu-2");
-    w->puppets[1].edit_status = want_top;
-    puppet_close(&w->puppets[0]);
+    w->fake_servers[1].edit_status = want_top;
+    fake_server_close(&w->fake_servers[0]);
     world_until(w, has_second_server);
     watch_after_trials(w);
     assert_int_equal(seen[1], 0);
@@ -109,7 +109,7 @@ static void open_similar(world *w, double image_tolerance)
         .state_tolerance = 1e9,
         .image_tolerance = image_tolerance,
     };
-    puppet_open(w, 0, "gpu-1")->see = look_at_urgency;
+    fake_server_open(w, 0, "gpu-1")->note_obs = look_at_urgency;
 }
 
 static void what_is_similar_goes_only_when_it_must(void **state)
@@ -151,15 +151,15 @@ static void another_server_is_sent_what_is_similar(void **state)
 {
     world *w = *state;
     stream_calmly(w);
-    puppet_open(w, 1, "gpu-2")->see = look_at_urgency;
-    puppet_close(&w->puppets[0]);
+    fake_server_open(w, 1, "gpu-2")->note_obs = look_at_urgency;
+    fake_server_close(&w->fake_servers[0]);
     world_until(w, has_second_server);
     assert_int_equal(calm, 1);
 }
 
 static bool has_other_task(world *w)
 {
-    return strcmp(w->puppets[0].task, "bow") == 0;
+    return strcmp(w->fake_servers[0].task, "bow") == 0;
 }
 
 static void another_task_is_sent_what_is_similar(void **state)

@@ -151,7 +151,8 @@ static void an_answer_that_came_again_ends_the_asking(void **state)
     assert_int_equal(decision.again, 0);
 }
 
-static void who_asked_again_in_vain_observes_in_the_next_step(void **state)
+static void
+after_asking_again_without_an_answer_it_observes_in_the_next_step(void **state)
 {
     (void)state;
     fixture f = fixture_that_asks_again();
@@ -514,7 +515,8 @@ int main(void)
         cmocka_unit_test(newest_is_sent_in_place_of_one_given_up),
         cmocka_unit_test(a_missed_answer_is_asked_for_once_more),
         cmocka_unit_test(an_answer_that_came_again_ends_the_asking),
-        cmocka_unit_test(who_asked_again_in_vain_observes_in_the_next_step),
+        cmocka_unit_test(
+            after_asking_again_without_an_answer_it_observes_in_the_next_step),
         cmocka_unit_test(who_has_nothing_left_observes),
         cmocka_unit_test(only_the_newest_is_asked_for_again),
         cmocka_unit_test(given_up_is_not_sent_again_while_rows_are_enough),

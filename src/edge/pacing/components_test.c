@@ -60,7 +60,7 @@ static void one_that_cannot_be_asked_stays_due_once(void **state)
                      0);
 }
 
-static void component_0_goes_when_it_is_told(void **state)
+static void component_0_goes_when_the_caller_says(void **state)
 {
     (void)state;
     td_edge_components components = components_of(four, 1);
@@ -147,7 +147,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_goes_at_its_own_rate_and_phase),
         cmocka_unit_test(one_that_cannot_be_asked_stays_due_once),
-        cmocka_unit_test(component_0_goes_when_it_is_told),
+        cmocka_unit_test(component_0_goes_when_the_caller_says),
         cmocka_unit_test(every_nth_is_every_nth),
         cmocka_unit_test(late_is_what_was_not_answered_by_its_deadline),
         cmocka_unit_test(settings_that_make_no_sense_are_refused),

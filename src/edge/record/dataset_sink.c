@@ -44,7 +44,7 @@ static td_dataset_schema schema_of(const td_config_robot *config,
                                    schema_names *names)
 {
     const td_config_robot_device *robot = &config->robot;
-    bool told = robot->state_count > 0;
+    bool has_own_state = robot->state_count > 0;
     for (size_t i = 0; i < robot->joint_count; i++)
         names->state[i] = names->action[i] = robot->joints[i].name;
     for (size_t i = 0; i < robot->state_count; i++)
@@ -61,7 +61,7 @@ static td_dataset_schema schema_of(const td_config_robot *config,
         .codec = (td_media_codec)config->record.codec,
         .state = names->state,
         .state_count =
-            (uint32_t)(told ? robot->state_count : robot->joint_count),
+            (uint32_t)(has_own_state ? robot->state_count : robot->joint_count),
         .action = names->action,
         .action_count = (uint32_t)robot->joint_count,
         .cameras = names->cameras,

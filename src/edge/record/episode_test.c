@@ -3,16 +3,16 @@
 #include "edge/edge_fixture.h"
 #include "edge/record/episode_writer_fixture.h"
 
-static shelf shelved;
+static memory_store stored;
 static _Atomic bool blocked, inside; // an add
 
 static int setup(void **state)
 {
     if (world_setup(state) != 0) return -1;
     world *w = *state;
-    memset(&shelved, 0, sizeof shelved);
-    shelved.cameras = 2;
-    w->config.record = shelf_sink(&shelved);
+    memset(&stored, 0, sizeof stored);
+    stored.cameras = 2;
+    w->config.record = store_sink(&stored);
     w->config.record_begin = true;
     return 0;
 }
@@ -27,8 +27,8 @@ static int teardown(void **state)
 static size_t played_frames(void)
 {
     size_t played = 0;
-    for (size_t i = 0; i < shelved.count; i++)
-        played += !shelved.frames[i].lost && !shelved.frames[i].done.held;
+    for (size_t i = 0; i < stored.count; i++)
+        played += !stored.frames[i].lost && !stored.frames[i].done.held;
     return played;
 }
 
@@ -40,7 +40,7 @@ static bool has_recorded_hundred(world *w)
 
 static void stream(world *w)
 {
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_recorded_hundred);
 }
@@ -55,8 +55,8 @@ static void finish(world *w)
 static void assert_every_step_is_recorded(void)
 {
     float last = -1;
-    for (size_t i = 0; i < shelved.count; i++) {
-        const shelf_frame *frame = &shelved.frames[i];
+    for (size_t i = 0; i < stored.count; i++) {
+        const stored_frame *frame = &stored.frames[i];
         if (frame->lost || frame->done.held) continue;
         assert_true(frame->action == last + 1);
         assert_true(frame->done.chunk > 0 && frame->done.step >= 0);
@@ -73,9 +73,9 @@ static void what_was_played_is_recorded(void **state)
     assert_int_equal(w->report.record.state, TD_EDGE_RECORD_RECORDING);
     finish(w);
     assert_every_step_is_recorded();
-    assert_string_equal(shelved.frames[0].task, "wave");
-    assert_int_equal(shelved.saved, 1);
-    assert_int_equal(shelved.closed, 1);
+    assert_string_equal(stored.frames[0].task, "wave");
+    assert_int_equal(stored.saved, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
 static void a_robot_that_blocks_for_ever_costs_no_episode(void **state)
@@ -88,8 +88,8 @@ static void a_robot_that_blocks_for_ever_costs_no_episode(void **state)
     world_stop(w);
     assert_false(td_edge_end(w->edge, 0));
     assert_every_step_is_recorded();
-    assert_int_equal(shelved.saved, 1);
-    assert_int_equal(shelved.closed, 1);
+    assert_int_equal(stored.saved, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
 static bool has_recorded_lost(world *w)
@@ -99,8 +99,8 @@ static bool has_recorded_lost(world *w)
                          3 * w->config.core.period_ns);
     td_edge_step step = td_edge_pull(w->edge, state);
     if (step.command) memcpy(state, step.command, sizeof state);
-    for (size_t i = 0; i < shelved.count; i++)
-        if (shelved.frames[i].lost) return true;
+    for (size_t i = 0; i < stored.count; i++)
+        if (stored.frames[i].lost) return true;
     return false;
 }
 
@@ -108,7 +108,7 @@ static void periods_that_a_host_misses_are_lost_rows(void **state)
 {
     world *w = *state;
     w->config.pull = true;
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_open(w);
     world_run(w);
     world_until(w, has_recorded_lost);
@@ -136,8 +136,8 @@ static void a_camera_that_fails_is_missing_in_the_frames(void **state)
     stream(w);
     world_until(w, has_missed_hundred);
     finish(w);
-    for (size_t i = 0; i < shelved.count; i++)
-        assert_int_equal(shelved.frames[i].pictures[0], 0);
+    for (size_t i = 0; i < stored.count; i++)
+        assert_int_equal(stored.frames[i].pictures[0], 0);
 }
 
 static size_t count_before;
@@ -150,7 +150,7 @@ static bool has_recorded_more(world *w)
 static bool has_saved_two(world *w)
 {
     (void)w;
-    return shelved.saved >= 2;
+    return stored.saved >= 2;
 }
 
 static void a_reset_begins_the_next_episode(void **state)
@@ -163,7 +163,7 @@ static void a_reset_begins_the_next_episode(void **state)
     assert_int_equal(td_edge_reset(w->edge, "", NULL), TD_OK);
     world_until(w, has_saved_two);
     finish(w);
-    assert_true(shelved.frames[shelved.count - 1].episode >= 1);
+    assert_true(stored.frames[stored.count - 1].episode >= 1);
 }
 
 static bool has_stopped_recording(world *w)
@@ -180,8 +180,8 @@ static bool plays_on(world *w)
 static void a_disk_that_fails_stops_no_robot(void **state)
 {
     world *w = *state;
-    shelved.fail_add = TD_ERR_IO;
-    (void)puppet_open(w, 0, "gpu-1");
+    stored.fail_add = TD_ERR_IO;
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, has_stopped_recording);
     fresh_before = w->report.counts.fresh;
@@ -189,17 +189,17 @@ static void a_disk_that_fails_stops_no_robot(void **state)
     td_errinfo info = {.text = ""};
     assert_int_equal(td_edge_episode(w->edge, TD_EDGE_EPISODE_BEGIN, &info),
                      TD_ERR_IO);
-    assert_non_null(strstr(info.text, "the shelf broke"));
+    assert_non_null(strstr(info.text, "the store broke"));
 }
 
 static void a_start_that_cannot_record_is_refused(void **state)
 {
     world *w = *state;
-    shelved.fail_begin = TD_ERR_FULL;
+    stored.fail_begin = TD_ERR_FULL;
     assert_int_equal(td_edge_open(w->net, w->robot, &w->config, &w->edge, NULL),
                      TD_ERR_FULL);
     assert_null(w->edge);
-    assert_int_equal(shelved.closed, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
 static void an_edge_that_does_not_open_closes_the_dataset(void **state)
@@ -208,7 +208,7 @@ static void an_edge_that_does_not_open_closes_the_dataset(void **state)
     w->config.core.channels = 0;
     assert_int_equal(td_edge_open(w->net, w->robot, &w->config, &w->edge, NULL),
                      TD_ERR_INVALID);
-    assert_int_equal(shelved.closed, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
 static void a_robot_that_records_nothing_says_so(void **state)
@@ -266,7 +266,7 @@ static void another_program_may_end_an_episode(void **state)
     stream(w);
     order(w, "end");
     assert_string_equal(answer, TD_EDGE_EPISODE_OK);
-    assert_int_equal(shelved.saved, 1);
+    assert_int_equal(stored.saved, 1);
     order(w, "end");
     assert_string_equal(answer, "no episode is being recorded");
     order(w, "jump");
@@ -281,7 +281,7 @@ static td_err add_unless_blocked(void *user, const td_dataset_frame *frame,
     atomic_store(&inside, true);
     while (atomic_load(&blocked))
         td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
-    return shelf_add(user, frame, info);
+    return store_add(user, frame, info);
 }
 
 static bool is_inside(world *w)
@@ -319,7 +319,7 @@ static void orders_without_room_are_counted(void **state)
     w->config.record.add = add_unless_blocked;
     atomic_store(&replies, 0);
     atomic_store(&blocked, true);
-    (void)puppet_open(w, 0, "gpu-1");
+    (void)fake_server_open(w, 0, "gpu-1");
     world_stream(w);
     world_until(w, is_inside);
     for (int i = 0; i < ORDERS; i++)
@@ -332,8 +332,8 @@ static void orders_without_room_are_counted(void **state)
     world_until(w, has_all_replies);
 }
 
-// The policy is told something else than where the joints are.
-static td_err tell(void *user, float *ret_state, uint32_t channels)
+// The policy sees something else than where the joints are.
+static td_err policy_state_read(void *user, float *ret_state, uint32_t channels)
 {
     (void)user;
     for (uint32_t i = 0; i < channels; i++)
@@ -341,16 +341,16 @@ static td_err tell(void *user, float *ret_state, uint32_t channels)
     return TD_OK;
 }
 
-static void what_the_policy_is_told_is_the_state(void **state)
+static void what_the_policy_sees_is_the_state(void **state)
 {
     world *w = *state;
     w->config.core.policy_states = 1;
-    w->config.observe_state = tell;
+    w->config.observe_state = policy_state_read;
     w->config.profile.state_count = 1;
     stream(w);
     finish(w);
-    for (size_t i = 0; i < shelved.count; i++)
-        assert_true(shelved.frames[i].state == 77);
+    for (size_t i = 0; i < stored.count; i++)
+        assert_true(stored.frames[i].state == 77);
 }
 
 int main(void)
@@ -369,7 +369,7 @@ int main(void)
         TEST(a_robot_that_records_nothing_says_so),
         TEST(another_program_may_end_an_episode),
         TEST(orders_without_room_are_counted),
-        TEST(what_the_policy_is_told_is_the_state),
+        TEST(what_the_policy_sees_is_the_state),
     };
     return cmocka_run_group_tests_name("edge/episode", tests, NULL, NULL);
 }

@@ -85,7 +85,7 @@ TD_NODISCARD td_err td_edge_episode_writer_begin(td_edge_episode_writer *writer,
 TD_NODISCARD td_err td_edge_episode_writer_end(td_edge_episode_writer *writer,
                                                bool keep, td_errinfo *info);
 
-// The next row, with what the robot is told to do. Blocks.
+// The next row, with the robot's task. Blocks.
 void td_edge_episode_writer_row(td_edge_episode_writer *writer,
                                 const td_edge_row *row, const char *task);
 

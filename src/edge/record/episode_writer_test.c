@@ -9,7 +9,7 @@
 
 #define PERIOD_NS (100 * TD_NS_PER_MS)
 
-static shelf shelved;
+static memory_store stored;
 static td_clock_virtual clock_ns;
 static td_edge_episode_writer *writer;
 static uint64_t robot_episode;
@@ -37,9 +37,9 @@ static void give_back(void *user, td_edge_frame *frame)
 static int setup(void **state)
 {
     (void)state;
-    memset(&shelved, 0, sizeof shelved);
-    shelved.cameras = 1;
-    shelved.clock = &clock_ns;
+    memset(&stored, 0, sizeof stored);
+    stored.cameras = 1;
+    stored.clock = &clock_ns;
     td_clock_virtual_init(&clock_ns, 1);
     picture = calloc(1, sizeof *picture);
     picture->captured_ns = 1;
@@ -56,7 +56,7 @@ static int setup(void **state)
         .camera_period_ns = {1000 * TD_NS_PER_S},
         .camera_bytes = {3},
         .cameras = {{NULL, next, give_back}},
-        .sink = shelf_sink(&shelved),
+        .sink = store_sink(&stored),
         .clock = &clock_ns.clock,
     };
     return td_edge_episode_writer_new(&config, &writer) == TD_OK ? 0 : -1;
@@ -116,8 +116,8 @@ static void a_row_becomes_a_frame(void **state)
     (void)state;
     begin();
     play(1);
-    const shelf_frame *frame = &shelved.frames[0];
-    assert_int_equal(shelved.count, 1);
+    const stored_frame *frame = &stored.frames[0];
+    assert_int_equal(stored.count, 1);
     assert_true(frame->state == 1 && frame->action == -1);
     assert_string_equal(frame->task, "wave");
     assert_int_equal(frame->pictures[0], 42);
@@ -133,8 +133,8 @@ static void a_cameras_jpeg_is_recorded_as_it_is(void **state)
     picture->jpeg = 2;
     begin();
     play(1);
-    assert_int_equal(shelved.frames[0].jpeg[0], 2);
-    assert_int_equal(shelved.frames[0].pictures[0], 42);
+    assert_int_equal(stored.frames[0].jpeg[0], 2);
+    assert_int_equal(stored.frames[0].pictures[0], 42);
     assert_int_equal(td_edge_episode_writer_status(writer).missing[0], 0);
 }
 
@@ -142,22 +142,22 @@ static void a_jpeg_that_cannot_be_decoded_is_counted(void **state)
 {
     (void)state;
     picture->jpeg = 2;
-    shelved.spoils_jpeg = true;
+    stored.spoils_jpeg = true;
     begin();
     play(1);
     play(2);
     assert_int_equal(td_edge_episode_writer_status(writer).missing[0], 2);
 }
 
-static void what_was_done_is_told(void **state)
+static void a_command_is_answered_with_what_was_done(void **state)
 {
     (void)state;
     begin();
     play(1);
     add(2, &(td_edge_row){.clamped = true});
     add(3, &(td_edge_row){.held = true, .failsafe = true, .chunk = 9});
-    assert_true(shelved.frames[1].done.clamped);
-    const td_dataset_done *held = &shelved.frames[2].done;
+    assert_true(stored.frames[1].done.clamped);
+    const td_dataset_done *held = &stored.frames[2].done;
     assert_true(held->held && held->failsafe);
     assert_true(held->chunk == -1 && held->step == -1 && held->age_s == -1);
 }
@@ -173,9 +173,9 @@ static void nothing_is_recorded_outside_an_episode(void **state)
     begin();
     play(4);
     end(true);
-    assert_int_equal(shelved.count, 2);
-    assert_true(shelved.frames[0].state == 2 && shelved.frames[1].state == 4);
-    assert_int_equal(shelved.frames[1].episode, 1);
+    assert_int_equal(stored.count, 2);
+    assert_true(stored.frames[0].state == 2 && stored.frames[1].state == 4);
+    assert_int_equal(stored.frames[1].episode, 1);
     assert_int_equal(td_edge_episode_writer_status(writer).episodes, 2);
 }
 
@@ -186,8 +186,8 @@ static void an_episode_starts_with_the_first_action(void **state)
     add(1, &(td_edge_row){.held = true});
     play(2);
     add(3, &(td_edge_row){.held = true});
-    assert_int_equal(shelved.count, 2);
-    assert_true(shelved.frames[0].state == 2);
+    assert_int_equal(stored.count, 2);
+    assert_true(stored.frames[0].state == 2);
 }
 
 static void an_episode_in_which_nothing_was_played_is_none(void **state)
@@ -205,8 +205,8 @@ static void a_discarded_episode_is_not_saved(void **state)
     begin();
     play(1);
     end(false);
-    assert_int_equal(shelved.discarded, 1);
-    assert_int_equal(shelved.saved, 0);
+    assert_int_equal(stored.discarded, 1);
+    assert_int_equal(stored.saved, 0);
 }
 
 static void commands_at_the_wrong_time_are_refused(void **state)
@@ -227,26 +227,26 @@ static void a_reset_of_the_robot_is_a_new_episode(void **state)
     robot_episode++;
     play(2);
     play(3);
-    assert_int_equal(shelved.saved, 1);
-    assert_int_equal(shelved.begun, 2);
-    assert_int_equal(shelved.count, 3);
-    assert_int_equal(shelved.frames[1].episode, 1);
+    assert_int_equal(stored.saved, 1);
+    assert_int_equal(stored.begun, 2);
+    assert_int_equal(stored.count, 3);
+    assert_int_equal(stored.frames[1].episode, 1);
     assert_int_equal(td_edge_episode_writer_status(writer).between, 0);
 }
 
-// The next one begins when the disk is ready for it, and that is told.
+// The next one begins when the disk is ready for it, and that is reported.
 static void what_is_played_while_an_episode_is_saved_is_counted(void **state)
 {
     (void)state;
     begin();
     play(1);
     robot_episode++;
-    shelved.end_ns = 1;
+    stored.end_ns = 1;
     play(2);
-    shelved.end_ns = 0;
+    stored.end_ns = 0;
     play(3);
-    assert_int_equal(shelved.count, 2);
-    assert_true(shelved.frames[1].state == 3);
+    assert_int_equal(stored.count, 2);
+    assert_true(stored.frames[1].state == 3);
     assert_int_equal(td_edge_episode_writer_status(writer).between, 1);
 }
 
@@ -256,10 +256,10 @@ static void a_lost_row_is_a_frame_that_says_so(void **state)
     begin();
     add(1, &(td_edge_row){.lost = 5}); // before the episode
     add(2, &(td_edge_row){.lost = 2});
-    assert_int_equal(shelved.count, 4);
-    assert_true(shelved.frames[1].lost && shelved.frames[2].lost);
-    assert_int_equal(shelved.frames[1].pictures[0], 0);
-    assert_false(shelved.frames[3].lost);
+    assert_int_equal(stored.count, 4);
+    assert_true(stored.frames[1].lost && stored.frames[2].lost);
+    assert_int_equal(stored.frames[1].pictures[0], 0);
+    assert_false(stored.frames[3].lost);
     assert_int_equal(td_edge_episode_writer_status(writer).lost, 2);
 }
 
@@ -270,9 +270,9 @@ static void a_long_gap_is_the_end_of_an_episode(void **state)
     play(1);
     add(2, &(td_edge_row){.lost = 101});
     play(3);
-    assert_int_equal(shelved.saved, 1);
-    assert_false(shelved.frames[1].lost);
-    assert_int_equal(shelved.frames[1].episode, 1);
+    assert_int_equal(stored.saved, 1);
+    assert_false(stored.frames[1].lost);
+    assert_int_equal(stored.frames[1].episode, 1);
     assert_int_equal(td_edge_episode_writer_status(writer).lost, 101);
 }
 
@@ -283,7 +283,7 @@ static void what_was_lost_before_a_reset_is_counted(void **state)
     play(1);
     robot_episode++;
     add(2, &(td_edge_row){.lost = 3});
-    assert_int_equal(shelved.count, 2);
+    assert_int_equal(stored.count, 2);
     assert_int_equal(td_edge_episode_writer_status(writer).lost, 3);
 }
 
@@ -293,12 +293,12 @@ static void what_is_played_while_an_order_is_obeyed_is_counted(void **state)
     (void)state;
     begin();
     play(1);
-    shelved.end_ns = 2 * PERIOD_NS;
+    stored.end_ns = 2 * PERIOD_NS;
     end(true);
     begin();
     td_clock_virtual_init(&clock_ns, now() - 2 * PERIOD_NS);
     play(2);
-    assert_int_equal(shelved.count, 1);
+    assert_int_equal(stored.count, 1);
     assert_int_equal(td_edge_episode_writer_status(writer).between, 1);
 }
 
@@ -308,7 +308,7 @@ static void a_missing_picture_is_counted(void **state)
     picture->captured_ns = -INT64_C(4000) * TD_NS_PER_S;
     begin();
     play(1);
-    assert_int_equal(shelved.frames[0].pictures[0], 0);
+    assert_int_equal(stored.frames[0].pictures[0], 0);
     assert_int_equal(td_edge_episode_writer_status(writer).missing[0], 1);
 }
 
@@ -317,10 +317,10 @@ static const struct {
     size_t offset; // of what fails
     td_err err;
 } faults[] = {
-    {"begin", offsetof(shelf, fail_begin), TD_ERR_IO},
-    {"add", offsetof(shelf, fail_add), TD_ERR_IO},
-    {"end", offsetof(shelf, fail_end), TD_ERR_IO},
-    {"full", offsetof(shelf, fail_add), TD_ERR_FULL},
+    {"begin", offsetof(memory_store, fail_begin), TD_ERR_IO},
+    {"add", offsetof(memory_store, fail_add), TD_ERR_IO},
+    {"end", offsetof(memory_store, fail_end), TD_ERR_IO},
+    {"full", offsetof(memory_store, fail_add), TD_ERR_FULL},
 };
 
 // One good episode, then one in which something fails.
@@ -331,22 +331,22 @@ static void what_fails_stops_the_recording_alone(void **state)
         begin();
         play(1);
         end(true);
-        memcpy((char *)&shelved + faults[i].offset, &faults[i].err,
+        memcpy((char *)&stored + faults[i].offset, &faults[i].err,
                sizeof faults[i].err);
         td_err err = td_edge_episode_writer_begin(writer, NULL);
         play(2);
         play(3);
         if (err == TD_OK) err = td_edge_episode_writer_end(writer, true, &info);
         play(4);
-        if (err != faults[i].err || shelved.saved != 1 ||
-            state_now() != TD_EDGE_RECORD_STOPPED || shelved.closed != 1)
+        if (err != faults[i].err || stored.saved != 1 ||
+            state_now() != TD_EDGE_RECORD_STOPPED || stored.closed != 1)
             fail_msg("%s: %s, %u saved", faults[i].name, td_err_name(err),
-                     shelved.saved);
+                     stored.saved);
         assert_int_equal(td_edge_episode_writer_begin(writer, &info),
                          faults[i].err);
-        assert_non_null(strstr(info.text, "the shelf broke"));
+        assert_non_null(strstr(info.text, "the store broke"));
         teardown(state);
-        assert_int_equal(shelved.closed, 1);
+        assert_int_equal(stored.closed, 1);
         setup(state);
     }
 }
@@ -356,10 +356,10 @@ static void a_full_disk_saves_what_there_is(void **state)
     (void)state;
     begin();
     play(1);
-    shelved.fail_add = TD_ERR_FULL;
+    stored.fail_add = TD_ERR_FULL;
     play(2);
-    assert_int_equal(shelved.saved, 1);
-    assert_int_equal(shelved.count, 1);
+    assert_int_equal(stored.saved, 1);
+    assert_int_equal(stored.count, 1);
     assert_int_equal(state_now(), TD_EDGE_RECORD_STOPPED);
 }
 
@@ -369,17 +369,17 @@ static void the_end_of_the_run_saves_the_episode(void **state)
     begin();
     play(1);
     td_edge_episode_writer_free(TD_TAKE(writer));
-    assert_int_equal(shelved.saved, 1);
-    assert_int_equal(shelved.closed, 1);
+    assert_int_equal(stored.saved, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
-static void room_is_told_by_how_fast_it_goes(void **state)
+static void what_fits_on_the_disk_is_estimated_from_the_rate(void **state)
 {
     (void)state;
     begin();
     assert_true(td_edge_episode_writer_status(writer).room_s == -1);
-    shelved.bytes = 1000;
-    shelved.free_bytes = 5000;
+    stored.bytes = 1000;
+    stored.free_bytes = 5000;
     for (int i = 0; i < 20; i++) // two seconds
         play(1);
     assert_true(td_edge_episode_writer_status(writer).room_s == 10);
@@ -390,7 +390,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
         TEST(a_row_becomes_a_frame),
-        TEST(what_was_done_is_told),
+        TEST(a_command_is_answered_with_what_was_done),
         TEST(nothing_is_recorded_outside_an_episode),
         TEST(an_episode_starts_with_the_first_action),
         TEST(an_episode_in_which_nothing_was_played_is_none),
@@ -408,7 +408,7 @@ int main(void)
         TEST(what_fails_stops_the_recording_alone),
         TEST(a_full_disk_saves_what_there_is),
         TEST(the_end_of_the_run_saves_the_episode),
-        TEST(room_is_told_by_how_fast_it_goes),
+        TEST(what_fits_on_the_disk_is_estimated_from_the_rate),
     };
     return cmocka_run_group_tests_name("edge/episode_writer", tests, NULL,
                                        NULL);

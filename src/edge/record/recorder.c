@@ -16,7 +16,7 @@
 // Lock: it guards `seen`, a copy of the writer's status for whoever asks, and
 // is held while that is copied.
 //
-// Stop: the tick has ended before; the thread is told. Drain: it carries out
+// Stop: the tick has ended before; a flag is set. Drain: it carries out
 // the commands that are left, takes the rows behind them, and saves the
 // episode, as long as that takes. Free: when it is joined.
 #include "edge/record/recorder.h"
@@ -146,10 +146,10 @@ static void run(void *user)
     int64_t nap_ns = period_ns > LEAST_NAP_NS ? period_ns : LEAST_NAP_NS;
     while (!atomic_load(&recorder->stopping)) {
         take_commands(recorder);
-        int64_t ripe_ns = td_clock_monotonic_ns() - period_ns;
-        take_rows(recorder, ripe_ns);
+        int64_t due_ns = td_clock_monotonic_ns() - period_ns;
+        take_rows(recorder, due_ns);
         if (!recorder->has_row)
-            td_edge_episode_writer_pass(recorder->writer, ripe_ns);
+            td_edge_episode_writer_pass(recorder->writer, due_ns);
         show(recorder);
         (void)td_event_wait_until(&recorder->wake,
                                   td_clock_monotonic_ns() + nap_ns);
@@ -229,8 +229,8 @@ td_err td_edge_recorder_submit(td_edge_recorder *recorder,
                                td_edge_episode_command command,
                                td_edge_episode_done done, void *user)
 {
-    const submitted given = {command, td_clock_monotonic_ns(), done, user};
-    TD_TRY(td_queue_push(recorder->commands, &given));
+    const submitted entry = {command, td_clock_monotonic_ns(), done, user};
+    TD_TRY(td_queue_push(recorder->commands, &entry));
     td_event_signal(&recorder->wake);
     return TD_OK;
 }

@@ -14,7 +14,7 @@ typedef struct td_edge_recorder_config {
     td_edge_episode_writer_config writer;
     uint32_t substeps; // control ticks in a row
     bool begin;        // an episode, at once
-    // What the robot is told to do now, into `ret_task`. Recorder's thread.
+    // The robot's present task, into `ret_task`. Recorder's thread.
     void (*task)(void *user, char ret_task[TD_DATASET_MAX_TASK]);
     void *user;
 } td_edge_recorder_config;

@@ -14,7 +14,7 @@
 #define RING 31
 #define WAIT_NS (30 * TD_NS_PER_S)
 
-static shelf shelved;
+static memory_store stored;
 static td_edge_episode_sink sink;
 static td_edge_recorder *recorder;
 static _Atomic bool blocked, inside; // an add
@@ -26,7 +26,7 @@ static td_err add_unless_blocked(void *user, const td_dataset_frame *frame,
     while (atomic_load(&blocked))
         td_clock_sleep_until(td_clock_monotonic_ns() + TD_NS_PER_MS);
     atomic_store(&inside, false);
-    return shelf_add(user, frame, info);
+    return store_add(user, frame, info);
 }
 
 static void tell_task(void *user, char ret_task[TD_DATASET_MAX_TASK])
@@ -38,8 +38,8 @@ static void tell_task(void *user, char ret_task[TD_DATASET_MAX_TASK])
 static int setup(void **state)
 {
     (void)state;
-    memset(&shelved, 0, sizeof shelved);
-    sink = shelf_sink(&shelved);
+    memset(&stored, 0, sizeof stored);
+    sink = store_sink(&stored);
     sink.add = add_unless_blocked;
     atomic_store(&blocked, false);
     return 0;
@@ -105,10 +105,10 @@ static void every_tick_until_the_end_is_recorded(void **state)
     begin_recorder();
     tick_times(20);
     assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
-    assert_int_equal(shelved.count, 20);
+    assert_int_equal(stored.count, 20);
     for (int i = 0; i < 20; i++)
-        assert_true(shelved.frames[i].action == (float)i);
-    assert_int_equal(shelved.saved, 1);
+        assert_true(stored.frames[i].action == (float)i);
+    assert_int_equal(stored.saved, 1);
 }
 
 static void nothing_is_recorded_before_the_begin(void **state)
@@ -121,7 +121,7 @@ static void nothing_is_recorded_before_the_begin(void **state)
     assert_int_equal(execute(TD_EDGE_EPISODE_BEGIN), TD_OK);
     tick_times(2);
     assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
-    assert_int_equal(shelved.count, 2);
+    assert_int_equal(stored.count, 2);
 }
 
 static void the_close_saves_the_episode(void **state)
@@ -130,9 +130,9 @@ static void the_close_saves_the_episode(void **state)
     begin_recorder();
     tick_times(3);
     td_edge_recorder_close(TD_TAKE(recorder));
-    assert_int_equal(shelved.count, 3);
-    assert_int_equal(shelved.saved, 1);
-    assert_int_equal(shelved.closed, 1);
+    assert_int_equal(stored.count, 3);
+    assert_int_equal(stored.saved, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
 static void each_order_does_what_its_word_says(void **state)
@@ -162,8 +162,8 @@ static void each_order_does_what_its_word_says(void **state)
         tick(1);
         td_err recording = execute(command);
         if (waiting != cases[i].waiting || recording != cases[i].recording ||
-            shelved.saved != cases[i].saved ||
-            shelved.discarded != cases[i].discarded ||
+            stored.saved != cases[i].saved ||
+            stored.discarded != cases[i].discarded ||
             td_edge_recorder_status(recorder).state != cases[i].after)
             fail_msg("%s: %s, %s", cases[i].word, td_err_name(waiting),
                      td_err_name(recording));
@@ -175,10 +175,10 @@ static void each_order_does_what_its_word_says(void **state)
 static void a_begin_that_fails_fails_the_start(void **state)
 {
     (void)state;
-    shelved.fail_begin = TD_ERR_IO;
+    stored.fail_begin = TD_ERR_IO;
     assert_int_equal(open_recorder(true), TD_ERR_IO);
     assert_null(recorder);
-    assert_int_equal(shelved.closed, 1);
+    assert_int_equal(stored.closed, 1);
 }
 
 static void wait_until(bool (*is_so)(void))
@@ -224,8 +224,8 @@ static void a_disk_that_hangs_delays_no_tick(void **state)
     atomic_store(&blocked, false);
     wait_until(is_ordered);
     assert_int_equal(atomic_load(&order_result), TD_OK);
-    assert_int_equal(shelved.count, 1);
-    assert_int_equal(shelved.saved, 1);
+    assert_int_equal(stored.count, 1);
+    assert_int_equal(stored.saved, 1);
 }
 
 // Whether the order is obeyed before or while it closes is chance.
@@ -239,8 +239,8 @@ static void an_end_before_the_close_has_no_later_row(void **state)
                          TD_OK);
         tick(1);
         td_edge_recorder_close(TD_TAKE(recorder));
-        assert_int_equal(shelved.count, 1);
-        assert_int_equal(shelved.saved, 1);
+        assert_int_equal(stored.count, 1);
+        assert_int_equal(stored.saved, 1);
         setup(state);
     }
 }
@@ -248,8 +248,8 @@ static void an_end_before_the_close_has_no_later_row(void **state)
 static size_t lost_frames(void)
 {
     size_t lost = 0;
-    for (size_t i = 0; i < shelved.count; i++)
-        lost += shelved.frames[i].lost;
+    for (size_t i = 0; i < stored.count; i++)
+        lost += stored.frames[i].lost;
     return lost;
 }
 
@@ -264,7 +264,7 @@ static void what_found_no_room_is_in_the_dataset_as_lost(void **state)
     assert_int_equal(execute(TD_EDGE_EPISODE_COUNT), TD_ERR_INVALID);
     tick(1);
     assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
-    assert_int_equal(shelved.count, RING + 10 + 1);
+    assert_int_equal(stored.count, RING + 10 + 1);
     assert_true(lost_frames() >= 9);
     assert_int_equal(td_edge_recorder_status(recorder).lost, lost_frames());
 }
@@ -291,7 +291,7 @@ static void orders_may_come_while_ticks_run(void **state)
         assert_int_equal(execute(TD_EDGE_EPISODE_NEXT), TD_OK);
     td_thread_join(thread);
     assert_int_equal(execute(TD_EDGE_EPISODE_END), TD_OK);
-    assert_int_equal(td_edge_recorder_status(recorder).episodes, shelved.saved);
+    assert_int_equal(td_edge_recorder_status(recorder).episodes, stored.saved);
 }
 
 int main(void)

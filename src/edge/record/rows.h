@@ -20,7 +20,7 @@ typedef struct td_edge_rows_tick {
     int64_t now_ns;
     uint32_t missed; // ticks before it that were never run
     uint64_t episode;
-    const float *state; // what the policy is told; NULL: not known now
+    const float *state; // what the policy sees; NULL: not known now
     const td_edge_step *step;
 } td_edge_rows_tick;
 
@@ -39,7 +39,7 @@ typedef struct td_edge_row {
 
 typedef struct td_edge_rows td_edge_rows;
 
-// `states` numbers are told, `channels` are commanded, `substeps` ticks are a
+// `states` numbers are seen, `channels` are commanded, `substeps` ticks are a
 // period. Owned by the caller. INVALID if one is 0, NOMEM.
 TD_NODISCARD td_err td_edge_rows_new(uint32_t states, uint32_t channels,
                                      uint32_t substeps,

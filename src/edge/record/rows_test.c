@@ -165,7 +165,7 @@ static void a_step_that_was_interrupted_is_one_row(void **state)
     assert_false(out[1].failsafe);
 }
 
-static void a_limit_in_any_tick_is_told(void **state)
+static void a_limit_in_any_tick_is_recorded(void **state)
 {
     static const td_edge_gate_hits hits = {.consecutive = 1};
     (void)state;
@@ -241,7 +241,7 @@ static void rows_keep_to_the_clock(void **state)
     assert_int_equal(out_count, ticks / substeps);
 }
 
-static void a_row_without_room_is_told_by_the_next(void **state)
+static void a_row_without_room_is_counted_in_the_next(void **state)
 {
     (void)state;
     begin(1);
@@ -279,12 +279,12 @@ int main(void)
         TEST(held_ticks_make_a_row_a_period),
         TEST(no_step_is_lost_between_held_ticks),
         TEST(a_step_that_was_interrupted_is_one_row),
-        TEST(a_limit_in_any_tick_is_told),
+        TEST(a_limit_in_any_tick_is_recorded),
         TEST(before_the_first_command_there_is_no_row),
         TEST(a_step_whose_beginning_was_not_seen_is_no_row),
         TEST(ticks_that_were_missed_are_lost_rows),
         TEST(rows_keep_to_the_clock),
-        TEST(a_row_without_room_is_told_by_the_next),
+        TEST(a_row_without_room_is_counted_in_the_next),
         TEST(a_state_that_is_not_known_is_the_last_one),
     };
     return cmocka_run_group_tests_name("edge/rows", tests, NULL, NULL);

@@ -7,7 +7,7 @@
 //   - select.svg: how long a tick took to choose its action, how late it was
 //   - overlaps.svg: which steps each chunk covered, and which it shared
 //   - roundtrip.svg: how long answers took
-//   - trajectory.svg: what each channel was told, with holds and limits
+//   - trajectory.svg: what each channel was commanded, with holds and limits
 
 #include "edge/report/trace.h"
 

@@ -32,7 +32,7 @@ static const char *const names[CHANNELS] = {"shoulder_pan", "shoulder_lift",
                                             "wrist_roll",   "gripper & jaw"};
 
 // A robot at 30 Hz whose answers take some 300 ms, and twice far longer.
-struct story {
+struct recorded_run {
     td_edge_trace *trace;
     bool quick; // never far longer
     td_rand rand;
@@ -49,73 +49,77 @@ static int64_t ns_of(int64_t tick)
     return INT64_C(5000000000) + tick * (INT64_C(1000000000) / HZ);
 }
 
-static void answer(struct story *story, int64_t tick)
+static void answer(struct recorded_run *recorded_run, int64_t tick)
 {
-    if (tick != story->due_tick) return;
-    story->due_tick = -1;
-    int64_t felt_ns = ns_of(tick) - ns_of(story->asked_tick);
-    uint64_t end = story->asked_cursor + CHUNK;
-    td_edge_trace_merge(
-        story->trace,
-        &(td_edge_traced_merge){
-            .installed_ns = ns_of(tick) - 1000000,
-            .seq = story->asked_seq,
-            .first = story->cursor,
-            .rows = (uint32_t)(end - story->cursor),
-            .overlap_rows = (uint32_t)(story->end - story->cursor),
-            .round_trip_ns = felt_ns - 9000000,
-            .felt_ns = felt_ns - 1000000,
-        });
-    story->end = end;
+    if (tick != recorded_run->due_tick) return;
+    recorded_run->due_tick = -1;
+    int64_t felt_ns = ns_of(tick) - ns_of(recorded_run->asked_tick);
+    uint64_t end = recorded_run->asked_cursor + CHUNK;
+    td_edge_trace_merge(recorded_run->trace,
+                        &(td_edge_traced_merge){
+                            .installed_ns = ns_of(tick) - 1000000,
+                            .seq = recorded_run->asked_seq,
+                            .first = recorded_run->cursor,
+                            .rows = (uint32_t)(end - recorded_run->cursor),
+                            .overlap_rows = (uint32_t)(recorded_run->end -
+                                                       recorded_run->cursor),
+                            .round_trip_ns = felt_ns - 9000000,
+                            .felt_ns = felt_ns - 1000000,
+                        });
+    recorded_run->end = end;
 }
 
-static void play(struct story *story, td_edge_traced_tick *tick)
+static void play(struct recorded_run *recorded_run, td_edge_traced_tick *tick)
 {
-    tick->fresh = story->cursor < story->end;
-    tick->starved = tick->held = !tick->fresh && story->cursor > 0;
+    tick->fresh = recorded_run->cursor < recorded_run->end;
+    tick->starved = tick->held = !tick->fresh && recorded_run->cursor > 0;
     for (int c = 0; c < CHANNELS; c++) {
-        float wanted = (float)sin((double)story->cursor / (20.0 + 9 * c));
+        float wanted =
+            (float)sin((double)recorded_run->cursor / (20.0 + 9 * c));
         float limit = c == 2 ? 0.8f : 2;
         tick->wanted[c] = tick->fresh ? wanted : NAN;
         if (tick->fresh) {
-            story->last[c] = fminf(fmaxf(wanted, -limit), limit);
-            if (story->last[c] != wanted) tick->limited |= (uint8_t)(1 << c);
+            recorded_run->last[c] = fminf(fmaxf(wanted, -limit), limit);
+            if (recorded_run->last[c] != wanted)
+                tick->limited |= (uint8_t)(1 << c);
         }
-        tick->commanded[c] = story->last[c];
+        tick->commanded[c] = recorded_run->last[c];
     }
     tick->clamped = tick->limited != 0;
-    story->cursor += tick->fresh;
-    tick->cursor = story->cursor;
-    tick->left = (uint32_t)(story->end - story->cursor);
+    recorded_run->cursor += tick->fresh;
+    tick->cursor = recorded_run->cursor;
+    tick->left = (uint32_t)(recorded_run->end - recorded_run->cursor);
 }
 
-static void ask(struct story *story, td_edge_traced_tick *tick, int64_t number)
+static void ask(struct recorded_run *recorded_run, td_edge_traced_tick *tick,
+                int64_t number)
 {
-    if (tick->left > ASK_BELOW || story->due_tick >= 0) return;
-    bool slow =
-        !story->quick && (story->asked_seq == 12 || story->asked_seq == 13);
+    if (tick->left > ASK_BELOW || recorded_run->due_tick >= 0) return;
+    bool slow = !recorded_run->quick && (recorded_run->asked_seq == 12 ||
+                                         recorded_run->asked_seq == 13);
     tick->asked = true;
-    tick->asked_seq = ++story->asked_seq;
-    story->asked_tick = number;
-    story->asked_cursor = story->cursor;
-    story->due_tick = number + 7 + (int64_t)(4 * td_rand_unit(&story->rand)) +
-                      (slow ? 40 : 0);
+    tick->asked_seq = ++recorded_run->asked_seq;
+    recorded_run->asked_tick = number;
+    recorded_run->asked_cursor = recorded_run->cursor;
+    recorded_run->due_tick = number + 7 +
+                             (int64_t)(4 * td_rand_unit(&recorded_run->rand)) +
+                             (slow ? 40 : 0);
 }
 
-static void run_tick(struct story *story, int64_t number)
+static void run_tick(struct recorded_run *recorded_run, int64_t number)
 {
-    answer(story, number);
-    double spike = td_rand_unit(&story->rand) < 0.01 ? 20 : 1;
+    answer(recorded_run, number);
+    double spike = td_rand_unit(&recorded_run->rand) < 0.01 ? 20 : 1;
     td_edge_traced_tick tick = {
         .now_ns = ns_of(number),
-        .lateness_ns = (int64_t)(60000 * td_rand_unit(&story->rand)),
-        .select_ns =
-            (int64_t)(900 * spike * exp(0.3 * td_rand_normal(&story->rand))),
+        .lateness_ns = (int64_t)(60000 * td_rand_unit(&recorded_run->rand)),
+        .select_ns = (int64_t)(900 * spike *
+                               exp(0.3 * td_rand_normal(&recorded_run->rand))),
     };
-    play(story, &tick);
-    ask(story, &tick, number);
-    td_edge_trace_tick(story->trace, &tick);
-    td_edge_trace_drain(story->trace);
+    play(recorded_run, &tick);
+    ask(recorded_run, &tick, number);
+    td_edge_trace_tick(recorded_run->trace, &tick);
+    td_edge_trace_drain(recorded_run->trace);
 }
 
 static td_edge_trace *new_trace(size_t max_ticks)
@@ -129,20 +133,20 @@ static td_edge_trace *new_trace(size_t max_ticks)
     return trace;
 }
 
-static td_edge_trace *traced_story(struct story story, int64_t ticks,
-                                   size_t max_ticks)
+static td_edge_trace *traced_recording(struct recorded_run recorded_run,
+                                       int64_t ticks, size_t max_ticks)
 {
-    story.trace = new_trace(max_ticks);
-    story.due_tick = -1;
-    td_rand_init(&story.rand, 7);
+    recorded_run.trace = new_trace(max_ticks);
+    recorded_run.due_tick = -1;
+    td_rand_init(&recorded_run.rand, 7);
     for (int64_t i = 0; i < ticks; i++)
-        run_tick(&story, i);
-    return story.trace;
+        run_tick(&recorded_run, i);
+    return recorded_run.trace;
 }
 
 static td_edge_trace *traced_run(int64_t ticks, size_t max_ticks)
 {
-    return traced_story((struct story){0}, ticks, max_ticks);
+    return traced_recording((struct recorded_run){0}, ticks, max_ticks);
 }
 
 // A folder of the test's own, as cmocka's state.
@@ -245,7 +249,7 @@ static void queue_shows_when_the_robot_was_idle(void **state)
 static void queue_shows_no_idle_time_where_there_was_none(void **state)
 {
     TD_AUTO(td_edge_trace) *trace =
-        traced_story((struct story){.quick = true}, 1200, 5000);
+        traced_recording((struct recorded_run){.quick = true}, 1200, 5000);
     assert_int_equal(td_edge_plot(trace, *state, NULL), TD_OK);
     char *bands = bands_of(*state, "queue.svg");
     assert_string_equal(bands, "");

@@ -106,7 +106,7 @@ static void hold_at_rest_repeats_the_last_gated_command(void **state)
     }
 }
 
-static void zero_velocity_goes_to_nought(void **state)
+static void zero_velocity_goes_to_zero(void **state)
 {
     (void)state;
     td_edge_failsafe_channel channels[CHANNELS] = {
@@ -279,7 +279,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(hold_brakes_and_stays_where_it_stopped),
         cmocka_unit_test(hold_at_rest_repeats_the_last_gated_command),
-        cmocka_unit_test(zero_velocity_goes_to_nought),
+        cmocka_unit_test(zero_velocity_goes_to_zero),
         cmocka_unit_test(safe_pose_is_reached_at_its_own_speed),
         cmocka_unit_test(safe_pose_is_reached_by_steps_too_small_for_a_float),
         cmocka_unit_test(repeat_completes_the_motion_to_the_last_row),

@@ -56,14 +56,14 @@ static float random_start(td_rand *rand, const td_edge_gate_channel *channel,
 }
 
 // Somebody who wants: for a while one thing, then another.
-typedef struct wisher {
+typedef struct demand {
     td_rand *rand;
     double scale;
     double value, drift;
     uint32_t kind, left;
-} wisher;
+} demand;
 
-static float wanted_next(wisher *w, double last, double max_step)
+static float wanted_next(demand *w, double last, double max_step)
 {
     td_rand *rand = w->rand;
     if (w->left-- == 0) {
@@ -95,13 +95,13 @@ static float wanted_next(wisher *w, double last, double max_step)
 static void walk(td_rand *rand, uint32_t ticks)
 {
     td_edge_gate_channel channels[CHANNELS];
-    wisher who[CHANNELS];
+    demand who[CHANNELS];
     float wanted[CHANNELS], command[CHANNELS];
     for (uint32_t i = 0; i < CHANNELS; i++) {
         double scale = power_of_ten(rand, -3, 3);
         channels[i] = random_channel(rand, scale);
         command[i] = random_start(rand, &channels[i], scale);
-        who[i] = (wisher){.rand = rand, .scale = scale};
+        who[i] = (demand){.rand = rand, .scale = scale};
     }
     td_edge_gate gate = gate_new(channels, CHANNELS, command);
     gate_watch watches[CHANNELS];
@@ -142,7 +142,7 @@ static void rows_inside_the_limits_pass_bit_for_bit(void **state)
         channel.max_step *= 1 + 1e-5;
         channel.max_accel_step *= 1 + 1e-2;
         td_edge_gate gate = gate_new(&channel, 1, &row);
-        wisher who = {.rand = &rand, .scale = scale};
+        demand who = {.rand = &rand, .scale = scale};
         for (uint32_t j = 0; j < 200; j++) {
             row =
                 gate_pass_one(&made, wanted_next(&who, row, channel.max_step));
@@ -171,7 +171,7 @@ static void a_wanted_that_stands_is_reached_exactly_and_kept(void **state)
         };
         float command = (float)between(&rand, -1, 1);
         td_edge_gate gate = gate_new(&channel, 1, &command);
-        wisher who = {.rand = &rand, .scale = 1};
+        demand who = {.rand = &rand, .scale = 1};
         for (uint32_t j = 0; j < 50; j++)
             command = gate_pass_one(&gate, wanted_next(&who, command, 0.1));
         float wanted = (float)between(&rand, -1, 1);

@@ -310,7 +310,7 @@ static const struct {
      "50"},
 };
 
-static void a_mismatch_names_field_own_and_wanted(void **state)
+static void a_mismatch_names_the_field_and_both_values(void **state)
 {
     (void)state;
     for (size_t i = 0; i < TD_COUNT_OF(mismatches); i++) {
@@ -406,7 +406,7 @@ static void a_check_without_info_is_a_check_too(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_mismatch_names_field_own_and_wanted),
+        cmocka_unit_test(a_mismatch_names_the_field_and_both_values),
         cmocka_unit_test(a_robot_that_fits_passes),
         cmocka_unit_test(a_check_without_info_is_a_check_too),
     };

@@ -8,7 +8,8 @@
 // then looks at the replies one by one, on its own thread, and picks: one that
 // is ready before one that is degraded, another before the one that was just
 // left, the less loaded before the more. A reply that is of no use is counted
-// by why and said; of several reasons the one most worth waiting for is told.
+// by why and said; of several reasons the one most worth waiting for is
+// reported.
 //
 // The transport's callbacks only leave replies in a queue. One thread asks at a
 // time, and only one query is under way.
@@ -160,33 +161,34 @@ static td_edge_server server_of(const td_wire_status *status)
     return server;
 }
 
-static bool is_better(const search *wish, const td_edge_server *server)
+static bool is_better(const search *wanted, const td_edge_server *server)
 {
-    if (!wish->found) return true;
-    if (server->degraded != wish->best.degraded) return !server->degraded;
-    if (wish->last) {
-        if (td_edge_server_same(server, wish->last)) return false;
-        if (td_edge_server_same(&wish->best, wish->last)) return true;
+    if (!wanted->found) return true;
+    if (server->degraded != wanted->best.degraded) return !server->degraded;
+    if (wanted->last) {
+        if (td_edge_server_same(server, wanted->last)) return false;
+        if (td_edge_server_same(&wanted->best, wanted->last)) return true;
     }
-    return server->load < wish->best.load;
+    return server->load < wanted->best.load;
 }
 
 // Looks at one reply. The reason not to choose it is in `why`.
-static td_err consider(td_edge_finder *finder, td_net_msg *msg, search *wish,
+static td_err consider(td_edge_finder *finder, td_net_msg *msg, search *wanted,
                        td_errinfo *why)
 {
     const td_edge_finder_config *config = &finder->config;
     const td_wire_status *status = &finder->status;
     TD_TRY(read_reply(finder, msg, why));
     td_edge_server server = server_of(status);
-    if (wish->only && !td_edge_server_same(&server, wish->only)) return TD_OK;
+    if (wanted->only && !td_edge_server_same(&server, wanted->only))
+        return TD_OK;
     // One that is loading may not know itself yet.
     if (status->state == TD_WIRE_WARMING || status->state == TD_WIRE_DRAINING)
         return td_fail(why, TD_ERR_NOTFOUND, "server %s is %s", server.id,
                        td_wire_server_state_name(status->state));
     if (config->fits) TD_TRY(config->fits(config->user, status, &server, why));
-    if (is_better(wish, &server)) wish->best = server;
-    wish->found = true;
+    if (is_better(wanted, &server)) wanted->best = server;
+    wanted->found = true;
     return TD_OK;
 }
 
@@ -216,22 +218,22 @@ td_err td_edge_finder_find(td_edge_finder *finder, const td_edge_server *only,
                            const td_edge_server *last,
                            td_edge_server *ret_server, td_errinfo *info)
 {
-    search wish = {.only = only, .last = last, .why = TD_EDGE_REPLY_NOBODY};
+    search wanted = {.only = only, .last = last, .why = TD_EDGE_REPLY_NOBODY};
     td_err err = TD_OK;
     td_net_msg *msg;
     TD_TRY(ask(finder, (td_slice){0}, info));
     while (td_queue_pop(finder->replies, &msg) == TD_OK) {
         td_errinfo why = {.text = ""};
-        td_err one = consider(finder, msg, &wish, &why);
+        td_err one = consider(finder, msg, &wanted, &why);
         if (one != TD_OK) pass_over(finder, reason_of(one), why.text);
-        if (one != TD_OK && reason_of(one) < wish.why) {
-            wish.why = reason_of(one);
+        if (one != TD_OK && reason_of(one) < wanted.why) {
+            wanted.why = reason_of(one);
             err = td_fail(info, one, "%s", why.text);
         }
         td_net_msg_free(msg);
     }
-    if (!wish.found) return err != TD_OK ? err : nobody(finder, info);
-    *ret_server = wish.best;
+    if (!wanted.found) return err != TD_OK ? err : nobody(finder, info);
+    *ret_server = wanted.best;
     return TD_OK;
 }
 

@@ -27,7 +27,7 @@ bool td_edge_server_same(const td_edge_server *a, const td_edge_server *b);
 
 // What became of those who were asked: each reply that was of no use, and each
 // question that had none. The first four are reasons not to choose a server; of
-// several the first is told, as the one most worth waiting for.
+// several the first is reported, as the one most worth waiting for.
 #define TD_EDGE_REPLIES(X)                                                     \
     X(NOT_READY, "not_ready")   /* it warms up or drains */                    \
     X(MISMATCH, "mismatch")     /* it does not fit */                          \

@@ -47,7 +47,7 @@ static td_edge_answer answered(uint64_t seq)
     return result;
 }
 
-static void each_connection_has_a_number_of_its_own(void **state)
+static void each_connection_has_its_own_number(void **state)
 {
     (void)state;
     assert_int_equal(td_edge_link_connection(link), 0);
@@ -61,7 +61,7 @@ static void each_connection_has_a_number_of_its_own(void **state)
     assert_int_not_equal(td_edge_link_connection(link), first);
 }
 
-static void the_server_is_known_by_name_and_wishes(void **state)
+static void the_server_is_known_by_name_and_features(void **state)
 {
     (void)state;
     char id[TD_WIRE_MAX_NAME + 1];
@@ -161,8 +161,8 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(each_connection_has_a_number_of_its_own),
-        TEST(the_server_is_known_by_name_and_wishes),
+        TEST(each_connection_has_its_own_number),
+        TEST(the_server_is_known_by_name_and_features),
         TEST(only_the_named_server_is_heard),
         TEST(what_is_sent_after_a_reset_is_of_another_episode),
         TEST(what_is_not_sent_is_counted_by_why),

@@ -216,7 +216,7 @@ static td_err search(td_edge_session *session, td_errinfo *info)
 }
 
 // Whether it holds for want of an action, or did since the last look for long
-// enough to be told.
+// enough to be reported.
 static bool is_starved(td_edge_session *session, const td_edge_counts *counts)
 {
     bool more = counts->warnings != session->warnings;

@@ -3,7 +3,7 @@
 //
 // A test may be kept from job for a while, and its robot then takes a
 // server for silent that is not; so nothing here is true of one moment, or of
-// how often. A puppet counts in which states it was asked to attach.
+// how often. A fake server counts in which states it was asked to attach.
 #include "edge/edge_fixture.h"
 
 #define WATCHDOG_NS (300 * TD_NS_PER_MS)
@@ -13,7 +13,7 @@ static uint64_t played; // rows, when the server fell silent
 // Nothing is left of what it was sent, and nothing is on the way.
 static bool holds(world *w)
 {
-    return w->report.counts.fresh >= w->puppets[0].promised;
+    return w->report.counts.fresh >= w->fake_servers[0].promised;
 }
 
 static bool plays_again(world *w)
@@ -23,9 +23,9 @@ static bool plays_again(world *w)
 }
 
 // Streams from "gpu-1" until that says nothing more.
-static puppet *open_and_silence(world *w)
+static fake_server *open_and_silence(world *w)
 {
-    puppet *p = puppet_open(w, 0, "gpu-1");
+    fake_server *p = fake_server_open(w, 0, "gpu-1");
     w->config.watchdog_ns = WATCHDOG_NS;
     w->config.core.ask.resend_min_ns = WATCHDOG_NS / 10;
     w->config.core.ask.resend_max_ns = WATCHDOG_NS / 10;
@@ -57,13 +57,13 @@ static uint64_t entered(const world *w, td_edge_state state)
 
 static bool was_asked_again(world *w)
 {
-    return w->puppets[0].attached_in[TD_EDGE_STALLED] > 0;
+    return w->fake_servers[0].attached_in[TD_EDGE_STALLED] > 0;
 }
 
 static void a_stalled_server_that_is_still_there_resumes(void **state)
 {
     world *w = *state;
-    puppet *p = open_and_silence(w);
+    fake_server *p = open_and_silence(w);
     p->wakes = true;
     world_until(w, was_asked_again);
     world_until(w, plays_again);
@@ -86,7 +86,7 @@ static bool is_served_again(world *w)
 
 static bool was_denied(world *w)
 {
-    return w->puppets[0].denied > 0;
+    return w->fake_servers[0].denied > 0;
 }
 
 static bool streams_again(world *w)
@@ -98,7 +98,7 @@ static bool streams_again(world *w)
 static void a_chunk_that_comes_after_all_ends_the_stall(void **state)
 {
     world *w = *state;
-    puppet *p = open_and_silence(w);
+    fake_server *p = open_and_silence(w);
     p->mute = true;
     world_until(w, is_stalled);
     p->answers_left = UINT64_MAX;
@@ -115,20 +115,20 @@ static void a_chunk_that_comes_after_all_ends_the_stall(void **state)
 
 static bool second_has_it(world *w)
 {
-    return w->puppets[1].attached > 0;
+    return w->fake_servers[1].attached > 0;
 }
 
 static bool was_left(world *w)
 {
-    return w->puppets[0].left > 0;
+    return w->fake_servers[0].left > 0;
 }
 
 static void a_stalled_server_that_does_not_answer_is_left(void **state)
 {
     world *w = *state;
-    puppet *first = open_and_silence(w);
+    fake_server *first = open_and_silence(w);
     first->mute = true;
-    puppet *second = puppet_open(w, 1, "gpu-2");
+    fake_server *second = fake_server_open(w, 1, "gpu-2");
     second->load = 1;
     world_until(w, second_has_it);
     assert_true(second->attached_in[TD_EDGE_RECONNECTING] > 0);
@@ -141,8 +141,8 @@ static void a_stalled_server_that_does_not_answer_is_left(void **state)
 static void a_server_that_answers_but_sends_no_chunk_is_left(void **state)
 {
     world *w = *state;
-    puppet *first = open_and_silence(w);
-    puppet *second = puppet_open(w, 1, "gpu-2");
+    fake_server *first = open_and_silence(w);
+    fake_server *second = fake_server_open(w, 1, "gpu-2");
     second->load = 1; // more than the silent one
     world_until(w, second_has_it);
     assert_true(first->attached_in[TD_EDGE_STALLED] > 0);
@@ -154,13 +154,13 @@ static void a_server_that_answers_but_sends_no_chunk_is_left(void **state)
 
 static bool was_found_again(world *w)
 {
-    return w->puppets[0].attached_in[TD_EDGE_RECONNECTING] > 0;
+    return w->fake_servers[0].attached_in[TD_EDGE_RECONNECTING] > 0;
 }
 
 static void a_silent_server_is_taken_when_there_is_no_other(void **state)
 {
     world *w = *state;
-    puppet *p = open_and_silence(w);
+    fake_server *p = open_and_silence(w);
     world_until(w, was_found_again);
     p->answers_left = UINT64_MAX;
     world_until(w, plays_again);
@@ -176,10 +176,10 @@ static void other_period(td_wire_status *status)
 static void a_stalled_server_that_no_longer_fits_is_left(void **state)
 {
     world *w = *state;
-    puppet *first = open_and_silence(w);
+    fake_server *first = open_and_silence(w);
     first->edit_status = other_period;
     world_until(w, is_reconnecting);
-    (void)puppet_open(w, 1, "gpu-2");
+    (void)fake_server_open(w, 1, "gpu-2");
     world_until(w, plays_again);
     world_until(w, was_left);
     assert_motion_is_smooth(w);
@@ -188,10 +188,10 @@ static void a_stalled_server_that_no_longer_fits_is_left(void **state)
 static void a_stalled_server_that_refuses_is_left(void **state)
 {
     world *w = *state;
-    puppet *first = open_and_silence(w);
+    fake_server *first = open_and_silence(w);
     first->denies = "it drains";
     world_until(w, is_reconnecting);
-    (void)puppet_open(w, 1, "gpu-2");
+    (void)fake_server_open(w, 1, "gpu-2");
     world_until(w, plays_again);
     world_until(w, was_left);
     assert_motion_is_smooth(w);
@@ -200,10 +200,10 @@ static void a_stalled_server_that_refuses_is_left(void **state)
 static void a_killed_server_is_replaced_and_not_told(void **state)
 {
     world *w = *state;
-    puppet *first = open_and_silence(w);
-    puppet_close(first);
+    fake_server *first = open_and_silence(w);
+    fake_server_close(first);
     world_until(w, is_reconnecting);
-    puppet *second = puppet_open(w, 1, "gpu-2");
+    fake_server *second = fake_server_open(w, 1, "gpu-2");
     world_until(w, plays_again);
     assert_true(second->attached_in[TD_EDGE_RECONNECTING] > 0);
     assert_int_equal(second->left_others, 0);
@@ -215,7 +215,7 @@ static void a_robot_that_has_moved_never_gives_up(void **state)
 {
     world *w = *state;
     w->config.refused_for_ns = 1;
-    puppet *p = open_and_silence(w);
+    fake_server *p = open_and_silence(w);
     p->edit_status = other_period;
     world_until(w, is_reconnecting);
     p->queries = 0;
@@ -234,10 +234,10 @@ static void a_robot_that_has_moved_never_gives_up(void **state)
 static void each_state_is_counted_as_it_is_entered(void **state)
 {
     world *w = *state;
-    puppet *p = open_and_silence(w);
+    fake_server *p = open_and_silence(w);
     p->wakes = true;
     world_until(w, plays_again);
-    puppet_close(p);
+    fake_server_close(p);
     world_until(w, is_reconnecting);
     world_stop(w);
     td_edge_report_get(w->edge, &w->report);

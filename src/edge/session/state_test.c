@@ -64,7 +64,7 @@ static void every_event_in_every_state_is_defined(void **state)
     }
 }
 
-static void a_transition_says_whence_why_and_what_it_means(void **state)
+static void a_transition_names_both_states_and_the_reason(void **state)
 {
     (void)state;
     for (int e = 0; e < TD_EDGE_EVENT_COUNT; e++)
@@ -154,7 +154,7 @@ static void a_state_has_a_name_and_a_counter(void **state)
                         "entered_degraded");
 }
 
-static void the_watchdog_barks_at_a_hungry_robot_alone(void **state)
+static void the_watchdog_acts_only_on_a_robot_that_starves(void **state)
 {
     static const struct {
         const char *name;
@@ -228,12 +228,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_event_in_every_state_is_defined),
-        cmocka_unit_test(a_transition_says_whence_why_and_what_it_means),
+        cmocka_unit_test(a_transition_names_both_states_and_the_reason),
         cmocka_unit_test(whatever_happens_stopped_is_final),
         cmocka_unit_test(a_server_has_the_robot_in_three_states),
         cmocka_unit_test(the_meaning_names_the_server),
         cmocka_unit_test(a_state_has_a_name_and_a_counter),
-        cmocka_unit_test(the_watchdog_barks_at_a_hungry_robot_alone),
+        cmocka_unit_test(the_watchdog_acts_only_on_a_robot_that_starves),
         cmocka_unit_test(a_retry_waits_longer_within_its_bounds),
         cmocka_unit_test(a_hundred_robots_do_not_come_back_in_step),
     };

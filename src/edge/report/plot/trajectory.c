@@ -86,9 +86,9 @@ td_err td_edge_plot_trajectory(const td_edge_plot_run *run,
         td_edge_plot_percent(clamped, traced->tick_count));
 
     td_chart *chart;
-    TD_TRY(td_edge_plot_chart(run,
-                              "What each channel of the robot was told to do",
-                              subtitle, &chart));
+    TD_TRY(td_edge_plot_chart(
+        run, "What each channel of the robot was commanded to do", subtitle,
+        &chart));
     if (close_up) add_marks(chart, run);
     for (uint32_t c = 0; c < traced->channels; c++)
         add_channel(chart, run, close_up, c);
