@@ -37,7 +37,7 @@ static td_err load(const char *path, void **ret_library, td_errinfo *info)
     return TD_OK;
 }
 
-static td_err load_given(const char *path, const char *variable,
+static td_err load_named(const char *path, const char *variable,
                          void **ret_library, td_errinfo *info)
 {
     if (access(path, R_OK) != 0)
@@ -46,8 +46,8 @@ static td_err load_given(const char *path, const char *variable,
     return load(path, ret_library, info);
 }
 
-static td_err load_systems(const char *name, const char *folder,
-                           void **ret_library, td_errinfo *info)
+static td_err load_from_system(const char *name, const char *folder,
+                               void **ret_library, td_errinfo *info)
 {
     td_errinfo why = {""};
     td_err err = load(name, ret_library, &why);
@@ -65,15 +65,15 @@ td_err td_library_open(const char *name, const char *variable,
                        void **ret_library, td_errinfo *info)
 {
     char folder[PATH_MAX], path[PATH_MAX + 128];
-    const char *given = getenv(variable);
-    if (given && given[0])
-        return load_given(given, variable, ret_library, info);
+    const char *named = getenv(variable);
+    if (named && named[0])
+        return load_named(named, variable, ret_library, info);
     find_own_folder(folder);
     for (size_t i = 0; folder[0] && i < TD_COUNT_OF(places); i++) {
         (void)snprintf(path, sizeof path, "%s%s/%s", folder, places[i], name);
         if (access(path, R_OK) == 0) return load(path, ret_library, info);
     }
-    return load_systems(name, folder, ret_library, info);
+    return load_from_system(name, folder, ret_library, info);
 }
 
 static td_err open_wanted(const td_library *library, void **ret_handle,

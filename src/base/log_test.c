@@ -213,7 +213,7 @@ static void lines_below_the_level_are_not_taken(void **state)
     assert_int_equal(td_log_dropped(), before);
 }
 
-static void lines_while_not_running_are_counted_and_told(void **state)
+static void lines_while_not_running_are_counted_and_reported(void **state)
 {
     (void)state;
     uint64_t before = td_log_dropped();
@@ -310,7 +310,7 @@ static bool is_taken(int number)
     return td_log_dropped() == before;
 }
 
-static void a_flood_is_dropped_counted_and_told(void **state)
+static void a_flood_is_dropped_counted_and_reported(void **state)
 {
     (void)state;
     int ends[2];
@@ -434,11 +434,11 @@ int main(void)
         cmocka_unit_test(all_six_arguments_arrive),
         cmocka_unit_test(text_is_copied_and_cut),
         cmocka_unit_test(lines_below_the_level_are_not_taken),
-        cmocka_unit_test(lines_while_not_running_are_counted_and_told),
+        cmocka_unit_test(lines_while_not_running_are_counted_and_reported),
         cmocka_unit_test(only_one_log_runs_at_a_time),
         cmocka_unit_test(level_names_are_known),
         cmocka_unit_test(td_log_does_nothing_that_could_wait),
-        cmocka_unit_test(a_flood_is_dropped_counted_and_told),
+        cmocka_unit_test(a_flood_is_dropped_counted_and_reported),
         cmocka_unit_test(an_output_that_goes_away_is_counted_and_survived),
         cmocka_unit_test(two_threads_lose_nothing_and_stay_in_order),
         cmocka_unit_test(colour_is_for_terminals_only),

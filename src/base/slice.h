@@ -2,7 +2,7 @@
 #ifndef TD_BASE_SLICE_H
 #define TD_BASE_SLICE_H
 
-// Bytes that somebody else owns, for code inside the house.
+// Bytes that somebody else owns, for code inside Tendon.
 
 #include "tendon/slice.h" // IWYU pragma: export
 

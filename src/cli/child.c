@@ -20,7 +20,7 @@
 #define LOOK_NS (10 * TD_NS_PER_MS)
 
 // Between fork and exec: only what is safe there. A terminal's Ctrl-C reaches
-// the whole group, so the child leaves it and is told by its parent.
+// the whole group, so the child leaves it, and its parent stops it.
 static void become(const char *program, const char *name,
                    const char *const *argv, int log_fd, pid_t parent)
 {
@@ -81,11 +81,11 @@ int td_cli_child_ended(pid_t pid)
            found.si_pid == pid;
 }
 
-static _Atomic bool hurried;
+static _Atomic bool must_hurry;
 
 void td_cli_child_hurry(void)
 {
-    atomic_store(&hurried, true);
+    atomic_store(&must_hurry, true);
 }
 
 int td_cli_child_stop(pid_t pid, int64_t patience_ns)
@@ -94,7 +94,7 @@ int td_cli_child_stop(pid_t pid, int64_t patience_ns)
     int64_t until_ns = now_ns + patience_ns;
     (void)kill(pid, SIGINT);
     while (!td_cli_child_ended(pid) && now_ns < until_ns &&
-           !atomic_load(&hurried)) {
+           !atomic_load(&must_hurry)) {
         td_clock_sleep_until(now_ns + LOOK_NS);
         now_ns = td_clock_monotonic_ns();
     }

@@ -15,8 +15,8 @@
 static struct {
     void (*call)(void *user);
     void *user;
-    _Atomic bool ready; // to be called
-    _Atomic bool tidy;  // a second one does not end the process
+    _Atomic bool ready;     // to be called
+    _Atomic bool cleans_up; // a second one does not end the process
     _Atomic int signals;
 } on_stop;
 
@@ -172,7 +172,7 @@ bool td_cli_start_log(const char *command, const char *level)
 static void handle_stop(int number)
 {
     if (atomic_fetch_add(&on_stop.signals, 1) > 0 &&
-        !atomic_load(&on_stop.tidy))
+        !atomic_load(&on_stop.cleans_up))
         _exit(128 + number);
     if (atomic_load(&on_stop.ready)) on_stop.call(on_stop.user);
 }
@@ -223,12 +223,12 @@ bool td_cli_is_stopping(void)
     return atomic_load(&on_stop.signals) > 0;
 }
 
-void td_cli_keep_tidy(void)
+void td_cli_clean_up_on_stop(void)
 {
-    atomic_store(&on_stop.tidy, true);
+    atomic_store(&on_stop.cleans_up, true);
 }
 
-bool td_cli_is_hurried(void)
+bool td_cli_must_hurry(void)
 {
     return atomic_load(&on_stop.signals) > 1;
 }

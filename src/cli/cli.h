@@ -101,8 +101,8 @@ void td_cli_on_stop(void (*stop)(void *user), void *user);
 void td_cli_keep_reload(void);
 
 typedef enum td_cli_signal {
-    TD_CLI_STOP,   // Ctrl-C or SIGTERM; told again each time
-    TD_CLI_RELOAD, // SIGHUP; however many came, told once
+    TD_CLI_STOP,   // Ctrl-C or SIGTERM; reported each time
+    TD_CLI_RELOAD, // SIGHUP; however many came, reported once
 } td_cli_signal;
 
 // Waits for a signal. Blocks.
@@ -113,9 +113,9 @@ bool td_cli_is_stopping(void);
 
 // From now on a second signal only hurries the process, which has something to
 // remove before it ends.
-void td_cli_keep_tidy(void);
+void td_cli_clean_up_on_stop(void);
 
 // Whether a second one came. Never blocks.
-bool td_cli_is_hurried(void);
+bool td_cli_must_hurry(void);
 
 #endif

@@ -101,7 +101,7 @@ static volatile bool interrupted;
 static void on_stop(void *user)
 {
     (void)user;
-    if (td_cli_is_hurried()) td_cli_child_hurry();
+    if (td_cli_must_hurry()) td_cli_child_hurry();
     interrupted = true;
     td_event_signal(&stopped);
 }
@@ -221,11 +221,11 @@ static void look_on(struct demo *demo)
     draw(demo, (now_ns - start_ns) / TD_NS_PER_S);
 }
 
-// One that was told before it was ready for it ends by the signal.
+// A child that is stopped before it handles signals ends by the signal.
 static bool ended_well(int code)
 {
     return code == 0 || code == 128 + SIGINT ||
-           (code == 128 + SIGKILL && td_cli_is_hurried());
+           (code == 128 + SIGKILL && td_cli_must_hurry());
 }
 
 // Robots first, so that each says its last word to a server that listens.
@@ -279,7 +279,7 @@ static void print_logs(const struct demo *demo)
 static td_err set_up(struct demo *demo, td_errinfo *info)
 {
     td_event_init(&stopped);
-    td_cli_keep_tidy();
+    td_cli_clean_up_on_stop();
     td_cli_on_stop(on_stop, NULL);
     TD_TRY(td_cli_folder_make(demo->folder, info));
     (void)snprintf(demo->endpoint, sizeof demo->endpoint,

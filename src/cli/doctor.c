@@ -128,7 +128,7 @@ static void check_realtime(void)
     td_thread_join(thread);
 }
 
-// What a kernel that can be told at its start has been told; empty: it does not
+// What the kernel was started with where that can be chosen; empty: it does not
 // say. Its file names all modes and puts the one that counts in brackets.
 static void chosen_preemption(char ret_mode[32])
 {
@@ -140,11 +140,11 @@ static void chosen_preemption(char ret_mode[32])
     if (!fgets(line, sizeof line, file)) line[0] = '\0';
     (void)fclose(file);
     const char *mode = strchr(line, '(');
-    const char *told = strstr(line, "preempt=");
+    const char *option = strstr(line, "preempt=");
     if (mode)
         (void)sscanf(mode, "(%31[a-z]", ret_mode);
-    else if (told)
-        (void)sscanf(told, "preempt=%31[a-z]", ret_mode);
+    else if (option)
+        (void)sscanf(option, "preempt=%31[a-z]", ret_mode);
 }
 
 static void check_preemption(void)

@@ -16,7 +16,7 @@
 #define LOOK_MS 1000 // about what the times of one batch size may take
 #define LEAST_TIMES 3
 #define MOST_TIMES 50
-#define SLOWER 1.5 // than its profile says: this is told
+#define SLOWER 1.5 // than its profile says: this is reported
 
 static const char *const kinds[] = {
     [TD_CONFIG_SYNTHETIC] = "synthetic",

@@ -24,7 +24,7 @@
 #define LOOK_MS 100
 
 struct td_cli_keyboard {
-    void (*press)(void *user, char key);
+    void (*on_key)(void *user, char key);
     void *user;
     _Atomic bool stopping;
     td_thread *thread;
@@ -45,7 +45,7 @@ static void run(void *user)
         char key;
         if (poll(&in, 1, LOOK_MS) <= 0) continue;
         if (read(STDIN_FILENO, &key, 1) != 1) return;
-        keyboard->press(keyboard->user, key);
+        keyboard->on_key(keyboard->user, key);
     }
 }
 
@@ -64,13 +64,13 @@ static td_err take_terminal(void)
     return tcsetattr(STDIN_FILENO, TCSANOW, &raw) == 0 ? TD_OK : TD_ERR_IO;
 }
 
-td_err td_cli_keyboard_open(void (*press)(void *user, char key), void *user,
+td_err td_cli_keyboard_open(void (*on_key)(void *user, char key), void *user,
                             td_cli_keyboard **ret_keyboard, td_errinfo *info)
 {
     const td_thread_config config = {.name = "td-keys", .cpu = -1};
     td_cli_keyboard *keyboard = calloc(1, sizeof *keyboard);
     if (!keyboard) return TD_ERR_NOMEM;
-    keyboard->press = press;
+    keyboard->on_key = on_key;
     keyboard->user = user;
     td_err err = take_terminal();
     if (err == TD_OK)

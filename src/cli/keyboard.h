@@ -11,7 +11,7 @@ typedef struct td_cli_keyboard td_cli_keyboard;
 // Calls press(user, key) on a thread of its own, which may block; Ctrl-C stays
 // a signal. UNSUPPORTED where standard input is no terminal of its own. Owned
 // by the caller.
-TD_NODISCARD td_err td_cli_keyboard_open(void (*press)(void *user, char key),
+TD_NODISCARD td_err td_cli_keyboard_open(void (*on_key)(void *user, char key),
                                          void *user,
                                          td_cli_keyboard **ret_keyboard,
                                          td_errinfo *info);

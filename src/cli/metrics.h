@@ -2,7 +2,7 @@
 #ifndef TD_CLI_METRICS_H
 #define TD_CLI_METRICS_H
 
-// What robots and servers tell of themselves on their metrics topics: the
+// What robots and servers publish on their metrics topics: the
 // newest of each, for a table that a person looks at.
 
 #include "net/net.h"

@@ -31,7 +31,7 @@ static const char help[] =
     "discards\n"
     "                  it and begins again, p saves it and pauses, q saves it\n"
     "                  and stops\n"
-    "  --episode WORD  tell the robot of this file, which runs and records\n"
+    "  --episode WORD  ask the robot of this file, which runs and records\n"
     "                  elsewhere, to do that\n"
     "  --plot DIR      at the end, write charts of the run into DIR (SVG)\n"
     "  --log LEVEL     debug, info (default), warn or error\n"
@@ -55,7 +55,7 @@ static td_err open_trace(const td_config_robot *config,
     return td_edge_trace_new(&trace, ret_trace);
 }
 
-static void say_goodbye(td_edge *edge)
+static void log_totals(td_edge *edge)
 {
     td_edge_report report;
     td_edge_report_get(edge, &report);
@@ -103,7 +103,7 @@ static bool is_recording(td_edge *edge)
 }
 
 // The thread of the keys. The end of the run saves the episode.
-static void press(void *user, char key)
+static void on_key(void *user, char key)
 {
     td_edge *edge = user;
     if (key == ' ' || key == '\n')
@@ -121,14 +121,14 @@ static td_err run_edge(td_edge *edge, bool records, td_errinfo *info)
 {
     td_cli_keyboard *keyboard = NULL;
     td_cli_on_stop(stop_edge, edge);
-    if (records && td_cli_keyboard_open(press, edge, &keyboard, NULL) == TD_OK)
+    if (records && td_cli_keyboard_open(on_key, edge, &keyboard, NULL) == TD_OK)
         td_log_text(TD_LOG_INFO, "recording: space: save and next; d: discard "
                                  "and again; p: save and pause; q: save and "
                                  "stop");
     td_err err = td_edge_run(edge, info);
     if (keyboard) td_cli_keyboard_close(keyboard);
     td_cli_on_stop(ignore_stop, NULL);
-    say_goodbye(edge);
+    log_totals(edge);
     return err;
 }
 

@@ -44,11 +44,11 @@ uint64_t td_client_connection_boot(void)
 }
 
 // "tcp://host:7447" is what people write, "tcp/host:7447" what Zenoh reads.
-static td_err read_endpoint(const char *given,
+static td_err read_endpoint(const char *wanted,
                             char ret_endpoint[MAX_ENDPOINT + 1],
                             td_errinfo *info)
 {
-    const char *text = td_edge_options_text(given, "TENDON_SERVER");
+    const char *text = td_edge_options_text(wanted, "TENDON_SERVER");
     if (!text || !*text)
         return td_edge_options_nowhere("server", "TENDON_SERVER", info);
     if (strlen(text) > MAX_ENDPOINT)
@@ -99,10 +99,10 @@ static td_err take_settings(td_connection *connection,
 }
 
 static td_err open_parts(td_connection *connection, td_net *net,
-                         const td_connection_settings *given, td_errinfo *info)
+                         const td_connection_settings *wanted, td_errinfo *info)
 {
     td_connection_settings settings;
-    TD_TRY(td_edge_options_struct("settings", given, FIRST_SETTINGS_BYTES,
+    TD_TRY(td_edge_options_struct("settings", wanted, FIRST_SETTINGS_BYTES,
                                   sizeof settings, &settings, info));
     TD_TRY(take_settings(connection, &settings, info));
     connection->net = net;

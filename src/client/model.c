@@ -87,11 +87,11 @@ static td_err check_settings(const td_model_settings *settings,
     return TD_OK;
 }
 
-static td_err take_settings(td_model *model, const td_model_settings *given,
+static td_err take_settings(td_model *model, const td_model_settings *wanted,
                             td_errinfo *info)
 {
     td_model_settings *settings = &model->settings;
-    TD_TRY(td_edge_options_struct("settings", given, FIRST_SETTINGS_BYTES,
+    TD_TRY(td_edge_options_struct("settings", wanted, FIRST_SETTINGS_BYTES,
                                   sizeof *settings, settings, info));
     TD_TRY(check_settings(settings, info));
     if (settings->limit_ms == 0) settings->limit_ms = DEFAULT_LIMIT_MS;

@@ -93,7 +93,7 @@ void td_client_model_expire_locked(td_model *model, int64_t now_ns);
 // observation.c: fills model->obs, but for its seq, with views of what is
 // given. INVALID, LIMIT.
 TD_NODISCARD td_err td_client_observation_fill(
-    td_model *model, const td_model_observation *given, td_errinfo *info);
+    td_model *model, const td_model_observation *input, td_errinfo *info);
 
 // outbox.c: sends what waited for a server. td-model's.
 void td_client_outbox_flush(td_model *model);

@@ -101,19 +101,19 @@ static td_model_observation good(void)
     };
 }
 
-static uint64_t observe(td_model *model, const td_model_observation *given)
+static uint64_t observe(td_model *model, const td_model_observation *input)
 {
     td_errinfo info = {.text = ""};
     uint64_t seq = 0;
-    if (td_model_observe(model, given, &seq, &info) != TD_OK)
+    if (td_model_observe(model, input, &seq, &info) != TD_OK)
         fail_msg("%s", info.text);
     return seq;
 }
 
 static uint64_t observe_good(td_model *model)
 {
-    const td_model_observation given = good();
-    return observe(model, &given);
+    const td_model_observation input = good();
+    return observe(model, &input);
 }
 
 static td_model_result *next(td_model *model)
@@ -160,13 +160,13 @@ static void each_observation_has_its_own_answer(void **state)
     world_open(w);
     td_model *model = open_attached();
     assert_string_equal(td_model_state(model), "ATTACHED");
-    td_model_observation given = good();
+    td_model_observation input = good();
     for (uint64_t i = 1; i <= 20; i++) {
-        given.cursor = 3 * i;
-        assert_int_equal(observe(model, &given), i);
+        input.cursor = 3 * i;
+        assert_int_equal(observe(model, &input), i);
         td_model_result *result = next(model);
         assert_int_equal(result->seq, i);
-        assert_is_the_models(w, result, given.cursor);
+        assert_is_the_models(w, result, input.cursor);
         assert_string_equal(result->server, "gpu-1");
         assert_string_equal(result->error_text, "");
         assert_true(result->round_trip_us > 0);
@@ -240,9 +240,9 @@ static void what_does_not_fit_the_model_is_an_error(void **state)
     world *w = *state;
     world_open(w);
     td_model *model = open_attached();
-    td_model_observation given = good();
-    given.state = (td_model_tensor){0};
-    observe(model, &given);
+    td_model_observation input = good();
+    input.state = (td_model_tensor){0};
+    observe(model, &input);
     td_model_result *result = next(model);
     assert_int_equal(result->outcome, TD_MODEL_ERROR);
     assert_int_equal(result->error, TD_ERR_MISMATCH);
@@ -280,9 +280,9 @@ static void an_observation_expires_at_its_limit(void **state)
     world *w = *state;
     world_open_gated(w);
     td_model *model = open_attached();
-    td_model_observation given = good();
-    given.limit_ms = 5;
-    observe(model, &given);
+    td_model_observation input = good();
+    input.limit_ms = 5;
+    observe(model, &input);
     td_model_result *result = next(model);
     assert_int_equal(result->outcome, TD_MODEL_EXPIRED);
     assert_int_equal(result->error, TD_ERR_TIMEOUT);
@@ -297,27 +297,27 @@ static void an_observation_expires_at_its_limit(void **state)
     assert_int_equal(number(model, "late"), 1);
 }
 
-static void without_a_server_it_is_told_why(void **state)
+static void without_a_server_wait_says_why(void **state)
 {
     (void)state;
     td_errinfo info = {.text = ""};
     td_model *model = open_with(act);
-    td_model_observation given = good();
-    given.limit_ms = 1;
-    observe(model, &given);
+    td_model_observation input = good();
+    input.limit_ms = 1;
+    observe(model, &input);
     assert_next(model, 1, TD_MODEL_EXPIRED);
     while (td_model_wait(model, 1, &info) == TD_ERR_TIMEOUT)
         continue;
     assert_int_equal(td_model_wait(model, 1, &info), TD_ERR_NOTFOUND);
     assert_string_equal(info.text, "no server answers for act/v1/demo");
     assert_true(number(model, "status_nobody") > 0);
-    observe(model, &given);
+    observe(model, &input);
     td_model_result *result = next(model);
     assert_non_null(strstr(result->error_text, "no server answers for act"));
     td_model_result_free(result);
 }
 
-static void a_refusal_is_told_with_its_reason(void **state)
+static void a_refusal_is_reported_with_its_reason(void **state)
 {
     world *w = *state;
     td_errinfo info = {.text = ""};
@@ -372,8 +372,8 @@ static void stopping_wakes_whoever_waits(void **state)
     td_model_stop(model);
     td_thread_join(thread);
     assert_int_equal(err, TD_ERR_CLOSED);
-    const td_model_observation given = good();
-    assert_int_equal(td_model_observe(model, &given, &seq, &info),
+    const td_model_observation input = good();
+    assert_int_equal(td_model_observe(model, &input, &seq, &info),
                      TD_ERR_CLOSED);
     assert_int_equal(td_model_wait(model, -1, &info), TD_ERR_CLOSED);
     assert_string_equal(td_model_state(model), "STOPPED");
@@ -602,10 +602,10 @@ static void newer_settings_are_refused_and_older_ones_filled_up(void **state)
 static void observe_many(void *user)
 {
     _Atomic uint32_t *failed = user;
-    const td_model_observation given = good();
+    const td_model_observation input = good();
     uint64_t seq;
     for (int i = 0; i < EACH; i++)
-        if (td_model_observe(mine.model, &given, &seq, NULL) != TD_OK)
+        if (td_model_observe(mine.model, &input, &seq, NULL) != TD_OK)
             atomic_fetch_add(failed, 1);
 }
 
@@ -645,8 +645,8 @@ int main(void)
         MODEL_TEST(what_does_not_fit_the_model_is_an_error),
         MODEL_TEST(a_server_that_goes_loses_what_it_had),
         MODEL_TEST(an_observation_expires_at_its_limit),
-        MODEL_TEST(without_a_server_it_is_told_why),
-        MODEL_TEST(a_refusal_is_told_with_its_reason),
+        MODEL_TEST(without_a_server_wait_says_why),
+        MODEL_TEST(a_refusal_is_reported_with_its_reason),
         MODEL_TEST(the_descriptor_is_readable_while_a_result_waits),
         MODEL_TEST(stopping_wakes_whoever_waits),
         MODEL_TEST(stopping_loses_what_is_open_and_it_can_be_taken),

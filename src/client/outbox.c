@@ -179,11 +179,11 @@ static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
 }
 
 // The next seq is only taken under `sending`.
-static td_err observe(td_model *model, const td_model_observation *given,
+static td_err observe(td_model *model, const td_model_observation *input,
                       uint64_t *ret_seq, td_errinfo *info)
 {
-    int64_t limit_ns = limit_of(model, given->limit_ms);
-    TD_TRY(td_client_observation_fill(model, given, info));
+    int64_t limit_ns = limit_of(model, input->limit_ms);
+    TD_TRY(td_client_observation_fill(model, input, info));
     pthread_mutex_lock(&model->lock);
     model->obs.ident.seq = model->requests.next_seq;
     pthread_mutex_unlock(&model->lock);
@@ -199,12 +199,12 @@ td_err td_model_observe(td_model *model,
                         const td_model_observation *observation,
                         uint64_t *ret_seq, td_errinfo *info)
 {
-    td_model_observation given;
+    td_model_observation input;
     TD_TRY(td_edge_options_struct("observation", observation,
-                                  FIRST_OBSERVATION_BYTES, sizeof given, &given,
+                                  FIRST_OBSERVATION_BYTES, sizeof input, &input,
                                   info));
     pthread_mutex_lock(&model->sending);
-    td_err err = observe(model, &given, ret_seq, info);
+    td_err err = observe(model, &input, ret_seq, info);
     pthread_mutex_unlock(&model->sending);
     return err;
 }
@@ -238,7 +238,7 @@ static bool is_wanted(td_model *model)
     return wanted;
 }
 
-// One that cannot be sent is told of when it expires.
+// One that cannot be sent is reported when it expires.
 void td_client_outbox_flush(td_model *model)
 {
     pthread_mutex_lock(&model->sending);

@@ -18,8 +18,8 @@ static double ms(double ns)
     return ns / (double)TD_NS_PER_MS;
 }
 
-static void tell_round_trip(const td_hist *hist, td_model_number_fn each,
-                            void *user)
+static void report_round_trip(const td_hist *hist, td_model_number_fn each,
+                              void *user)
 {
     each(user, "round_trip_ms/count", (double)td_hist_count(hist));
     each(user, "round_trip_ms/mean", ms(td_hist_mean(hist)));
@@ -51,12 +51,12 @@ void td_model_report(td_model *model, td_model_number_fn each, void *user)
         each(user, td_edge_reply_counter((td_edge_reply)i),
              (double)atomic_load(&model->replies[i]));
     each(user, "attached", (double)attached);
-    tell_round_trip(&model->round_trip_ns, each, user);
+    report_round_trip(&model->round_trip_ns, each, user);
 }
 
 td_err td_model_number(td_model *model, const char *name, double *ret_value)
 {
-    td_edge_number sought = {.name = name};
-    td_model_report(model, td_edge_number_look, &sought);
-    return td_edge_number_get(&sought, ret_value);
+    td_edge_number wanted = {.name = name};
+    td_model_report(model, td_edge_number_look, &wanted);
+    return td_edge_number_get(&wanted, ret_value);
 }

@@ -287,7 +287,7 @@ const char *td_net_request_key(const td_net_request *request);
 TD_NODISCARD td_err td_net_reply(td_net_request *request, const char *key,
                                  const td_slice *parts, size_t count);
 
-// Ends the request: the asker is told that no more replies come from here.
+// Ends the request: the asker learns that no more replies come from here.
 void td_net_request_free(td_net_request *request);
 TD_AUTO_FREE(td_net_request, td_net_request_free)
 

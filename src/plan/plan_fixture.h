@@ -2,7 +2,7 @@
 #ifndef TD_PLAN_PLAN_FIXTURE_H
 #define TD_PLAN_PLAN_FIXTURE_H
 
-// Factories as text with the profiles of the house, planned.
+// Factories as text and the profiles that they are planned with.
 
 #include "plan/plan.h"
 

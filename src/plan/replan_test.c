@@ -91,7 +91,7 @@ static void models_stay_on_the_type_that_has_them(void **state)
 }
 
 // Only as many GPUs change their model as the best plan is worth.
-static void a_plan_that_is_worth_it_reloads(void **state)
+static void a_plan_that_gains_enough_reloads(void **state)
 {
     (void)state;
     plant before;
@@ -133,7 +133,7 @@ int main(void)
         cmocka_unit_test(robots_more_move_few_others),
         cmocka_unit_test(a_gpu_more_loads_one_model),
         cmocka_unit_test(models_stay_on_the_type_that_has_them),
-        cmocka_unit_test(a_plan_that_is_worth_it_reloads),
+        cmocka_unit_test(a_plan_that_gains_enough_reloads),
         cmocka_unit_test(a_search_that_is_ended_has_what_it_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -28,7 +28,7 @@
 
 #define SERVER "policy"
 #define AGE_NS (24 * 3600 * TD_NS_PER_S) // any
-#define HOPE 8                           // answers that come before it begins
+#define MIN_ANSWERS 8                    // answers that come before it begins
 
 // On its way.
 typedef struct reply {
@@ -156,15 +156,15 @@ uint64_t td_sim_player_frame(const td_sim_player *player)
 }
 
 // A robot that has begun goes on, whatever comes.
-static td_err check_hope(const td_sim_player *player,
-                         const td_edge_answer *answer, td_errinfo *info)
+static td_err check_begins(const td_sim_player *player,
+                           const td_edge_answer *answer, td_errinfo *info)
 {
     if (player->played > 0 || answer->outcome == TD_EDGE_MERGED ||
-        player->arrived < HOPE)
+        player->arrived < MIN_ANSWERS)
         return TD_OK;
     return td_fail(info, TD_ERR_INVALID,
                    "the robot never begins: %d answers came, the last was %s%s",
-                   HOPE, td_edge_outcome_name(answer->outcome),
+                   MIN_ANSWERS, td_edge_outcome_name(answer->outcome),
                    answer->outcome == TD_EDGE_TOO_OLD
                        ? "; give it a larger max_action_age_s, or less latency"
                        : "");
@@ -182,7 +182,7 @@ static td_err take_answer(td_sim_player *player, td_errinfo *info)
                                      &action, &answer);
     free(came);
     player->arrived++;
-    return err == TD_OK ? check_hope(player, &answer, info) : err;
+    return err == TD_OK ? check_begins(player, &answer, info) : err;
 }
 
 static td_edge_sent sent_now(const td_sim_player *player)

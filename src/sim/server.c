@@ -8,7 +8,7 @@
 //
 //   queries   answered with the core's status; one with a payload attaches
 //   mailbox   decoded, checked, given to the core, which says what becomes of
-//   it finish    each member is answered, the core and the dispatch are told
+//   it finish    each member is answered, the core and the dispatch learn of it
 //   begin     the dispatch forms a batch, the synthetic model answers at once
 //
 // One batch runs at a time. The answers are computed when a batch begins and

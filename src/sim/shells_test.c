@@ -68,7 +68,7 @@ typedef struct arm {
     td_edge_report report; // as of the last look
 } arm;
 
-typedef struct house {
+typedef struct world {
     td_net_hub *hub;
     td_config_manifest *manifest;
     td_net *net;
@@ -78,33 +78,33 @@ typedef struct house {
     uint64_t boot;
     td_server_model_report report; // as of the last look
     arm arms[EDGES];
-} house;
+} world;
 
 static void check(td_err err, const td_errinfo *info)
 {
     if (err != TD_OK) fail_msg("%s: %s", td_err_name(err), info->text);
 }
 
-static void open_server(house *h)
+static void open_server(world *w)
 {
     td_server_model_config config;
     td_errinfo info = {.text = ""};
-    const td_config_model *entry = &h->manifest->models[0];
-    check(td_net_inproc_open(h->hub, "server", &h->net, &info), &info);
-    check(td_server_engines_open(entry, NULL, &h->engine, &info), &info);
-    check(td_server_settings_from(h->manifest, entry, ++h->boot, &config,
-                                  &h->clients),
+    const td_config_model *entry = &w->manifest->models[0];
+    check(td_net_inproc_open(w->hub, "server", &w->net, &info), &info);
+    check(td_server_engines_open(entry, NULL, &w->engine, &info), &info);
+    check(td_server_settings_from(w->manifest, entry, ++w->boot, &config,
+                                  &w->clients),
           &info);
-    check(td_server_model_open(h->net, h->engine, &config, &h->server, &info),
+    check(td_server_model_open(w->net, w->engine, &config, &w->server, &info),
           &info);
 }
 
-static void close_server(house *h)
+static void close_server(world *w)
 {
-    td_server_model_close(TD_TAKE(h->server));
-    td_engine_close(TD_TAKE(h->engine));
-    td_net_close(TD_TAKE(h->net));
-    free(TD_TAKE(h->clients));
+    td_server_model_close(TD_TAKE(w->server));
+    td_engine_close(TD_TAKE(w->engine));
+    td_net_close(TD_TAKE(w->net));
+    free(TD_TAKE(w->clients));
 }
 
 static void run(void *user)
@@ -113,9 +113,9 @@ static void run(void *user)
     a->result = td_edge_run(a->edge, NULL);
 }
 
-static void open_arm(house *h, size_t index)
+static void open_arm(world *w, size_t index)
 {
-    arm *a = &h->arms[index];
+    arm *a = &w->arms[index];
     char text[sizeof robot_text + 16];
     const td_thread_config thread = {.name = "td-run", .cpu = -1};
     td_robot_config robot;
@@ -126,7 +126,7 @@ static void open_arm(house *h, size_t index)
           &info);
     td_edge_settings_from(a->file, 1, &a->config);
     td_edge_settings_robot(a->file, &robot);
-    check(td_net_inproc_open(h->hub, a->config.client, &a->net, &info), &info);
+    check(td_net_inproc_open(w->hub, a->config.client, &a->net, &info), &info);
     check(td_robot_hardware_open("synthetic", &robot, &a->robot, &info), &info);
     check(td_edge_open(a->net, a->robot, &a->config, &a->edge, &info), &info);
     check(td_thread_start(&thread, run, a, &a->thread, &info), &info);
@@ -148,52 +148,52 @@ static void close_arm(arm *a)
     td_config_robot_free(a->file);
 }
 
-static int house_setup(void **state)
+static int world_setup(void **state)
 {
-    house *h = calloc(1, sizeof *h);
+    world *w = calloc(1, sizeof *w);
     td_errinfo info = {.text = ""};
-    assert_non_null(h);
-    check(td_net_hub_new_threaded(1, &h->hub), &info);
+    assert_non_null(w);
+    check(td_net_hub_new_threaded(1, &w->hub), &info);
     check(td_config_manifest_parse("manifest.yaml", manifest_text,
-                                   strlen(manifest_text), &h->manifest, &info),
+                                   strlen(manifest_text), &w->manifest, &info),
           &info);
-    open_server(h);
+    open_server(w);
     for (size_t i = 0; i < EDGES; i++)
-        open_arm(h, i);
-    *state = h;
+        open_arm(w, i);
+    *state = w;
     return 0;
 }
 
-static int house_teardown(void **state)
+static int world_teardown(void **state)
 {
-    house *h = *state;
+    world *w = *state;
     for (size_t i = 0; i < EDGES; i++)
-        if (h->arms[i].edge) close_arm(&h->arms[i]);
-    if (h->server) close_server(h);
-    td_config_manifest_free(h->manifest);
-    td_net_hub_free(h->hub);
-    free(h);
+        if (w->arms[i].edge) close_arm(&w->arms[i]);
+    if (w->server) close_server(w);
+    td_config_manifest_free(w->manifest);
+    td_net_hub_free(w->hub);
+    free(w);
     return 0;
 }
 
-static void look(house *h)
+static void look(world *w)
 {
-    if (h->server) td_server_model_report_get(h->server, &h->report);
+    if (w->server) td_server_model_report_get(w->server, &w->report);
     for (size_t i = 0; i < EDGES; i++)
-        if (h->arms[i].edge)
-            td_edge_report_get(h->arms[i].edge, &h->arms[i].report);
+        if (w->arms[i].edge)
+            td_edge_report_get(w->arms[i].edge, &w->arms[i].report);
 }
 
-#define house_until(h, is_so) until_named((h), (is_so), #is_so)
+#define world_until(w, is_so) until_named((w), (is_so), #is_so)
 
-static void until_named(house *h, bool (*is_so)(const arm *a), const char *name)
+static void until_named(world *w, bool (*is_so)(const arm *a), const char *name)
 {
     int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
     for (;;) {
         bool all = true;
-        look(h);
+        look(w);
         for (size_t i = 0; i < EDGES; i++)
-            all = all && is_so(&h->arms[i]);
+            all = all && is_so(&w->arms[i]);
         if (all) return;
         if (td_clock_monotonic_ns() > until_ns)
             fail_msg("waited in vain: %s", name);
@@ -239,33 +239,33 @@ static bool is_settled(const arm *a)
                    sum(report->counts.skipped, TD_EDGE_SKIP_COUNT);
 }
 
-static void assert_edges_are_even(const house *h)
+static void assert_edges_are_even(const world *w)
 {
     for (size_t i = 0; i < EDGES; i++) {
-        const td_edge_counts *counts = &h->arms[i].report.counts;
+        const td_edge_counts *counts = &w->arms[i].report.counts;
         assert_int_equal(sum(counts->outcomes, TD_EDGE_OUTCOME_COUNT),
                          counts->sent);
         assert_int_equal(sum(counts->strays, TD_EDGE_STRAY_COUNT), 0);
-        assert_int_equal(h->arms[i].report.inbox_full, 0);
+        assert_int_equal(w->arms[i].report.inbox_full, 0);
     }
 }
 
-static uint64_t edges_ended(const house *h, td_edge_outcome outcome)
+static uint64_t edges_ended(const world *w, td_edge_outcome outcome)
 {
     uint64_t total = 0;
     for (size_t i = 0; i < EDGES; i++)
-        total += h->arms[i].report.counts.outcomes[outcome];
+        total += w->arms[i].report.counts.outcomes[outcome];
     return total;
 }
 
 // An answer leaves before it is counted, so that the server settles last.
-static void until_server_is_settled(house *h)
+static void until_server_is_settled(world *w)
 {
     int64_t until_ns = td_clock_monotonic_ns() + WAIT_NS;
-    const uint64_t *outcomes = h->report.counts.outcomes;
-    for (look(h);
+    const uint64_t *outcomes = w->report.counts.outcomes;
+    for (look(w);
          outcomes[TD_SERVER_WAITING] > 0 || outcomes[TD_SERVER_RUNNING] > 0;
-         look(h)) {
+         look(w)) {
         if (td_clock_monotonic_ns() > until_ns)
             fail_msg("the server does not settle");
         td_clock_sleep_until(td_clock_monotonic_ns() + LOOK_NS);
@@ -274,71 +274,71 @@ static void until_server_is_settled(house *h)
 
 static void the_sums_agree_on_both_sides(void **state)
 {
-    house *h = *state;
-    house_until(h, has_merged_many);
+    world *w = *state;
+    world_until(w, has_merged_many);
     for (size_t i = 0; i < EDGES; i++)
-        stop_arm(&h->arms[i]);
-    house_until(h, is_settled);
-    until_server_is_settled(h);
-    assert_edges_are_even(h);
-    const td_server_counts *counts = &h->report.counts;
+        stop_arm(&w->arms[i]);
+    world_until(w, is_settled);
+    until_server_is_settled(w);
+    assert_edges_are_even(w);
+    const td_server_counts *counts = &w->report.counts;
     uint64_t sent = 0;
     for (size_t i = 0; i < EDGES; i++)
-        sent += h->arms[i].report.counts.sent;
-    uint64_t superseded = edges_ended(h, TD_EDGE_SUPERSEDED);
+        sent += w->arms[i].report.counts.sent;
+    uint64_t superseded = edges_ended(w, TD_EDGE_SUPERSEDED);
     assert_int_equal(counts->received, sent);
     assert_int_equal(sum(counts->outcomes, TD_SERVER_OUTCOME_COUNT), sent);
     assert_int_equal(counts->outcomes[TD_SERVER_SUPERSEDED], superseded);
     assert_int_equal(counts->outcomes[TD_SERVER_ANSWERED], sent - superseded);
-    assert_int_equal(h->report.clients, EDGES);
-    assert_int_equal(h->report.events_dropped, 0);
-    assert_int_equal(h->report.puts_failed, 0);
+    assert_int_equal(w->report.clients, EDGES);
+    assert_int_equal(w->report.events_dropped, 0);
+    assert_int_equal(w->report.puts_failed, 0);
 }
 
 static void the_edges_may_go_first(void **state)
 {
-    house *h = *state;
-    house_until(h, is_streaming);
+    world *w = *state;
+    world_until(w, is_streaming);
     for (size_t i = 0; i < EDGES; i++)
-        close_arm(&h->arms[i]);
-    close_server(h);
+        close_arm(&w->arms[i]);
+    close_server(w);
 }
 
 static void the_server_may_go_first(void **state)
 {
-    house *h = *state;
-    house_until(h, is_streaming);
-    close_server(h);
-    house_until(h, is_reconnecting);
-    assert_edges_are_even(h);
+    world *w = *state;
+    world_until(w, is_streaming);
+    close_server(w);
+    world_until(w, is_reconnecting);
+    assert_edges_are_even(w);
 }
 
 static void a_server_that_comes_back_is_found_again(void **state)
 {
-    house *h = *state;
+    world *w = *state;
     for (int i = 0; i < 3; i++) {
-        house_until(h, is_streaming);
-        close_server(h);
-        house_until(h, is_reconnecting);
-        open_server(h);
+        world_until(w, is_streaming);
+        close_server(w);
+        world_until(w, is_reconnecting);
+        open_server(w);
     }
-    house_until(h, is_streaming);
-    house_until(h, has_merged_some);
-    assert_edges_are_even(h);
+    world_until(w, is_streaming);
+    world_until(w, has_merged_some);
+    assert_edges_are_even(w);
     for (size_t i = 0; i < EDGES; i++)
-        assert_true(h->arms[i].report.entered[TD_EDGE_RECONNECTING] >= 3);
+        assert_true(w->arms[i].report.entered[TD_EDGE_RECONNECTING] >= 3);
 }
 
-#define HOUSE_TEST(test)                                                       \
-    cmocka_unit_test_setup_teardown(test, house_setup, house_teardown)
+#define WORLD_TEST(test)                                                       \
+    cmocka_unit_test_setup_teardown(test, world_setup, world_teardown)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        HOUSE_TEST(the_sums_agree_on_both_sides),
-        HOUSE_TEST(the_edges_may_go_first),
-        HOUSE_TEST(the_server_may_go_first),
-        HOUSE_TEST(a_server_that_comes_back_is_found_again),
+        WORLD_TEST(the_sums_agree_on_both_sides),
+        WORLD_TEST(the_edges_may_go_first),
+        WORLD_TEST(the_server_may_go_first),
+        WORLD_TEST(a_server_that_comes_back_is_found_again),
     };
     return cmocka_run_group_tests_name("sim/shells", tests, NULL, NULL);
 }

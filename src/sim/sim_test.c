@@ -24,7 +24,7 @@ static uint64_t sum(const uint64_t *values, int count)
     return total;
 }
 
-static td_sim_config stormy(void)
+static td_sim_config lossy(void)
 {
     td_sim_config config = td_sim_config_default();
     config.faults = (td_net_faults){
@@ -40,7 +40,7 @@ static td_sim_config stormy(void)
 static void the_same_seed_gives_the_same_trace_to_the_byte(void **state)
 {
     (void)state;
-    td_sim_config config = stormy();
+    td_sim_config config = lossy();
     td_sim_result first = run(&config);
     td_sim_result second = run(&config);
     assert_true(first.trace_size > 100000);
@@ -54,7 +54,7 @@ static void the_same_seed_gives_the_same_trace_to_the_byte(void **state)
 static void another_seed_gives_another_trace(void **state)
 {
     (void)state;
-    td_sim_config config = stormy();
+    td_sim_config config = lossy();
     config.duration_ns = 5 * TD_NS_PER_S;
     td_sim_result first = run(&config);
     config.seed++;
@@ -80,7 +80,7 @@ static void every_observation_is_accounted_for_on_both_sides(void **state)
 {
     (void)state;
     for (uint64_t seed = 1; seed <= 20; seed++) {
-        td_sim_config config = stormy();
+        td_sim_config config = lossy();
         config.seed = seed;
         config.trace = false;
         config.edge.ask.again = seed % 2 == 0;

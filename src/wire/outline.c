@@ -12,7 +12,7 @@
 // Nobody keeps more for the next message.
 #define KEEP_BYTES (64 * 1024)
 
-// In the place of what was cut: a binary of one byte, told by where it is.
+// In the place of what was cut: a binary of one byte, known by where it is.
 static const uint8_t mark[] = {0xc4, 1, 0};
 #define MARK_HEAD 2
 

@@ -2,7 +2,7 @@
 #ifndef TD_WIRE_WIRE_H
 #define TD_WIRE_WIRE_H
 
-// The public messages, with scope cleanup for code inside the house.
+// The public messages, with scope cleanup for code inside Tendon.
 
 #include "base/err.h"
 #include "tendon/wire.h" // IWYU pragma: export

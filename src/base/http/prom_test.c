@@ -270,7 +270,7 @@ static void a_family_may_be_empty(void **state)
                                    "c_total 0.25\n");
 }
 
-static void counts_of_the_callers_own_add_up(void **state)
+static void counts_that_the_caller_keeps_add_up(void **state)
 {
     static const double bounds[] = {0.001, 2.5};
     static const uint64_t counts[] = {1, 2, 4};
@@ -291,8 +291,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_family_may_be_empty, setup, teardown),
-        cmocka_unit_test_setup_teardown(counts_of_the_callers_own_add_up, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(counts_that_the_caller_keeps_add_up,
+                                        setup, teardown),
         cmocka_unit_test_setup_teardown(a_family_is_introduced_once, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(names_keep_to_what_is_allowed, setup,

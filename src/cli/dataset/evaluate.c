@@ -108,17 +108,17 @@ static td_err evaluate_episode(evaluation *self, uint32_t index,
 }
 
 // Where the joints are at the beginning: as recorded, or where they were sent
-// first, if the policy is told something else.
+// first, if the policy sees something else.
 static td_err find_start(evaluation *self, const td_dataset_episode *episode,
                          float *ret_start, td_errinfo *info)
 {
     const td_config_robot *robot = self->config->robot;
-    bool told = self->spec->state_count != self->spec->action_count ||
-                (robot && robot->robot.state_count > 0);
+    bool has_own_state = self->spec->state_count != self->spec->action_count ||
+                         (robot && robot->robot.state_count > 0);
     td_dataset_reader *reader = self->config->reader;
     td_dataset_reading reading;
     TD_TRY(td_dataset_reader_seek(reader, episode->from, &reading, info));
-    return td_dataset_reader_floats(reader, told ? ACTION : STATE,
+    return td_dataset_reader_floats(reader, has_own_state ? ACTION : STATE,
                                     self->spec->action_count, ret_start);
 }
 

@@ -72,10 +72,10 @@ typedef struct arguments {
     bool accept_noise, fields;
 } arguments;
 
-static bool wrong(const char *option, const char *rule, const char *given)
+static bool wrong(const char *option, const char *rule, const char *input)
 {
     (void)fprintf(stderr, "tendon profile: --%s must be %s, got \"%s\"\n",
-                  option, rule, given);
+                  option, rule, input);
     return false;
 }
 

@@ -40,7 +40,7 @@ static const td_config_field component_rows[] = {
     TD_ROW_TEXT(td_config_factory_component, engine, "\"\"", 0, 64,
                 "of which engine that profile is; empty: of any"),
     TD_ROW_TEXT(td_config_factory_component, prompt, "\"\"", 0, 8192,
-                "what the model is told"),
+                "the prompt that the model gets"),
     TD_ROW_NUMBER(td_config_factory_component, slo_ms, NULL, 1, MAX_MS,
                   "the deadline of an answer, on the robot's clock"),
     TD_ROW_NUMBER(td_config_factory_component, slo_percentile, "0", 0, 99.999,

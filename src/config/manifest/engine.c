@@ -151,11 +151,11 @@ static td_err check_only(const td_config_location *location,
                          size_t count, const char *const *names, unsigned kind)
 {
     for (size_t i = 0; i < count; i++) {
-        const td_config_node *given = td_config_node_get(node, only[i].name);
-        if (!given || (only[i].kinds & (1u << kind))) continue;
+        const td_config_node *unused = td_config_node_get(node, only[i].name);
+        if (!unused || (only[i].kinds & (1u << kind))) continue;
         char kinds[64];
         name_kinds(names, only[i].kinds, sizeof kinds, kinds);
-        return td_config_location_fail(location, given, only[i].name,
+        return td_config_location_fail(location, unused, only[i].name,
                                        "is for kind: %s only", kinds);
     }
     return TD_OK;

@@ -229,7 +229,7 @@ static void a_profile_lies_beside_the_manifest(void **state)
     assert_string_equal(absolute->models[0].engine.latency.file, "/p");
 }
 
-static void servers_of_one_manifest_get_names_of_their_own(void **state)
+static void each_server_of_a_manifest_gets_its_own_name(void **state)
 {
     (void)state;
     TD_AUTO(td_config_manifest) *manifest =
@@ -279,7 +279,7 @@ int main(void)
         cmocka_unit_test(one_client_may_use_several_models),
         cmocka_unit_test(an_engine_with_all_its_settings_is_read),
         cmocka_unit_test(a_profile_lies_beside_the_manifest),
-        cmocka_unit_test(servers_of_one_manifest_get_names_of_their_own),
+        cmocka_unit_test(each_server_of_a_manifest_gets_its_own_name),
         cmocka_unit_test(a_manifest_that_is_not_there_is_named),
         cmocka_unit_test(help_speaks_of_every_part),
     };

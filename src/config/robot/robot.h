@@ -89,7 +89,7 @@ typedef struct td_config_robot_device {
     td_config_robot_kind kind;
     td_config_joint *joints; // in order
     size_t joint_count;
-    td_config_channel *states; // what the policy is told; none: the joints
+    td_config_channel *states; // what the policy sees; none: the joints
     size_t state_count;
     td_config_robot_camera *cameras;
     size_t camera_count;

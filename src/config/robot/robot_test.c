@@ -86,8 +86,8 @@ static void the_boot_file_falls_back_to_the_home_folder(void **state)
     assert_string_equal(
         robot->boot_file,
         "/home/someone/.local/state/tendon/cookie-worker-4269.boot");
-    TD_AUTO(td_config_robot) *given = parsed(WHOLE "boot_file: /b\n");
-    assert_string_equal(given->boot_file, "/b");
+    TD_AUTO(td_config_robot) *named = parsed(WHOLE "boot_file: /b\n");
+    assert_string_equal(named->boot_file, "/b");
 }
 
 static const char everything[] =
@@ -312,7 +312,7 @@ static const struct {
      "e: {kind: quaternion}}\n",
      "10: robot.joints: a quaternion is four joints in a row, e begins "
      "fewer"},
-    {"half a quaternion that is told",
+    {"half a quaternion as a state",
      NAMES PLACE "robot:\n  kind: callback\n  states: {a: {kind: "
                  "quaternion}, b: {kind: quaternion}}\n",
      "10: robot.states: a quaternion is four states in a row, a begins "

@@ -72,8 +72,8 @@ static bool same_field(const td_config_field *field, const void *a,
                     (const char *)b + field->offset);
 }
 
-static void tell(const walk *at, td_config_change_kind kind, const char *was,
-                 const char *now)
+static void add_change(const walk *at, td_config_change_kind kind,
+                       const char *was, const char *now)
 {
     const td_config_change change = {
         .kind = kind,
@@ -109,23 +109,23 @@ static void walk_members(const walk *at, const td_config_field *field,
         walk inside = *at;
         inside.path = path;
         const void *member = member_of(field, owner, i);
-        const void *twin = like(field, other, member);
-        if (!twin)
-            tell(&inside, kind, "", "");
+        const void *namesake = like(field, other, member);
+        if (!namesake)
+            add_change(&inside, kind, "", "");
         else if (kind == TD_CONFIG_ADDED)
-            walk_struct(&inside, field->table, twin, member);
+            walk_struct(&inside, field->table, namesake, member);
     }
 }
 
-static void tell_value(const walk *at, const td_config_field *field,
-                       const void *was, const void *now)
+static void add_value_change(const walk *at, const td_config_field *field,
+                             const void *was, const void *now)
 {
     char before[TD_CONFIG_VALUE_TEXT] = "", after[TD_CONFIG_VALUE_TEXT] = "";
     if (field->shape == TD_CONFIG_ONE) {
         td_config_value_print(field, (const char *)was + field->offset, before);
         td_config_value_print(field, (const char *)now + field->offset, after);
     }
-    tell(at, TD_CONFIG_CHANGED, before, after);
+    add_change(at, TD_CONFIG_CHANGED, before, after);
 }
 
 static void walk_field(const walk *at, const td_config_field *field,
@@ -140,7 +140,7 @@ static void walk_field(const walk *at, const td_config_field *field,
         walk_struct(at, field->table, (const char *)was + field->offset,
                     (const char *)now + field->offset);
     } else {
-        tell_value(at, field, was, now);
+        add_value_change(at, field, was, now);
     }
 }
 

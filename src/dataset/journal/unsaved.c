@@ -123,7 +123,7 @@ static void note_read(td_dataset_progress *progress)
     if (!progress) return;
     progress->done++;
     if (progress->done % TELL_EVERY == 0 || progress->done == progress->total)
-        progress->tell(progress->user, progress->done, progress->total);
+        progress->report(progress->user, progress->done, progress->total);
 }
 
 td_err td_dataset_unsaved_packet(void *user, td_media_video_packet *ret_packet,

@@ -34,7 +34,7 @@ typedef struct td_dataset_unsaved {
 // three times: to see that it is whole, for the size of its video, and to be
 // saved.
 typedef struct td_dataset_progress {
-    void (*tell)(void *user, uint64_t done, uint64_t total); // pictures read
+    void (*report)(void *user, uint64_t done, uint64_t total); // pictures read
     void *user;
     uint64_t done, total;
 } td_dataset_progress;

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct film {
+struct video_file {
     td_media_video_decoder *decoder; // NULL: none open
     td_dataset_place at;
 };
@@ -21,7 +21,7 @@ struct td_dataset_reader_pictures {
     const td_dataset_info *dataset;
     td_media_jpeg_decoder *jpeg;
     size_t count;
-    struct film *films; // one a feature
+    struct video_file *video_files; // one a feature
 };
 
 static td_err no_memory(td_errinfo *info)
@@ -32,10 +32,10 @@ static td_err no_memory(td_errinfo *info)
 void td_dataset_reader_pictures_free(td_dataset_reader_pictures *pictures)
 {
     for (size_t i = 0; i < pictures->count; i++)
-        if (pictures->films[i].decoder)
-            td_media_video_decoder_close(pictures->films[i].decoder);
+        if (pictures->video_files[i].decoder)
+            td_media_video_decoder_close(pictures->video_files[i].decoder);
     if (pictures->jpeg) td_media_jpeg_decoder_free(pictures->jpeg);
-    free(pictures->films);
+    free(pictures->video_files);
     free(pictures);
 }
 
@@ -48,9 +48,9 @@ td_err td_dataset_reader_pictures_new(const char *folder,
     if (!pictures) return no_memory(info);
     pictures->folder = folder;
     pictures->dataset = dataset;
-    pictures->films =
-        calloc(dataset->feature_count + 1, sizeof *pictures->films);
-    if (!pictures->films) return no_memory(info);
+    pictures->video_files =
+        calloc(dataset->feature_count + 1, sizeof *pictures->video_files);
+    if (!pictures->video_files) return no_memory(info);
     pictures->count = dataset->feature_count;
     if (td_media_jpeg_decoder_new(&pictures->jpeg) != TD_OK)
         return no_memory(info);
@@ -58,11 +58,12 @@ td_err td_dataset_reader_pictures_new(const char *folder,
     return TD_OK;
 }
 
-static td_err open_film(const td_dataset_reader_pictures *pictures,
-                        const char *key, struct film *film, td_dataset_place at,
-                        td_errinfo *info)
+static td_err open_video_file(const td_dataset_reader_pictures *pictures,
+                              const char *key, struct video_file *video_file,
+                              td_dataset_place at, td_errinfo *info)
 {
-    if (film->decoder && film->at.chunk == at.chunk && film->at.file == at.file)
+    if (video_file->decoder && video_file->at.chunk == at.chunk &&
+        video_file->at.file == at.file)
         return TD_OK;
     char name[TD_DATASET_MAX_PATH];
     td_dataset_disk_path path;
@@ -71,9 +72,9 @@ static td_err open_film(const td_dataset_reader_pictures *pictures,
     TD_TRY(td_dataset_disk_join(pictures->folder, name, &path, info));
     td_media_video_decoder *decoder = NULL;
     TD_TRY(td_media_video_decoder_open(path.text, &decoder, info));
-    if (film->decoder) td_media_video_decoder_close(film->decoder);
-    film->decoder = decoder;
-    film->at = at;
+    if (video_file->decoder) td_media_video_decoder_close(video_file->decoder);
+    video_file->decoder = decoder;
+    video_file->at = at;
     return TD_OK;
 }
 
@@ -93,15 +94,16 @@ static td_err read_video(td_dataset_reader_pictures *pictures, size_t feature,
     const char *key = pictures->dataset->features[feature].key;
     const td_dataset_span *span =
         &of->episode->videos[video_of(pictures->dataset, feature)];
-    struct film *film = &pictures->films[feature];
-    TD_TRY(open_film(pictures, key, film, span->at, info));
-    td_media_video_facts facts = td_media_video_decoder_facts(film->decoder);
+    struct video_file *video_file = &pictures->video_files[feature];
+    TD_TRY(open_video_file(pictures, key, video_file, span->at, info));
+    td_media_video_facts facts =
+        td_media_video_decoder_facts(video_file->decoder);
     if (facts.height != size.height || facts.width != size.width)
         return td_fail(info, TD_ERR_MISMATCH,
                        "%s: a video of %u x %u, info.json says %u x %u", key,
                        facts.height, facts.width, size.height, size.width);
     return td_media_video_decoder_picture(
-        film->decoder, span->from_s + of->timestamp_s, ret_rgb, info);
+        video_file->decoder, span->from_s + of->timestamp_s, ret_rgb, info);
 }
 
 static bool is_png(td_slice bytes)

@@ -176,7 +176,7 @@ static const struct {
     const char *name;
     td_dataset_column column;
     td_dataset_field field;
-} misfits[] = {
+} mismatches[] = {
     {"another type",
      {TD_DATASET_F32, 3, states, NULL},
      {"x", TD_DATASET_I64, 1, 0, false}},
@@ -197,17 +197,17 @@ static const struct {
 static void columns_that_do_not_fit_are_refused(void **state)
 {
     (void)state;
-    for (size_t i = 0; i < TD_COUNT_OF(misfits); i++) {
+    for (size_t i = 0; i < TD_COUNT_OF(mismatches); i++) {
         struct memory file = memory_new();
         TD_AUTO(td_dataset_table_writer) *writer = NULL;
-        assert_int_equal(td_dataset_table_create(file.fd, &misfits[i].field, 1,
-                                                 NULL, 0, &writer, NULL),
+        assert_int_equal(td_dataset_table_create(file.fd, &mismatches[i].field,
+                                                 1, NULL, 0, &writer, NULL),
                          TD_OK);
         td_errinfo info = {""};
         td_err err =
-            td_dataset_table_append(writer, &misfits[i].column, 3, &info);
+            td_dataset_table_append(writer, &mismatches[i].column, 3, &info);
         if (err != TD_ERR_INVALID)
-            fail_msg("%s: %s", misfits[i].name, td_err_name(err));
+            fail_msg("%s: %s", mismatches[i].name, td_err_name(err));
         (void)close(file.fd);
     }
 }

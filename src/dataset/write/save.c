@@ -150,8 +150,8 @@ td_err td_dataset_save_unfinished(td_dataset_staging *staging,
     return TD_OK;
 }
 
-static void tell(const td_dataset_save_hooks *hooks,
-                 const td_dataset_saved *saved)
+static void report(const td_dataset_save_hooks *hooks,
+                   const td_dataset_saved *saved)
 {
     if (saved->frames > 0)
         hooks->saved(hooks->user, saved->episode, saved->frames);
@@ -163,7 +163,7 @@ static td_err save_one(td_dataset_staging *staging,
 {
     td_dataset_saved saved;
     td_err err = td_dataset_save_unfinished(staging, &saved, info);
-    if (err == TD_OK) tell(hooks, &saved);
+    if (err == TD_OK) report(hooks, &saved);
     if (err != TD_ERR_MISMATCH && err != TD_ERR_VERSION) return err;
     hooks->left(hooks->user, info->text);
     return TD_OK;
@@ -177,11 +177,11 @@ td_err td_dataset_save_leftovers(const char *folder,
     td_dataset_saved saved;
     if (!td_dataset_staging_exists(folder)) return TD_OK;
     TD_TRY(td_dataset_staging_open(folder, &staging, info));
-    td_dataset_progress progress = {.tell = hooks->progress,
+    td_dataset_progress progress = {.report = hooks->progress,
                                     .user = hooks->user};
     if (hooks->progress) staging->progress = &progress;
     TD_TRY(td_dataset_save_ended(staging, &saved, info));
-    tell(hooks, &saved);
+    report(hooks, &saved);
     for (uint32_t left = td_dataset_staging_unfinished(folder); left > 0;
          left--)
         TD_TRY(save_one(staging, hooks, info));

@@ -52,18 +52,18 @@ static td_err look_at_disk(td_dataset_writer *writer, td_errinfo *info)
     uint64_t episode = writer->recording
                            ? td_dataset_recording_kept_bytes(writer->recording)
                            : 0;
-    uint64_t spoken_for =
+    uint64_t reserved =
         writer->reserve_bytes + td_dataset_append_need(writer->append, episode);
     TD_TRY(td_dataset_disk_free_bytes(writer->staging->area.text, &free_bytes,
                                       info));
-    writer->free_bytes = free_bytes > spoken_for ? free_bytes - spoken_for : 0;
+    writer->free_bytes = free_bytes > reserved ? free_bytes - reserved : 0;
     if (writer->free_bytes > 0) return TD_OK;
     return td_fail(info, TD_ERR_FULL,
                    "%s: %llu MB are free on this disk, and %llu MB are needed "
                    "to end an episode and as a reserve",
                    writer->staging->parent.text,
                    (unsigned long long)(free_bytes >> 20),
-                   (unsigned long long)(spoken_for >> 20));
+                   (unsigned long long)(reserved >> 20));
 }
 
 static td_err open_parts(td_dataset_writer *writer,

@@ -383,15 +383,15 @@ static void repair_says_what_it_drops(void **state)
     assert_int_equal(td_dataset_staging_unfinished(folder().text), 0);
 }
 
-typedef struct heard {
+typedef struct counted_calls {
     uint64_t done, total;
     uint32_t times, saved, left;
     char why[512];
-} heard;
+} counted_calls;
 
 static void on_progress(void *user, uint64_t done, uint64_t total)
 {
-    heard *to = user;
+    counted_calls *to = user;
     assert_true(done > to->done && done <= total);
     to->done = done;
     to->total = total;
@@ -400,19 +400,19 @@ static void on_progress(void *user, uint64_t done, uint64_t total)
 
 static void note_saved(void *user, uint32_t episode, uint32_t frames)
 {
-    heard *to = user;
+    counted_calls *to = user;
     (void)episode, (void)frames;
     to->saved++;
 }
 
 static void note_left(void *user, const char *text)
 {
-    heard *to = user;
+    counted_calls *to = user;
     (void)snprintf(to->why, sizeof to->why, "%s", text);
     to->left++;
 }
 
-static td_dataset_save_hooks listen_to(heard *to)
+static td_dataset_save_hooks count_calls(counted_calls *to)
 {
     return (td_dataset_save_hooks){.saved = note_saved,
                                    .dropped = on_dropped,
@@ -424,17 +424,17 @@ static td_dataset_save_hooks listen_to(heard *to)
 static void repair_says_how_far_it_is(void **state)
 {
     (void)state;
-    heard told = {0};
-    const td_dataset_save_hooks hooks = listen_to(&told);
+    counted_calls calls = {0};
+    const td_dataset_save_hooks hooks = count_calls(&calls);
     td_dataset_writer *writer = open_writer();
     ok(td_dataset_writer_begin(writer, &why));
     for (int i = 0; i < 64; i++)
         ok(add(writer, (float)i, "place", &picture));
     td_dataset_writer_close(writer);
     ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
-    assert_int_equal(told.saved, 1);
-    assert_true(told.times >= 3);
-    assert_int_equal(told.done, told.total);
+    assert_int_equal(calls.saved, 1);
+    assert_true(calls.times >= 3);
+    assert_int_equal(calls.done, calls.total);
 }
 
 // A tendon of another version recorded here and died.
@@ -461,16 +461,16 @@ static void a_journal_of_another_version_is_put_aside_and_kept(void **state)
         "not even JSON",
     };
     for (uint32_t i = 0; i < TD_COUNT_OF(heads); i++) {
-        heard told = {0};
-        const td_dataset_save_hooks hooks = listen_to(&told);
+        counted_calls calls = {0};
+        const td_dataset_save_hooks hooks = count_calls(&calls);
         leave_foreign_journal(heads[i]);
         td_dataset_writer *writer = open_writer();
         assert_int_equal(record(writer, 1, "pick"), i);
         td_dataset_writer_close(writer);
         assert_int_equal(td_dataset_staging_unfinished(folder().text), i + 1);
         ok(td_dataset_save_leftovers(folder().text, &hooks, &why));
-        assert_int_equal(told.left, i + 1);
-        assert_non_null(strstr(told.why, "journal"));
+        assert_int_equal(calls.left, i + 1);
+        assert_non_null(strstr(calls.why, "journal"));
         assert_int_equal(td_dataset_staging_unfinished(folder().text), i + 1);
     }
     assert_sound();

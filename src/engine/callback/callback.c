@@ -53,7 +53,7 @@ static void clean(td_errinfo *why)
     }
 }
 
-static td_err fail_as_told(td_err err, td_errinfo *why, td_errinfo *info)
+static td_err fail_with_text(td_err err, td_errinfo *why, td_errinfo *info)
 {
     clean(why);
     if ((unsigned)err >= TD_ERR_COUNT) err = TD_ERR_INTERNAL;
@@ -87,9 +87,10 @@ static void settle(const callback *self, td_engine_callback_member *member,
     td_engine_item *item = member->item;
     request->actions = item->actions; // whatever was made of it
     if (err != TD_OK)
-        item->status = fail_as_told(err, why, item->info);
+        item->status = fail_with_text(err, why, item->info);
     else if (request->status != TD_OK)
-        item->status = fail_as_told(request->status, &member->why, item->info);
+        item->status =
+            fail_with_text(request->status, &member->why, item->info);
     else
         item->status = check_rows(&self->spec, request, item->info);
     if (item->status == TD_OK) item->rows = request->rows;

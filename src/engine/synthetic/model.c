@@ -86,7 +86,7 @@ static const char *move_string(const char *string, char **end)
     return place;
 }
 
-static td_err own_texts(td_engine_synthetic_model *model)
+static td_err copy_texts(td_engine_synthetic_model *model)
 {
     td_engine_spec *spec = &model->spec;
     size_t size = strlen(spec->model_id) + strlen(spec->model_version) + 2;
@@ -146,7 +146,7 @@ td_err td_engine_synthetic_model_new(const td_engine_config *config,
     TD_AUTO(td_engine_synthetic_model) *model = calloc(1, sizeof *model);
     if (!model) return TD_ERR_NOMEM;
     fill_spec(config, &model->spec);
-    TD_TRY(own_texts(model));
+    TD_TRY(copy_texts(model));
     TD_TRY(make_turns(model));
     TD_TRY(td_engine_synthetic_latency_new(&settings->latency, &model->latency,
                                            info));

@@ -14,7 +14,7 @@
 // Keeps libav and its codecs from writing on stderr, which is a setting of the
 // whole process: libav's log level, and SVT_LOG in the environment (a value of
 // the user's stays). SVT-AV1 writes a dozen lines for each encoder and has no
-// other way to be told. Once, when this library is loaded; a program whose
+// other way. Once, when this library is loaded; a program whose
 // other threads use the environment at that moment sets SVT_LOG itself before.
 void td_media_video_av_quiet(void);
 

@@ -98,7 +98,7 @@ static void every_codec_can_be_made(void **state)
     }
 }
 
-static void codecs_are_told_to_be_silent(void **state)
+static void codecs_are_silenced(void **state)
 {
     (void)state;
     assert_non_null(getenv("SVT_LOG"));
@@ -135,7 +135,7 @@ int main(void)
         cmocka_unit_test(nothing_opens_without_it),
         cmocka_unit_test(threads_that_come_at_once_share_one_load),
         cmocka_unit_test(every_codec_can_be_made),
-        cmocka_unit_test(codecs_are_told_to_be_silent),
+        cmocka_unit_test(codecs_are_silenced),
         cmocka_unit_test(library_has_this_version_and_size_only),
     };
     return cmocka_run_group_tests(tests, set_up, NULL);

@@ -36,7 +36,7 @@ void td_conf_token_is_seen_until_undeclared(void **state)
     td_conf_recorder_done(&rec);
 }
 
-void td_conf_watcher_is_told_of_tokens_already_there(void **state)
+void td_conf_watcher_sees_tokens_already_there(void **state)
 {
     td_conf_world *world = *state;
     td_net_decl *one = show(world->b, "suite/token/one");
@@ -57,7 +57,7 @@ void td_conf_watcher_is_told_of_tokens_already_there(void **state)
     td_conf_recorder_done(&rec);
 }
 
-void td_conf_links_are_told_up_and_down(void **state)
+void td_conf_links_are_reported_up_and_down(void **state)
 {
     td_conf_world *world = *state;
     char peer[64];
@@ -77,7 +77,7 @@ void td_conf_links_are_told_up_and_down(void **state)
     td_conf_recorder_done(&rec);
 }
 
-void td_conf_sessions_have_ids_of_their_own(void **state)
+void td_conf_each_session_has_its_own_id(void **state)
 {
     const td_conf_world *world = *state;
     assert_true(strlen(td_net_id(world->a)) > 0);

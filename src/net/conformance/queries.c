@@ -148,28 +148,31 @@ void td_conf_query_that_nobody_serves_ends_without_reply(void **state)
     talk_done(&talk);
 }
 
-struct errand {
+struct late_reply {
     td_net_request *request;
     const char *key;
     td_err err;
 };
 
-static void *run_errand(void *user)
+static void *send_late_reply(void *user)
 {
-    struct errand *errand = user;
-    td_slice parts[] = {td_net_request_payload(errand->request), {" me", 3}};
-    errand->err = td_net_reply(errand->request, errand->key, parts, 2);
-    td_net_request_free(errand->request);
+    struct late_reply *late_reply = user;
+    td_slice parts[] = {td_net_request_payload(late_reply->request),
+                        {" me", 3}};
+    late_reply->err =
+        td_net_reply(late_reply->request, late_reply->key, parts, 2);
+    td_net_request_free(late_reply->request);
     return NULL;
 }
 
 static void echo_elsewhere(td_net_request *request, const char *key)
 {
-    struct errand errand = {.request = request, .key = key};
+    struct late_reply late_reply = {.request = request, .key = key};
     pthread_t thread;
-    assert_int_equal(pthread_create(&thread, NULL, run_errand, &errand), 0);
+    assert_int_equal(
+        pthread_create(&thread, NULL, send_late_reply, &late_reply), 0);
     assert_int_equal(pthread_join(thread, NULL), 0);
-    assert_int_equal(errand.err, TD_OK);
+    assert_int_equal(late_reply.err, TD_OK);
 }
 
 void td_conf_request_may_be_answered_from_another_thread(void **state)

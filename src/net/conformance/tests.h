@@ -35,9 +35,9 @@
     X(reply_must_match_what_was_asked)                                         \
     X(unanswered_query_ends_when_its_time_is_up)                               \
     X(token_is_seen_until_undeclared)                                          \
-    X(watcher_is_told_of_tokens_already_there)                                 \
-    X(links_are_told_up_and_down)                                              \
-    X(sessions_have_ids_of_their_own)                                          \
+    X(watcher_sees_tokens_already_there)                                       \
+    X(links_are_reported_up_and_down)                                          \
+    X(each_session_has_its_own_id)                                             \
     X(bad_keys_are_refused_with_a_text)
 
 #define TD_CONF_DECLARE(name) void td_conf_##name(void **state);

@@ -300,15 +300,15 @@ void td_conf_until_matched(td_conf_world *world, td_net_pub *pub, bool matched)
     td_conf_until(world, is_matched, &(matching){pub, matched});
 }
 
-typedef struct telling {
+typedef struct notice_wanted {
     td_conf_recorder *rec;
     const char *key;
     bool up;
-} telling;
+} notice_wanted;
 
-static bool is_told(void *user)
+static bool has_notice(void *user)
 {
-    const telling *want = user;
+    const notice_wanted *want = user;
     size_t count = td_conf_count(want->rec);
     for (size_t i = 0; i < count; i++) {
         td_conf_event event = td_conf_at(want->rec, i);
@@ -321,7 +321,7 @@ static bool is_told(void *user)
 void td_conf_until_notified(td_conf_world *world, td_conf_recorder *rec,
                             const char *key, bool up)
 {
-    td_conf_until(world, is_told, &(telling){rec, key, up});
+    td_conf_until(world, has_notice, &(notice_wanted){rec, key, up});
 }
 
 void td_conf_flush_one_way(td_conf_world *world, td_net *from, td_net *to)

@@ -4,8 +4,8 @@
 //
 // All five are one struct that differs by its kind and callback, in one list of
 // the hub, in order of declaration. A new one is introduced to what is there
-// already: a watch hears of the tokens that are alive, a new token is told to
-// the watches, a `links` declaration hears of the sessions.
+// already: a watch hears of the tokens that are alive, a new token is reported
+// to the watches, a `links` declaration hears of the sessions.
 //
 // Undeclaring takes it out of the list, lets go what is on its way to it, and
 // waits until its callback has returned; inside that callback it answers BUSY.

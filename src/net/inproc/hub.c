@@ -13,8 +13,8 @@
 // at a time.
 //
 // Shutdown: the sessions are closed first, each waiting for its callbacks
-// (inproc.c). Then stop (the delivering thread is told and joined), drain (what
-// is still on its way is let go, uncalled), free.
+// (inproc.c). Then stop (the delivering thread gets a flag and is joined),
+// drain (what is still on its way is let go, uncalled), free.
 #include "net/inproc/hub.h"
 
 #include <assert.h>

@@ -122,8 +122,8 @@ static void cut(const td_conf_world *world, bool is_cut)
     run_for(world, TD_NS_PER_S);
 }
 
-static void assert_last_told(td_conf_recorder *rec, size_t count,
-                             const char *key, bool up)
+static void assert_last_notice(td_conf_recorder *rec, size_t count,
+                               const char *key, bool up)
 {
     assert_int_equal(td_conf_count(rec), count);
     assert_string_equal(td_conf_at(rec, count - 1).key, key);
@@ -147,16 +147,16 @@ static void partition_takes_tokens_and_links_along(void **state)
     assert_int_equal(
         td_net_links(world->a, td_conf_on_link, &links, &link, NULL), TD_OK);
     run_for(world, MS);
-    assert_last_told(&tokens, 1, "t/b", true);
-    assert_last_told(&links, 1, "b", true);
+    assert_last_notice(&tokens, 1, "t/b", true);
+    assert_last_notice(&links, 1, "b", true);
     cut(world, true);
-    assert_last_told(&tokens, 2, "t/b", false);
-    assert_last_told(&links, 2, "b", false);
+    assert_last_notice(&tokens, 2, "t/b", false);
+    assert_last_notice(&links, 2, "b", false);
     cut(world, true);
     assert_int_equal(td_conf_count(&tokens), 2);
     cut(world, false);
-    assert_last_told(&tokens, 3, "t/b", true);
-    assert_last_told(&links, 3, "b", true);
+    assert_last_notice(&tokens, 3, "t/b", true);
+    assert_last_notice(&links, 3, "b", true);
 }
 
 static void token_that_ends_behind_a_partition_stays_gone(void **state)
@@ -174,7 +174,7 @@ static void token_that_ends_behind_a_partition_stays_gone(void **state)
     cut(world, true);
     assert_int_equal(td_net_undeclare(token), TD_OK);
     cut(world, false);
-    assert_last_told(&tokens, 2, "t/b", false);
+    assert_last_notice(&tokens, 2, "t/b", false);
 }
 
 static td_net_decl *serve(td_net *net, td_conf_recorder *requests)

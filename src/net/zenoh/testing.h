@@ -59,7 +59,7 @@ void td_ztest_inbox_close(td_ztest_inbox *box);
 bool td_ztest_is_matched(void *user);
 bool td_ztest_is_set(void *user);
 
-// `size` bytes that tell where they stand. Freed by the caller.
+// `size` bytes that depend on where they stand. Freed by the caller.
 uint8_t *td_ztest_pattern(size_t size);
 
 // Sends `size` bytes (21 at least) in three parts and checks what comes out.

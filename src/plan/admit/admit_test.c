@@ -158,7 +158,7 @@ static void who_is_there_is_not_admitted_twice(void **state)
     plant_close(&it);
 }
 
-static void a_plan_without_rates_has_no_desk(void **state)
+static void a_plan_without_rates_admits_nobody(void **state)
 {
     (void)state;
     plant it;
@@ -180,7 +180,7 @@ int main(void)
         cmocka_unit_test(a_seventh_robot_ends_the_pairs_of_six),
         cmocka_unit_test(what_gives_too_little_is_not_admitted),
         cmocka_unit_test(who_is_there_is_not_admitted_twice),
-        cmocka_unit_test(a_plan_without_rates_has_no_desk),
+        cmocka_unit_test(a_plan_without_rates_admits_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -39,21 +39,21 @@ static bool take_place(place *places, uint32_t count, uint32_t server,
     return false;
 }
 
-// `seated` is of each robot of the factory.
+// `placed` is of each robot of the factory.
 static void line_up(const td_plan_draft *draft, const td_plan_need *need,
-                    place *places, bool *seated)
+                    place *places, bool *placed)
 {
     const td_config_factory *factory = draft->problem->factory;
     uint32_t next = 0;
     for (uint32_t i = 0; i < factory->robot_count; i++) {
-        seated[i] = factory->robots[i].task != need->task;
-        if (seated[i] || !draft->was) continue;
+        placed[i] = factory->robots[i].task != need->task;
+        if (placed[i] || !draft->was) continue;
         uint32_t server = td_plan_keep_server(draft, i, need->component);
         if (server != TD_PLAN_NONE)
-            seated[i] = take_place(places, need->streams, server, i);
+            placed[i] = take_place(places, need->streams, server, i);
     }
     for (uint32_t i = 0; i < factory->robot_count; i++) {
-        if (seated[i]) continue;
+        if (placed[i]) continue;
         while (places[next].robot != TD_PLAN_NONE)
             next++;
         places[next].robot = i;
@@ -90,15 +90,15 @@ static td_err route_need(td_plan_draft *draft, size_t pool,
 {
     size_t robots = draft->problem->factory->robot_count;
     place *places = calloc(need->streams + 1, sizeof *places);
-    bool *seated = calloc(robots + 1, sizeof *seated);
+    bool *placed = calloc(robots + 1, sizeof *placed);
     for (uint32_t i = 0; places && i < need->streams; i++)
         places[i] = (place){server_at(draft, pool, start + i), TD_PLAN_NONE};
-    if (places && seated) line_up(draft, need, places, seated);
-    for (uint32_t i = 0; places && seated && i < need->streams; i++)
+    if (places && placed) line_up(draft, need, places, placed);
+    for (uint32_t i = 0; places && placed && i < need->streams; i++)
         connect(draft, need, &places[i]);
-    td_err err = places && seated ? TD_OK : TD_ERR_NOMEM;
+    td_err err = places && placed ? TD_OK : TD_ERR_NOMEM;
     free(places);
-    free(seated);
+    free(placed);
     return err;
 }
 

@@ -11,7 +11,7 @@
 
 #include "robot/hardware.h"
 
-// Each is told how much room there is. A NULL one is not there: UNSUPPORTED.
+// Each gets the size of its output. A NULL one is not there: UNSUPPORTED.
 typedef struct td_robot_callbacks {
     void *user;
     td_err (*read)(void *user, float *ret_state, uint32_t joints);

@@ -16,7 +16,7 @@
 
 #define JOINTS 3
 
-// Hardware that is where it was last told to be.
+// Hardware that is where it was last sent.
 typedef struct hardware {
     float at[JOINTS];
     td_err err;
@@ -48,7 +48,7 @@ static td_err show(void *user, uint32_t camera, uint8_t *ret_rgb,
     return self->err;
 }
 
-// A camera that gives a JPEG of its own size, or whatever else it is told to.
+// A camera that gives a JPEG of its own size, or whatever else a test wants.
 static struct {
     td_media_size size;
     size_t claims; // bytes; 0: as many as there are

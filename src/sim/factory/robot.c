@@ -13,7 +13,8 @@
 //
 // What it waits for is a set of bits, one for each component; bit 0 is System
 // 1. An action begins when none is left. An action qualifies when System 1 and
-// everything that it rests on answered in time; poor() says which did not.
+// everything that it rests on answered in time; unqualified() says which did
+// not.
 //
 // What late answers and warnings lead to is decided in violation.c; this file
 // carries it out: ask again, which costs a token, go on with what there is,
@@ -43,7 +44,7 @@ static bool counts(const td_sim_factory_robot *robot, int64_t at_ns)
 }
 
 // Components beside System 1 of which the latest due answer was not in time.
-static uint32_t poor(const td_sim_factory_robot *robot, int64_t now_ns)
+static uint32_t unqualified(const td_sim_factory_robot *robot, int64_t now_ns)
 {
     return (robot->missed | td_edge_components_late(&robot->parts, now_ns)) &
            ~PRIMARY;
@@ -57,7 +58,7 @@ static void send_all(td_sim_factory_robot *robot, uint32_t bits, int64_t now_ns)
 
 static void ask_system1(td_sim_factory_robot *robot, int64_t now_ns)
 {
-    robot->asked.planned = (poor(robot, now_ns) & robot->goals) == 0;
+    robot->asked.planned = (unqualified(robot, now_ns) & robot->goals) == 0;
     robot->stage = TD_SIM_FACTORY_ASKING;
     send_all(robot, PRIMARY, now_ns);
 }
@@ -79,7 +80,7 @@ static void ask_goals(td_sim_factory_robot *robot, int64_t now_ns)
 static bool is_halted(const td_sim_factory_robot *robot, int64_t now_ns)
 {
     return robot->warned ||
-           (falls_back(robot) && (poor(robot, now_ns) & ~robot->goals));
+           (falls_back(robot) && (unqualified(robot, now_ns) & ~robot->goals));
 }
 
 static int64_t action_ns(td_sim_factory_robot *robot)
@@ -162,7 +163,7 @@ static void begin_action(td_sim_factory_robot *robot,
 
 static void count_action(td_sim_factory_robot *robot, int64_t now_ns)
 {
-    uint32_t obligations = poor(robot, now_ns) & ~robot->goals;
+    uint32_t obligations = unqualified(robot, now_ns) & ~robot->goals;
     bool qualifies =
         robot->now.on_time && robot->now.planned && obligations == 0;
     td_sim_factory_sums *sums = robot->world->sums;

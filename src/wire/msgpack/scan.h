@@ -8,7 +8,7 @@
 #include "wire/msgpack/fail.h"
 #include "wire/msgpack/head.h"
 
-// So many headers are looked at before what is sought counts as missing: a
+// So many headers are looked at before what is wanted counts as missing: a
 // message that will be refused must not cost much.
 #define TD_WIRE_SCAN_HEADS (16 * TD_WIRE_MAX_ITEMS)
 
