@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# td_module, td_sources, td_test and td_fuzz: how the build files speak of the
-# house.
+# td_module, td_sources, td_test and td_fuzz: what the build files of
+# the modules are written in.
 
 set(TD_SANITIZE "" CACHE STRING "Sanitizers, as -fsanitize= takes them")
 option(TD_FUZZ "Build the libFuzzer targets (clang)" OFF)

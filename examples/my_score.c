@@ -10,8 +10,8 @@
 
 static double score(const td_score_request *request)
 {
-    double hurry = request->slack_ms < 20 ? 1000 : 0;
-    return hurry + 100 * request->urgency - request->slack_ms;
+    double pressure = request->slack_ms < 20 ? 1000 : 0;
+    return pressure + 100 * request->urgency - request->slack_ms;
 }
 
 TD_SCORE_PLUGIN(score)

@@ -25,7 +25,7 @@ def site(swept):
 
 
 @pytest.fixture(scope="module")
-def module_house(swept):
+def module_site(swept):
     with Site() as made:
         yield made
 

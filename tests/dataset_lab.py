@@ -182,7 +182,7 @@ def faults(root, how, first, stride):
     return steps
 
 
-def kills(root, count, seed, tell=lambda done, told: None):
+def kills(root, count, seed, progress=lambda done, counts: None):
     """Kills `count` recorders at random instants; a dataset for each ten of them.
 
     The next recorder goes on where the dead one stopped, or repair comes first.
@@ -192,7 +192,7 @@ def kills(root, count, seed, tell=lambda done, told: None):
     folder = root / "arm"
     ledger = Ledger(folder)
     whole_s = record(root / "timed" / "arm", 0, Work()).seconds
-    told = {"killed": 0, "finished": 0, "saved": 0}
+    counts = {"killed": 0, "finished": 0, "saved": 0}
     for i in range(count):
         if i % 10 == 0:
             shutil.rmtree(root / "arm", ignore_errors=True)
@@ -205,8 +205,8 @@ def kills(root, count, seed, tell=lambda done, told: None):
         ledger.add(ran)
         there = ledger.check()
         if draw.random() < 0.5 or i % 10 == 9:
-            told["saved"] += len(ledger.repair(there))
-        told["killed"] += 1
-        told["finished"] += len(ran.finished)
-        tell(i + 1, told)
-    return told
+            counts["saved"] += len(ledger.repair(there))
+        counts["killed"] += 1
+        counts["finished"] += len(ran.finished)
+        progress(i + 1, counts)
+    return counts

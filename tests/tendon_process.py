@@ -77,12 +77,12 @@ class Tendon:
 
         def look():
             found = self.lines(part)
-            assert found or self.process.poll() is None, self.told(part)
+            assert found or self.process.poll() is None, self.missing(part)
             return found
 
-        return wait_until(look, self.told(part))[0]
+        return wait_until(look, self.missing(part))[0]
 
-    def told(self, part):
+    def missing(self, part):
         return f"no line with {part!r} in what {self.process.args[1:]} said"
 
     def ended(self):

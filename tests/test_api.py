@@ -76,11 +76,11 @@ def test_bad_driver_is_counted_and_the_fail_safe_acts(site, sdk, start, wrong):
 
 def test_cpp_pulls_resets_and_changes_the_task(site, sdk, start):
     site.serve(engine={"cameras": {}})
-    told, tasks = [], set()
+    received, tasks = [], set()
     session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/reset",
-        lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))),
+        lambda sample: received.append(msgpack.unpackb(bytes(sample.payload))),
     )
     session.declare_subscriber(
         f"{ROUTE}/robot-1/obs",
@@ -94,8 +94,8 @@ def test_cpp_pulls_resets_and_changes_the_task(site, sdk, start):
     numbers = dict(line.split() for line in robot.text().splitlines())
     assert numbers["version"] == run("--version").stdout.split()[1]
     assert float(numbers["fresh"]) >= 100
-    wait_until(lambda: told and len(tasks) == 2, "no reset, or no new task")
-    assert [(t["episode"], t["reason"]) for t in told] == [(2, "the cup fell")]
+    wait_until(lambda: received and len(tasks) == 2, "no reset, or no new task")
+    assert [(t["episode"], t["reason"]) for t in received] == [(2, "the cup fell")]
     assert tasks == {"wave to the camera", "bow"}
 
 
@@ -125,7 +125,7 @@ def test_soname_carries_the_major_version(sdk):
     assert "[libtendon.so.0]" in done.stdout
 
 
-def test_command_line_says_whom_a_callback_robot_is_for(site):
+def test_command_line_says_that_a_callback_robot_is_for_programs(site):
     content = robot_file(
         site.endpoint, "robot-1", site.folder, robot={"kind": "callback"}
     )

@@ -45,8 +45,8 @@ HUGE_PNG = (GOLDEN / "pictures" / "huge.png").read_bytes()
 
 
 @pytest.fixture(scope="module")
-def world(module_house):
-    site = module_house
+def world(module_site):
+    site = module_site
     server = site.serve(
         clients=[{"client_uuid": name} for name in LISTED], accept_unknown=False
     )

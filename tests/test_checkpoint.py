@@ -17,15 +17,15 @@ def show(folder, *more):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_everything_is_told_of_a_checkpoint(kind):
+def test_everything_of_a_checkpoint_is_shown(kind):
     done = show(GOLDEN / kind, "--json")
     assert done.returncode == 0 and done.stderr == ""
-    told = json.loads(done.stdout)
+    shown = json.loads(done.stdout)
     config = json.loads((GOLDEN / kind / "config.json").read_text())
-    assert told["type"] == config["type"] == kind
-    assert told["chunk_rows"] == config["chunk_size"]
-    assert told["state_dim"] == 6 and told["action_dim"] == 6
-    assert [camera["key"] for camera in told["cameras"]] == [
+    assert shown["type"] == config["type"] == kind
+    assert shown["chunk_rows"] == config["chunk_size"]
+    assert shown["state_dim"] == 6 and shown["action_dim"] == 6
+    assert [camera["key"] for camera in shown["cameras"]] == [
         key
         for key, feature in config["input_features"].items()
         if feature["type"] == "VISUAL"
@@ -33,19 +33,19 @@ def test_everything_is_told_of_a_checkpoint(kind):
     for side, file in (("before", "preprocessor"), ("after", "postprocessor")):
         steps = json.loads((GOLDEN / kind / f"policy_{file}.json").read_text())
         names = [step["registry_name"] for step in steps["steps"]]
-        assert [step["step"] for step in told[side]] == names
-    assert told["weights"]["parameters"] > 0
+        assert [step["step"] for step in shown[side]] == names
+    assert shown["weights"]["parameters"] > 0
 
 
 def test_names_are_those_of_the_robot():
-    told = json.loads(show(GOLDEN / "act", "--json").stdout)
-    assert [camera["name"] for camera in told["cameras"]] == ["cam_high", "wrist"]
-    assert told["action_names"] is None
-    told = json.loads(show(GOLDEN / "pi0", "--json").stdout)
-    assert told["action_names"][5] == "Gripper.pos"
+    shown = json.loads(show(GOLDEN / "act", "--json").stdout)
+    assert [camera["name"] for camera in shown["cameras"]] == ["cam_high", "wrist"]
+    assert shown["action_names"] is None
+    shown = json.loads(show(GOLDEN / "pi0", "--json").stdout)
+    assert shown["action_names"][5] == "Gripper.pos"
 
 
-def test_a_missing_tokenizer_is_told(tmp_path):
+def test_a_missing_tokenizer_is_named(tmp_path):
     assert "its tokenizer.json is here" in show(GOLDEN / "pi0").stdout
     folder = shutil.copytree(GOLDEN / "pi0", tmp_path / "it")
     (folder / "tokenizer.json").unlink()
@@ -64,8 +64,8 @@ def test_a_person_can_read_it(kind):
 
 def test_it_says_whether_it_runs_without_python():
     assert "native       yes" in show(GOLDEN / "act").stdout
-    told = json.loads(show(GOLDEN / "pi0", "--json").stdout)
-    assert told["native"] is False and "pi0" in told["why_not"]
+    shown = json.loads(show(GOLDEN / "pi0", "--json").stdout)
+    assert shown["native"] is False and "pi0" in shown["why_not"]
     assert "the Python worker serves it" in show(GOLDEN / "pi0").stdout
 
 

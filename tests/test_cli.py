@@ -26,7 +26,7 @@ COMMANDS = [
 EXAMPLES = pathlib.Path(__file__).parents[1] / "examples"
 
 
-def test_version_is_told():
+def test_version_is_printed():
     done = run("--version")
     assert done.returncode == 0
     assert done.stdout.startswith("tendon ") and done.stderr == ""

@@ -29,12 +29,12 @@ SMALL = Work(episodes=2, frames=3, cameras=1)
 
 
 def test_no_kill_loses_a_finished_episode(tmp_path, capsys):
-    told = kills(tmp_path, KILLS, seed=1)
+    report = kills(tmp_path, KILLS, seed=1)
     with capsys.disabled():
-        print(f"\n{KILLS} kills: {told}")
-    assert told["killed"] == KILLS
-    assert told["finished"] > 0
-    assert told["saved"] > 0
+        print(f"\n{KILLS} kills: {report}")
+    assert report["killed"] == KILLS
+    assert report["finished"] > 0
+    assert report["saved"] > 0
 
 
 def fresh(tmp_path, name):
@@ -100,24 +100,24 @@ def test_a_second_recorder_is_refused(tmp_path):
             assert select.select([first.stdout], [], [], PATIENCE_S)[0], "does not open"
             assert first.stdout.readline() == "open\n"
             second = record(folder, 2, SMALL)
-            told = run("dataset", "verify", folder, "--json")
+            report = run("dataset", "verify", folder, "--json")
         finally:
             first.kill()
     assert second.code == 3
     assert (
         f"failed BUSY: {folder}: process {first.pid} is recording there" in second.text
     )
-    assert told.returncode == 1
-    assert told.stdout == ""
-    assert f"process {first.pid} is recording there" in told.stderr
+    assert report.returncode == 1
+    assert report.stdout == ""
+    assert f"process {first.pid} is recording there" in report.stderr
     assert record(folder, 3, Work(episodes=1)).code == 0
 
 
 def test_a_disk_that_fills_ends_the_recording_while_there_is_room_to_end(tmp_path):
     folder = tmp_path / "arm"
     work = Work(episodes=3, frames=1000, cameras=2)
-    spoken_for = 5 << 20  # the recorder's reserve, and what a commit needs at least
-    env = failing(folder, 0, "EIO", FAIL_FREE=str(spoken_for + 40000))
+    reserved = 5 << 20  # the recorder's reserve, and what a commit needs at least
+    env = failing(folder, 0, "EIO", FAIL_FREE=str(reserved + 40000))
     ran = record(folder, 1, work, env=env)
     assert ran.code == 3
     assert "failed FULL" in ran.text

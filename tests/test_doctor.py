@@ -85,7 +85,7 @@ def test_a_profile_says_what_to_expect(site, tmp_path, ms, mark, words):
     assert said.startswith(mark) and words in said and "p.yaml" in said
 
 
-def test_a_model_without_a_profile_is_told(site, tmp_path):
+def test_a_model_without_a_profile_is_named(site, tmp_path):
     profiles = make_profile(tmp_path, 1)
     made = manifest(site.endpoint, {"latency": LATENCY}, model_id="other")
     done = run("doctor", site.write("m.yaml", made), "--profiles", profiles)

@@ -40,7 +40,7 @@ def run(program, *args, **env):
     )
 
 
-def check_told(text, folder):
+def check_reported(text, folder):
     assert "no datasets without libtendon_formats.so: build it with `make all`" in text
     assert "name it in TENDON_FORMATS_LIBRARY" in text
     assert f"not in {folder}, not in {folder}/../lib" in text
@@ -59,7 +59,7 @@ def test_a_program_alone_says_what_is_missing(alone, recorded, tmp_path, command
     done = run(alone, "dataset", command, recorded)
     assert done.returncode == 1
     assert "fault" not in done.stdout  # the dataset has none
-    check_told(done.stderr, tmp_path)
+    check_reported(done.stderr, tmp_path)
 
 
 def test_doctor_says_what_is_missing(alone, tmp_path):
@@ -67,7 +67,7 @@ def test_doctor_says_what_is_missing(alone, tmp_path):
     assert done.returncode == 0, done.stdout
     (said,) = [line for line in done.stdout.splitlines() if "  datasets " in line]
     assert said.startswith("warn")
-    check_told(said, tmp_path)
+    check_reported(said, tmp_path)
     done = run(BIN, "doctor")
     assert "ok    datasets       can be recorded and read" in done.stdout
 
@@ -87,7 +87,7 @@ def test_a_robot_that_needs_it_does_not_start(alone, site, recorded, tmp_path, c
     content = robot_file(site.endpoint, "robot-1", site.folder, **changes)
     done = run(alone, "robot", site.write("robot-1.yaml", content))
     assert done.returncode == 1
-    check_told(done.stdout + done.stderr, tmp_path)
+    check_reported(done.stdout + done.stderr, tmp_path)
     assert not data.exists()
 
 

@@ -50,7 +50,7 @@ def fuzz(tmp_path):
     return run
 
 
-def test_a_million_runs_unless_told_otherwise(fuzz):
+def test_a_million_runs_by_default(fuzz):
     assert "Done 1000000 runs" in fuzz(5000).stderr
     assert "Done 2000 runs" in fuzz(5000, "-runs=2000").stderr
 

@@ -51,7 +51,7 @@ def check(root, **changes):
     return done.stdout.splitlines()
 
 
-def test_a_house_in_order_passes(tmp_path):
+def test_a_tree_that_keeps_the_table_passes(tmp_path):
     assert check(tmp_path) == []
 
 

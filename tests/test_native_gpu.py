@@ -50,17 +50,17 @@ def test_server_says_why_it_does_not_start(site, device, engine, said):
 
 
 class Gpu:
-    """A server whose GPU does what it is told."""
+    """A server whose GPU does what a file says."""
 
     def __init__(self, site, folder):
         self.site = site
         self.checkpoint = checkpoint(NAME, folder)
-        self.told = folder / "told"
-        self.env = {"LD_LIBRARY_PATH": str(FAKE), "TENDON_FAKE_GPU": str(self.told)}
-        self.tell("")
+        self.commands = folder / "commands"
+        self.env = {"LD_LIBRARY_PATH": str(FAKE), "TENDON_FAKE_GPU": str(self.commands)}
+        self.command("")
 
-    def tell(self, word):
-        self.told.write_text(word)
+    def command(self, word):
+        self.commands.write_text(word)
 
     def write(self, **engine):
         made = manifest(self.site.endpoint)
@@ -98,7 +98,7 @@ def is_answered(robot, index):
 
 
 def test_no_memory_at_load_is_said(gpu):
-    gpu.tell("load")
+    gpu.command("load")
     server = gpu.serve()
     assert server.ended() == 1
     assert "allocating 5 MiB after 6: out of memory, 3 of 9 MiB are free; " in (
@@ -131,11 +131,11 @@ def test_a_gpu_that_fails_in_service_is_said_and_comes_back(
     server.wait_line("serve: ready")
     robot = connect(site)
     assert is_answered(robot, 0)
-    gpu.tell(word)
+    gpu.command(word)
     error = ask(robot, 1)["error"]
     assert error["code"] == code
     assert text in error["text"]
-    gpu.tell("")
+    gpu.command("")
     wait_until(lambda: is_answered(robot, 1), "an answer again")
     assert server.process.poll() is None
 

@@ -71,21 +71,21 @@ def test_another_program_ends_episodes(site, recorded):
     assert info_of(recorded)["total_episodes"] == 1
     wait_frames(watch)
     assert order(site, "discard").returncode == 0
-    told = order(site, "end")
-    assert told.returncode == 1
-    assert "no episode is being recorded" in told.stderr
-    told = order(site, "jump")
-    assert "must be begin, end, discard, next or again" in told.stderr
+    done = order(site, "end")
+    assert done.returncode == 1
+    assert "no episode is being recorded" in done.stderr
+    done = order(site, "jump")
+    assert "must be begin, end, discard, next or again" in done.stderr
     assert robot.stop() == 0
     assert info_of(recorded)["total_episodes"] == 1
 
 
-def test_an_order_to_nobody_is_told(site):
+def test_a_command_that_no_robot_hears_fails(site):
     site.serve()
     site.write("robot-1.yaml", robot_file(site.endpoint, "robot-1", site.folder))
-    told = order(site, "end")
-    assert told.returncode == 1
-    assert "no robot robot-1 records" in told.stderr
+    done = order(site, "end")
+    assert done.returncode == 1
+    assert "no robot robot-1 records" in done.stderr
 
 
 def test_an_episode_that_waits_for_a_command(site, recorded):
@@ -103,8 +103,8 @@ def test_an_episode_that_waits_for_a_command(site, recorded):
 def test_a_full_disk_stops_the_recording_and_not_the_robot(site):
     site.serve(engine={"cameras": {}})
     folder = site.folder / "data" / "cookies"
-    spoken_for = 260 << 20  # the reserve, and what a commit needs at least
-    env = dataset_lab.failing(folder, 0, "EIO", FAIL_FREE=str(spoken_for + 40_000))
+    reserved = 260 << 20  # the reserve, and what a commit needs at least
+    env = dataset_lab.failing(folder, 0, "EIO", FAIL_FREE=str(reserved + 40_000))
     body = {"cameras": {}}
     robot = site.robot(args=("--record", folder), robot=body, env=env)
     robot.wait_line("recording stopped, the robot goes on")
@@ -115,9 +115,9 @@ def test_a_full_disk_stops_the_recording_and_not_the_robot(site):
     watch = site.watch()
     watch.wait_moving("robot-1")
     assert watch.newest["robot-1"]["gauges"]["record_state"] == 3
-    told = order(site, "begin")
-    assert told.returncode == 1
-    assert "MB are free on this disk" in told.stderr
+    done = order(site, "begin")
+    assert done.returncode == 1
+    assert "MB are free on this disk" in done.stderr
     assert robot.stop() == 0
     assert info_of(folder)["total_episodes"] == 1
     assert info_of(folder)["total_frames"] >= FPS

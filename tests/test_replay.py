@@ -18,9 +18,9 @@ HANG = pathlib.Path(BIN).with_name("libhang.so")
 
 
 @pytest.fixture(scope="module")
-def recorded(module_house):
+def recorded(module_site):
     """One episode of a synthetic robot."""
-    site, folder = module_house, module_house.folder / "data"
+    site, folder = module_site, module_site.folder / "data"
     site.serve()
     watch = site.watch()
     robot = site.robot(args=("--record", folder), robot=LARGER)
@@ -72,19 +72,19 @@ def distances(states, actions):
     return np.abs(np.where(angles, np.arctan2(np.sin(apart), np.cos(apart)), apart))
 
 
-def test_errors_are_those_of_the_formula(module_house, recorded, tmp_path):
+def test_errors_are_those_of_the_formula(module_site, recorded, tmp_path):
     policy = tmp_path / "policy.yaml"
-    policy.write_text(json.dumps(manifest(module_house.endpoint)))
+    policy.write_text(json.dumps(manifest(module_site.endpoint)))
     done = run("dataset", "replay", recorded, "--policy", policy, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     done = run("dataset", "export", recorded, tmp_path / "csv", "--no-pictures")
     assert done.returncode == 0, done.stderr
     states = columns(tmp_path / "csv", "observation.state")
     off = distances(states, columns(tmp_path / "csv", "action"))
-    assert told["frames"] == len(states) >= FRAMES
-    assert [channel["name"] for channel in told["channels"]] == list(KINDS)
-    for i, channel in enumerate(told["channels"]):
+    assert report["frames"] == len(states) >= FRAMES
+    assert [channel["name"] for channel in report["channels"]] == list(KINDS)
+    for i, channel in enumerate(report["channels"]):
         first, every = off[:, 0, i], off[:, :, i]
         assert channel["all"]["count"] == np.isfinite(every).sum()
         for name, of in (("first", first), ("all", every)):
@@ -121,17 +121,17 @@ def played(site, folder, tmp_path, late, *more):
     latency = ("--latency", str(late * 1000 // FPS), *more)
     done = run("dataset", "replay", folder, "--policy", policy, "--json", *latency)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    report = json.loads(done.stdout)
     done = run("dataset", "export", folder, tmp_path / "csv", "--no-pictures")
     assert done.returncode == 0, done.stderr
     states = columns(tmp_path / "csv", "observation.state")
-    return told, states, columns(tmp_path / "csv", "action")
+    return report, states, columns(tmp_path / "csv", "action")
 
 
-def check_played(told, actions, commands):
+def check_played(report, actions, commands):
     off = np.abs(actions - commands)
     for i, (kind, channel) in enumerate(
-        zip(KINDS.values(), told["channels"], strict=True)
+        zip(KINDS.values(), report["channels"], strict=True)
     ):
         if kind != "linear":
             continue  # blended in a way of their own: docs/merge.md
@@ -141,13 +141,13 @@ def check_played(told, actions, commands):
 
 
 @pytest.mark.parametrize("late", [0, 4, 30])
-def test_a_robot_plays_it_in_virtual_time(module_house, recorded, tmp_path, late):
-    told, states, actions = played(module_house, recorded, tmp_path, late)
+def test_a_robot_plays_it_in_virtual_time(module_site, recorded, tmp_path, late):
+    report, states, actions = played(module_site, recorded, tmp_path, late)
     commands, held = play(states, late)
-    assert (told["fresh"], told["held"]) == (len(states) - held, held)
-    assert told["clamped"] == 0
+    assert (report["fresh"], report["held"]) == (len(states) - held, held)
+    assert report["clamped"] == 0
     assert (held > 0) == (late > ROWS // 2)
-    check_played(told, actions, commands)
+    check_played(report, actions, commands)
 
 
 def robot_of(site, folder, **changes):
@@ -157,23 +157,23 @@ def robot_of(site, folder, **changes):
     return ("--robot", path)
 
 
-def test_a_robots_own_settings_play_it(module_house, recorded, tmp_path):
+def test_a_robots_own_settings_play_it(module_site, recorded, tmp_path):
     own = {"chunk_size_threshold": 0.2, "aggregate_fn_name": "latest_only"}
-    arm = robot_of(module_house, tmp_path, **own)
-    told, states, actions = played(module_house, recorded, tmp_path, 6, *arm)
+    arm = robot_of(module_site, tmp_path, **own)
+    report, states, actions = played(module_site, recorded, tmp_path, 6, *arm)
     commands, held = play(states, 6, below=ROWS // 5, new=1)
-    assert (told["fresh"], told["held"]) == (len(states) - held, held)
+    assert (report["fresh"], report["held"]) == (len(states) - held, held)
     assert held > 0
-    check_played(told, actions, commands)
+    check_played(report, actions, commands)
 
 
-def test_a_robots_limits_hold_when_it_is_played(module_house, recorded, tmp_path):
+def test_a_robots_limits_hold_when_it_is_played(module_site, recorded, tmp_path):
     slow = {name: joint | {"max_speed": 0.001} for name, joint in JOINTS.items()}
     body = {"robot": LARGER | {"joints": slow}, "max_limit_hits": 10**6}
-    arm = robot_of(module_house, tmp_path, **body)
-    told, states, _ = played(module_house, recorded, tmp_path, 1, *arm)
-    assert told["fresh"] == len(states)
-    assert told["clamped"] > len(states) // 2
+    arm = robot_of(module_site, tmp_path, **body)
+    report, states, _ = played(module_site, recorded, tmp_path, 1, *arm)
+    assert report["fresh"] == len(states)
+    assert report["clamped"] > len(states) // 2
 
 
 @pytest.mark.parametrize(
@@ -185,24 +185,24 @@ def test_a_robots_limits_hold_when_it_is_played(module_house, recorded, tmp_path
         ({"max_action_age_s": 0.01}, "give it a larger max_action_age_s"),
     ],
 )
-def test_a_robot_that_does_not_fit_is_told(
-    module_house, recorded, tmp_path, changes, why
+def test_a_robot_that_does_not_fit_is_refused_with_the_reason(
+    module_site, recorded, tmp_path, changes, why
 ):
     policy = tmp_path / "policy.yaml"
-    policy.write_text(json.dumps(manifest(module_house.endpoint)))
-    arm = robot_of(module_house, tmp_path, **changes)
+    policy.write_text(json.dumps(manifest(module_site.endpoint)))
+    arm = robot_of(module_site, tmp_path, **changes)
     latency = ("--latency", "100", *arm)
     done = run("dataset", "replay", recorded, "--policy", policy, *latency)
     assert done.returncode == 1
     assert why in done.stderr
 
 
-def test_a_robot_of_other_joints_is_not_shown_it(module_house, recorded, tmp_path):
+def test_a_robot_of_other_joints_is_not_shown_it(module_site, recorded, tmp_path):
     others = {f"left_{name}": joint for name, joint in JOINTS.items()}
-    content = manifest(module_house.endpoint, engine={"actions": others})
+    content = manifest(module_site.endpoint, engine={"actions": others})
     policy = tmp_path / "policy.yaml"
     policy.write_text(json.dumps(content))
-    arm = robot_of(module_house, tmp_path, robot=LARGER | {"joints": others})
+    arm = robot_of(module_site, tmp_path, robot=LARGER | {"joints": others})
     latency = ("--latency", "100", *arm)
     done = run("dataset", "replay", recorded, "--policy", policy, *latency)
     assert done.returncode == 1
@@ -215,10 +215,10 @@ def test_a_robot_needs_answers_to_play(recorded):
     assert "--latency when they come" in done.stderr
 
 
-def test_nobody_waits_for_a_synthetic_policy(module_house, recorded, tmp_path):
+def test_nobody_waits_for_a_synthetic_policy(module_site, recorded, tmp_path):
     policy = tmp_path / "policy.yaml"
     minutes = {"latency": {"kind": "fixed", "ms": 60_000}}
-    policy.write_text(json.dumps(manifest(module_house.endpoint, engine=minutes)))
+    policy.write_text(json.dumps(manifest(module_site.endpoint, engine=minutes)))
     done = run("dataset", "replay", recorded, "--policy", policy, "--json")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["asked"] >= FRAMES
@@ -231,9 +231,9 @@ def test_a_robot_that_plays_says_itself_when_it_asks(recorded):
     assert "--every or --latency" in done.stderr
 
 
-def test_a_plot_and_a_table_for_people(module_house, recorded, tmp_path):
+def test_a_plot_and_a_table_for_people(module_site, recorded, tmp_path):
     policy = tmp_path / "policy.yaml"
-    policy.write_text(json.dumps(manifest(module_house.endpoint)))
+    policy.write_text(json.dumps(manifest(module_site.endpoint)))
     done = run(
         *("dataset", "replay", recorded, "--policy", policy),
         *("--every", "10", "--plot", tmp_path / "out"),
@@ -250,17 +250,17 @@ def test_a_plot_and_a_table_for_people(module_house, recorded, tmp_path):
     assert "played" in (tmp_path / "out/replay.svg").read_text()
 
 
-def test_a_policy_that_does_not_fit_is_named(module_house, recorded, tmp_path):
+def test_a_policy_that_does_not_fit_is_named(module_site, recorded, tmp_path):
     policy = tmp_path / "policy.yaml"
     cameras = {"cameras": {"wrist": {"height": 48, "width": 64}}}
-    policy.write_text(json.dumps(manifest(module_house.endpoint, engine=cameras)))
+    policy.write_text(json.dumps(manifest(module_site.endpoint, engine=cameras)))
     done = run("dataset", "replay", recorded, "--policy", policy)
     assert done.returncode == 1
     assert "the policy wants observation.images.wrist" in done.stderr
 
 
-def test_a_recorded_session_is_a_robot(module_house, recorded):
-    site = module_house
+def test_a_recorded_session_is_a_robot(module_site, recorded):
+    site = module_site
     watch = site.watch()
     body = LARGER | {"kind": "replay", "dataset": str(recorded)}
     robot = site.robot(client="robot-2", robot=body)
@@ -299,7 +299,7 @@ def numbers(lines, name):
 
 
 @pytest.mark.parametrize("speed", [1, 10])
-def test_it_plays_as_fast_as_it_is_told(site, speed):
+def test_it_plays_at_the_speed_of_its_file(site, speed):
     """The policy answers with the state that it saw, so that an action says which
     frame its observation showed, and its age when that was: to one tick, which is
     never later than that without a mark."""
@@ -329,25 +329,25 @@ def test_after_its_last_frame_it_stands_still(site):
     assert np.asarray(PIL.Image.open(path)).mean() == pytest.approx(grey, abs=5)
 
 
-def test_another_robots_joints_are_refused(module_house, recorded):
+def test_another_robots_joints_are_refused(module_site, recorded):
     names = [*JOINTS][::-1]
     body = LARGER | {"kind": "replay", "dataset": str(recorded), "joints": names}
-    robot = module_house.robot(client="robot-3", robot=body)
+    robot = module_site.robot(client="robot-3", robot=body)
     assert robot.ended() == 1
     assert robot.lines("joint 0 is gripper here and waist")
 
 
-def test_a_replay_without_a_dataset_is_refused(module_house):
-    robot = module_house.robot(client="robot-4", robot=LARGER | {"kind": "replay"})
+def test_a_replay_without_a_dataset_is_refused(module_site):
+    robot = module_site.robot(client="robot-4", robot=LARGER | {"kind": "replay"})
     assert robot.ended() == 1
     assert robot.lines("robot.dataset: must name the folder to replay")
 
 
-def test_a_camera_that_never_answers_does_not_keep_a_robot(module_house, recorded):
+def test_a_camera_that_never_answers_does_not_keep_a_robot(module_site, recorded):
     body = LARGER | {"kind": "replay", "dataset": str(recorded)}
     asan = {"ASAN_OPTIONS": "verify_asan_link_order=0"}
     hang = asan | {"LD_PRELOAD": str(HANG), "HANG_AT": ".mp4"}
-    robot = module_house.robot(client="robot-4", robot=body, env=hang)
+    robot = module_site.robot(client="robot-4", robot=body, env=hang)
     robot.wait_line("hangs")
     assert robot.stop() == 1
     assert robot.lines("cannot close: camera front's frame() has not returned")

@@ -64,7 +64,7 @@ def test_example_is_answered_by_a_real_server(site, ask, begin):
     assert [line.split()[0] for line in lines] == [str(n + 1) for n in range(20)]
 
 
-def test_refusal_is_told_with_field_and_values(site, ask, begin):
+def test_refusal_names_the_field_and_both_values(site, ask, begin):
     blind(site)
     program = begin(ask, 1, *STATE[:2])
     assert program.ended() == 0, program.text()
@@ -79,7 +79,7 @@ def test_server_may_come_later(site, ask, begin):
     assert "answered: 20 actions" in program.text()
 
 
-def test_server_that_is_killed_is_told_and_its_successor_found(site, ask, begin):
+def test_a_killed_server_is_noticed_and_its_successor_found(site, ask, begin):
     first = blind(site, batch={"wait_ms": 0}, name="first")
     program = begin(ask, 1000000, *STATE)
     program.wait_line("100 answered")

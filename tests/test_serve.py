@@ -20,7 +20,7 @@ def rewrite(site, server, content, name="server"):
 
 
 def lines_of(server, part, count):
-    wait_until(lambda: len(server.lines(part)) >= count, server.told(part))
+    wait_until(lambda: len(server.lines(part)) >= count, server.missing(part))
 
 
 def scheduled(endpoint, **scheduling):

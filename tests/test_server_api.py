@@ -83,13 +83,13 @@ def test_cpp_server_answers_while_its_scheduling_changes(site, sdk, start):
     assert int(numbers["count"]) == count
     assert int(numbers["answered"]) == count
     assert int(numbers["dropped"]) == 0
-    assert int(numbers["told/inference_latency_ms"]) == count
-    assert int(numbers["told/event/attached"]) == 1
-    assert int(numbers["told/queue_depth"]) >= 1
+    assert int(numbers["reported/inference_latency_ms"]) == count
+    assert int(numbers["reported/event/attached"]) == 1
+    assert int(numbers["reported/queue_depth"]) >= 1
 
 
 @pytest.mark.parametrize("check", [[], ["--check"]])
-def test_command_line_says_whom_a_callback_engine_is_for(site, check):
+def test_command_line_says_that_a_callback_engine_is_for_programs(site, check):
     path = site.write("own.yaml", own_manifest(site.endpoint))
     done = run("serve", path, *check)
     assert done.returncode == 1

@@ -96,8 +96,8 @@ def start(site, name="server", admin=None, **changes):
 
 
 @pytest.fixture(scope="module")
-def world(module_house):
-    site = module_house
+def world(module_site):
+    site = module_site
     server, port = start(site)
     server.wait_line("serve: ready")
     watch = site.watch()
@@ -221,7 +221,7 @@ def test_who_comes_and_goes_is_an_event(world):
     world.watch.wait_moving("passer-by")
     assert robot.stop() == 0
 
-    def told():
+    def reported():
         kinds = {"attached", "left"}
         return [
             event["event"]
@@ -229,7 +229,7 @@ def test_who_comes_and_goes_is_an_event(world):
             if event.get("client") == "passer-by" and event["event"] in kinds
         ]
 
-    wait_until(lambda: told() == ["attached", "left"], "it came and went")
+    wait_until(lambda: reported() == ["attached", "left"], "it came and went")
     (model,) = stats(world.port)["models"]
     assert "passer-by" not in {client["client"] for client in model["clients"]}
     assert model["departed"]["passer-by"] == 1
@@ -337,13 +337,13 @@ def test_prometheus_has_the_same_numbers(still):
             unit = 1e-3 if name.endswith("_ms") else 1
             ends = {"_count": window["count"], "_sum": window["mean"] * window["count"]}
             for end, value in ends.items():
-                told = sum(s.value for s in samples if s.name == prom + end)
+                reported = sum(s.value for s in samples if s.name == prom + end)
                 scale = unit if end == "_sum" else 1
-                assert told == pytest.approx(value * scale, rel=1e-4), name + end
+                assert reported == pytest.approx(value * scale, rel=1e-4), name + end
         elif name in wanted and name != "uptime_s":
             scale = 1e-6 if name.endswith("_us") else 1
-            told = sum(sample.value for sample in samples)
-            assert told == pytest.approx(wanted[name] * scale, rel=1e-6), name
+            reported = sum(sample.value for sample in samples)
+            assert reported == pytest.approx(wanted[name] * scale, rel=1e-6), name
     ended = still.families["tendon_server_observations_ended"].samples
     outcomes = {s.labels["outcome"]: s.value for s in ended}
     pending = {"waiting": 0, "running": 0}
@@ -361,8 +361,8 @@ def test_zenoh_carries_the_same_numbers(still):
     expect(zenoh["gauges"], GAUGED, "gauges")
     assert zenoh["quantiles"].keys() == model["windows"].keys()
     for name, window in model["windows"].items():
-        told = {each: zenoh["quantiles"][name][each] for each in window}
-        assert told == pytest.approx(window, rel=1e-4), name
+        reported = {each: zenoh["quantiles"][name][each] for each in window}
+        assert reported == pytest.approx(window, rel=1e-4), name
 
 
 def test_only_this_machine_is_served(world):
@@ -385,7 +385,7 @@ GARBAGE = [
 ]
 
 
-def shout(port, bytes_):
+def flood(port, bytes_):
     """Sends it, and reads what comes until the other side has had enough."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as sock:
         try:
@@ -403,19 +403,19 @@ def test_garbage_harms_nobody(world):
         if number % 2:
             sock.sendall(b"GET /metrics HTTP/1.1\r\nX-Slow: ")
     before = {name: world.watch.count(name, "merged") for name in ROBOTS}
-    shouters = [
-        threading.Thread(target=shout, args=(world.port, bytes_))
+    senders = [
+        threading.Thread(target=flood, args=(world.port, bytes_))
         for bytes_ in GARBAGE * 4
     ]
-    for shouter in shouters:
-        shouter.start()
+    for sender in senders:
+        sender.start()
     for name in ROBOTS:
         world.watch.wait_count(name, "merged", before[name] + 20)
         assert world.watch.state(name) == "STREAMING"
-    for sock in silent:  # else those who shout wait for the limit of the silent
+    for sock in silent:  # else the senders wait for the limit of the silent
         sock.close()
-    for shouter in shouters:
-        shouter.join()
+    for sender in senders:
+        sender.join()
     assert world.server.is_running()
     test_outcomes_add_up_to_what_came(world)
     assert get(world.port, "/healthz")[0] == 200
@@ -425,7 +425,7 @@ def test_garbage_harms_nobody(world):
 @pytest.mark.parametrize("path", ["/metrics", "/v1/stats", "/v1/events", "/readyz"])
 def test_nothing_can_be_changed(world, method, path):
     request = f"{method} {path} HTTP/1.1\r\nHost: h\r\n\r\n".encode()
-    assert shout(world.port, request).startswith(b"HTTP/1.1 405 ")
+    assert flood(world.port, request).startswith(b"HTTP/1.1 405 ")
 
 
 def test_readiness_goes_from_warming_to_draining(site):

@@ -55,7 +55,7 @@ def test_the_library_exports_one_function():
     assert ours == ["td_media_video_library"]
 
 
-def check_told(text, folder):
+def check_reported(text, folder):
     assert "no videos without libtendon_video.so: build it with `make all`" in text
     assert "name it in TENDON_VIDEO_LIBRARY" in text
     assert f"not in {folder}, not in {folder}/../lib" in text
@@ -67,10 +67,10 @@ def test_a_program_alone_runs_and_says_what_is_missing(alone, recorded, tmp_path
     done = run(alone, "dataset", "verify", recorded)
     assert done.returncode == 1
     assert "fault" not in done.stdout  # the dataset has none
-    check_told(done.stderr, tmp_path)
+    check_reported(done.stderr, tmp_path)
     done = run(alone, "dataset", "export", recorded, tmp_path / "out")
     assert done.returncode == 1
-    check_told(done.stderr, tmp_path)
+    check_reported(done.stderr, tmp_path)
     assert not (tmp_path / "out").exists()
 
 
@@ -79,7 +79,7 @@ def test_doctor_says_what_is_missing(alone, tmp_path):
     assert done.returncode == 0, done.stdout
     (said,) = [line for line in done.stdout.splitlines() if "  videos " in line]
     assert said.startswith("warn")
-    check_told(said, tmp_path)
+    check_reported(said, tmp_path)
     done = run(BIN, "doctor")
     assert "ok    videos         av1 and h264 can be recorded" in done.stdout
 
@@ -101,7 +101,7 @@ def test_a_robot_that_needs_videos_does_not_start(
     content = robot_file(site.endpoint, "robot-1", site.folder, **changes)
     done = run(alone, "robot", site.write("robot-1.yaml", content))
     assert done.returncode == 1
-    check_told(done.stdout + done.stderr, tmp_path)
+    check_reported(done.stdout + done.stderr, tmp_path)
     assert not data.exists()
 
 

@@ -27,8 +27,8 @@ def expected_chunk(state, cursor):
 
 
 @pytest.fixture(scope="module")
-def server(module_house):
-    return module_house.serve(
+def server(module_site):
+    return module_site.serve(
         clients=[{"client_uuid": f"robot-{i}"} for i in range(4)],
         accept_unknown=False,
         engine={"max_batch": 4, "latency": {"kind": "fixed", "ms": 20}},
@@ -36,14 +36,12 @@ def server(module_house):
 
 
 @pytest.fixture
-def connect(module_house, server):
+def connect(module_site, server):
     """Makes clients of the server, and closes them."""
     with contextlib.ExitStack() as made:
-        yield lambda name: made.enter_context(
-            Client(module_house.endpoint, ROUTE, name)
-        )
+        yield lambda name: made.enter_context(Client(module_site.endpoint, ROUTE, name))
     # The next test uses the same names.
-    with Client(module_house.endpoint, ROUTE, "nobody") as nobody:
+    with Client(module_site.endpoint, ROUTE, "nobody") as nobody:
         wait_until(lambda: not nobody.status()[0].get("clients"), "all have left")
 
 
@@ -98,7 +96,7 @@ def test_client_gets_the_chunks_of_the_formula(connect):
     check(client, rng.uniform(-3, 3, (10, 6)), rng.integers(0, 10_000, 10))
 
 
-def test_several_clients_each_get_their_own(connect, module_house):
+def test_several_clients_each_get_their_own(connect, module_site):
     clients = [connect(f"robot-{i}") for i in range(4)]
     for client in clients:
         client.attach("gpu-1")
@@ -109,9 +107,9 @@ def test_several_clients_each_get_their_own(connect, module_house):
         try:
             check(client, states, range(len(states)))
         except Exception as error:
-            wrong.append(error)  # to be told on the test's own thread
+            wrong.append(error)  # to be raised on the test's own thread
 
-    watch = module_house.watch()
+    watch = module_site.watch()
     for client in clients:
         states = rng.uniform(-3, 3, (10, 6))
         threads.append(threading.Thread(target=work, args=(client, states)))
@@ -125,10 +123,10 @@ def test_several_clients_each_get_their_own(connect, module_house):
     assert runs < watch.count("gpu-1", "answered")
 
 
-def test_nobody_listens_to_a_stranger(connect, module_house):
+def test_nobody_listens_to_a_stranger(connect, module_site):
     own, stranger = connect("robot-0"), connect("robot-1")
     own.attach("gpu-1")
-    watch = module_house.watch()
+    watch = module_site.watch()
     wait_until(lambda: "gpu-1" in watch.newest, "metrics of the server")
     before = watch.count("gpu-1", "received")
 

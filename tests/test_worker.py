@@ -89,7 +89,7 @@ def test_a_policy_answers(serve, client):
         np.testing.assert_allclose(array(ask(robot)["actions"]), EXPECTED, atol=1e-6)
 
 
-def test_an_exception_is_told_to_its_robot(serve, client):
+def test_a_robot_gets_the_text_of_an_exception(serve, client):
     server = serve("infer_or_not")
     robot = client()
     assert "the gripper is made of" in ask(robot, task="raise")["error"]["text"]
@@ -313,7 +313,7 @@ def test_what_a_policy_names_beside_its_actions_is_sent(serve, client, site):
     assert (kept["text"], kept["results"]) == (action["text"], results)
 
 
-def test_results_that_do_not_fit_are_told(serve, client):
+def test_results_that_do_not_fit_are_refused_by_name(serve, client):
     serve("infer_more")
     robot = client()
     error = ask(robot, task="too much")["error"]
@@ -369,7 +369,7 @@ def test_a_robot_is_told_of_a_crash_between_the_halves(serve, client):
     np.testing.assert_allclose(array(ask(robot)["actions"]), EXPECTED, atol=1e-6)
 
 
-def test_a_policy_that_wants_more_memory_than_it_may_is_told_so(serve, client):
+def test_a_policy_that_wants_more_memory_than_it_may_fails_by_name(serve, client):
     serve("infer_or_not", memory_mb=2048)
     robot = client()
     error = ask(robot, task="grow")["error"]

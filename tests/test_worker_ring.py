@@ -399,7 +399,7 @@ def test_a_frame_is_read_in_its_segment(serve, pool):
     assert frame[3, 5, 2] == 71  # whoever kept it still has it
 
 
-def test_a_segment_that_cannot_be_had_stays_unsaid(serve, pool, tmp_path):
+def test_a_segment_that_cannot_be_mapped_is_not_offered(serve, pool, tmp_path):
     server = serve()
     ring = server.ring()
     ring.describe({})
@@ -440,15 +440,15 @@ def test_what_is_expected_is_said_once_and_not_too_late(serve):
     ring = server.ring()
     ring.describe({})
     longs = memoryview(server.memory).cast("Q")
-    told = []
+    calls = []
     longs[layout.LONG_EXPECTED] = 1
     server.batch()
-    ring.next(expect=lambda: told.append("late"))
+    ring.next(expect=lambda: calls.append("late"))
     ring.done(1, 0)
     longs[layout.LONG_EXPECTED] = 2
     struct.pack_into("<I", server.memory, 12, layout.STOP)
     for _ in range(2):
         with pytest.raises(Closed):
-            ring.next(expect=lambda: told.append("now"))
-    assert told == ["now"]
+            ring.next(expect=lambda: calls.append("now"))
+    assert calls == ["now"]
     longs.release()

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Holds the house to its map: check_layers.py [ROOT].
+"""Holds the modules to their tables: check_layers.py [ROOT].
 
 The module table of ARCHITECTURE.md says what each module may use. Every
 #include in src/ and include/tendon/, and every DEPS in CMakeLists.txt, must

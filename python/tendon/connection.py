@@ -111,7 +111,7 @@ class Model:
         """The next outcome, in the order in which they came; None when the time
         is over (None: there is no limit). One that is no answer has `error`."""
         until = None if timeout_ms is None else time.monotonic() + timeout_ms / 1e3
-        told = ctypes.POINTER(_types.ModelResult)()
+        ret_result = ctypes.POINTER(_types.ModelResult)()
         with self._handle as pointer:
             while True:
                 left_ms = SLICE_MS
@@ -119,10 +119,10 @@ class Model:
                     left = max(0.0, until - time.monotonic()) * 1e3
                     left_ms = min(SLICE_MS, int(left + 0.999))
                 code = self._library.td_model_get_result(
-                    pointer, left_ms, ctypes.byref(told)
+                    pointer, left_ms, ctypes.byref(ret_result)
                 )
                 if code == _types.OK:
-                    return Result(told)
+                    return Result(ret_result)
                 if code != _types.TIMEOUT:
                     raise _library.fail(code, "the model was closed")
                 if until is not None and time.monotonic() >= until:

@@ -33,28 +33,30 @@ class Result:
     """
 
     def __init__(self, pointer: Any) -> None:
-        told = pointer.contents
+        result = pointer.contents
         owner = _Owner(pointer)
-        self.seq: int = told.seq
-        self.outcome: str = OUTCOMES[told.outcome]
+        self.seq: int = result.seq
+        self.outcome: str = OUTCOMES[result.outcome]
         self.error: errors.Error | None = None
-        if told.outcome:
-            self.error = _library.fail(told.error, told.error_text.decode())
-        self.kind: str = KINDS[told.kind]
-        self.text: str = told.text.decode()
-        self.is_unsafe: bool = told.is_unsafe
-        self.server: str = told.server.decode()
-        self.chunk_id: int = told.chunk_id
-        self.inference_ms: float = told.inference_ms
-        self.queue_ms: float = told.queue_ms
-        self.round_trip_ms: float = told.round_trip_us / 1e3
+        if result.outcome:
+            self.error = _library.fail(result.error, result.error_text.decode())
+        self.kind: str = KINDS[result.kind]
+        self.text: str = result.text.decode()
+        self.is_unsafe: bool = result.is_unsafe
+        self.server: str = result.server.decode()
+        self.chunk_id: int = result.chunk_id
+        self.inference_ms: float = result.inference_ms
+        self.queue_ms: float = result.queue_ms
+        self.round_trip_ms: float = result.round_trip_us / 1e3
         self.superseded: tuple[int, ...] = tuple(
-            told.superseded[: told.superseded_count] if told.superseded_count else ()
+            result.superseded[: result.superseded_count]
+            if result.superseded_count
+            else ()
         )
-        self._actions = _array(told.actions, owner)
+        self._actions = _array(result.actions, owner)
         self._results = {
             each.name.decode(): _array(each, owner)
-            for each in (told.results[i] for i in range(told.result_count))
+            for each in (result.results[i] for i in range(result.result_count))
         }
 
     @property
@@ -79,8 +81,8 @@ class Result:
         return self.actions if name == "actions" else self.results[name]
 
     def __repr__(self) -> str:
-        told = f": {self.error}" if self.error else f", {self._actions.shape}"
-        return f"<Result {self.seq} {self.outcome}{told}>"
+        result = f": {self.error}" if self.error else f", {self._actions.shape}"
+        return f"<Result {self.seq} {self.outcome}{result}>"
 
 
 def _array(tensor: Any, owner: _Owner) -> npt.NDArray[Any]:

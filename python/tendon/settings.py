@@ -70,9 +70,9 @@ class Settings:
         found = _TEXT_PLACE.match(str(error))
         if not found:
             return error
-        told = str(error)[found.end() :]
-        name = re.split(r"[.:]", told, maxsplit=1)[0]
-        return errors.make(error.code, self.places.get(name, "") + told)
+        rest = str(error)[found.end() :]
+        name = re.split(r"[.:]", rest, maxsplit=1)[0]
+        return errors.make(error.code, self.places.get(name, "") + rest)
 
 
 def _join(old: Any, new: Any) -> Any:

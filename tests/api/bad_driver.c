@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // bad_driver FILE blocks|fails|lies: a robot whose driver works for a second
-// and then does as it is told.
+// and then works.
 #include <math.h>
 #include <stdio.h>
 #include <string.h>

@@ -128,6 +128,6 @@ int main(int, char **argv)
     if (err != TD_OK) std::printf("%s: %s\n", td_err_name(err), info.text);
     if (server) td_server_close(server);
     for (const auto &each : counted)
-        std::printf("told/%s %u\n", each.first.c_str(), each.second);
+        std::printf("reported/%s %u\n", each.first.c_str(), each.second);
     return err != TD_OK;
 }

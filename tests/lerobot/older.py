@@ -15,12 +15,12 @@ from lerobot.datasets.lerobot_dataset import LeRobotDataset
 
 def read(folder, out):
     dataset = LeRobotDataset("test/set", root=folder)
-    told = {
+    saved = {
         "version": importlib.metadata.version("lerobot"),
         "rows": [dataset[i] for i in range(len(dataset))],
         "stats": dataset.meta.stats,
     }
-    torch.save(told, out)
+    torch.save(saved, out)
 
 
 def record(folder):

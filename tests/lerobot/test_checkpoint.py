@@ -29,21 +29,21 @@ def test_a_checkpoint_is_what_lerobot_says_it_is(kind, checkpoint):
     folder = checkpoint(kind)
     done = show(folder)
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
+    shown = json.loads(done.stdout)
     config = PreTrainedConfig.from_pretrained(folder)
-    assert told["type"] == config.type
-    assert told["chunk_rows"] == config.chunk_size
-    assert told["state_dim"] == config.robot_state_feature.shape[0]
-    assert told["action_dim"] == config.action_feature.shape[0]
+    assert shown["type"] == config.type
+    assert shown["chunk_rows"] == config.chunk_size
+    assert shown["state_dim"] == config.robot_state_feature.shape[0]
+    assert shown["action_dim"] == config.action_feature.shape[0]
     assert {
         camera["key"]: (3, camera["height"], camera["width"])
-        for camera in told["cameras"]
+        for camera in shown["cameras"]
     } == {key: feature.shape for key, feature in config.image_features.items()}
     with safe_open(folder / "model.safetensors", "pt") as file:
         slices = [file.get_tensor(key) for key in file.keys()]
     floats = [each.numel() for each in slices if each.is_floating_point()]
-    assert told["weights"]["tensors"] == len(slices)
-    assert told["weights"]["parameters"] == sum(floats)
+    assert shown["weights"]["tensors"] == len(slices)
+    assert shown["weights"]["parameters"] == sum(floats)
 
 
 def test_another_policy_is_refused_by_its_name(checkpoint):

@@ -51,9 +51,9 @@ def older(*words):
 def older_rows(folder):
     out = folder.with_suffix(".rows")
     older("read", folder, out)
-    told = torch.load(out, weights_only=False)
-    assert told["version"].startswith("0.4.")
-    return told["rows"], told["stats"]
+    saved = torch.load(out, weights_only=False)
+    assert saved["version"].startswith("0.4.")
+    return saved["rows"], saved["stats"]
 
 
 def same_statistics(stats, others):

@@ -89,8 +89,8 @@ def edit_info(folder, change):
 
 
 def sound(folder):
-    told = run("dataset", "verify", folder)
-    assert told.returncode == 0, told.stdout + told.stderr
+    done = run("dataset", "verify", folder)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("codec", ENCODERS)

@@ -58,20 +58,20 @@ def test_errors_are_those_of_lerobot(session, checkpoint):
     folder = checkpoint("act")
     done = run("dataset", "replay", session, "--policy", folder, "--json")
     assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["frames"] == told["asked"] == FRAMES
+    report = json.loads(done.stdout)
+    assert report["frames"] == report["asked"] == FRAMES
     policy = tiny.Policy({"pretrained_path": str(folder)})
     chunks = np.stack(
         [policy([tiny.observation(i, TASK)])[0].numpy() for i in range(FRAMES)]
     )
-    assert told["chunk"] == chunks.shape[1]
+    assert report["chunk"] == chunks.shape[1]
     recorded = np.stack([frame(i)["action"] for i in range(FRAMES)])
     first = np.abs(chunks[:, 0] - recorded)
     every = [
         np.abs(chunks[i, : FRAMES - i] - recorded[i : i + chunks.shape[1]])
         for i in range(FRAMES)
     ]
-    for i, channel in enumerate(told["channels"]):
+    for i, channel in enumerate(report["channels"]):
         for name, of in (("first", first), ("all", np.vstack(every))):
             assert channel[name]["count"] == len(of)
             assert channel[name]["mean"] == pytest.approx(of[:, i].mean(), abs=1e-4)

@@ -15,7 +15,7 @@ QUIET = {"priority": 0, "wake_us": -1, "lock_memory": False}
 
 
 class Reach(gymnasium.Env):
-    """A point that goes where it is told; done when it has moved far enough, which
+    """A point that goes where it is sent; done when it has moved far enough, which
     only a policy makes it do."""
 
     def __init__(self, far=0.05, nested=True):
@@ -98,7 +98,7 @@ def test_episodes_are_played_and_judged(served, site):
     assert env.seeds[-3:] == [10, 11, 12]
 
 
-def test_an_episode_that_fails_is_told_so(served, site):
+def test_an_episode_that_fails_is_reported_as_failed(served, site):
     served({})
     env = Reach(far=1e9, nested=False)
     (episode,) = play(env, 1, None, ["x", "y"], **settings(site))
@@ -132,7 +132,7 @@ def test_one_of_several_is_a_number():
     ]
 
 
-def test_a_state_of_another_size_is_told_and_the_joints_are_where_they_were_sent():
+def test_a_state_of_another_size_is_sent_and_the_joints_are_where_they_were_sent():
     env = gymnasium.make("CartPole-v1")
     robot = GymRobot(env)
     assert robot.states == ["state_0", "state_1", "state_2", "state_3"]
@@ -143,7 +143,7 @@ def test_a_state_of_another_size_is_told_and_the_joints_are_where_they_were_sent
     assert robot.see(robot.begin(1)).tolist() == [0]
 
 
-def test_a_state_of_the_actions_size_may_have_names_of_its_own():
+def test_a_state_of_the_actions_size_may_have_other_names():
     robot = GymRobot(Reach(), states=["left", "up"])
     assert (robot.joints, robot.states) == (["joint_0", "joint_1"], ["left", "up"])
     assert (
@@ -164,14 +164,14 @@ def test_a_real_environment_is_played(served, site):
 
 
 @pytest.mark.parametrize(
-    "options, told",
+    "options, message",
     [
         ({"states": ["x"]}, "4 numbers for 1 states"),
         ({"state": []}, "no state: 0 numbers"),
     ],
 )
-def test_a_state_that_is_not_there_is_refused(options, told):
-    with pytest.raises(ValueError, match=told):
+def test_a_state_that_is_not_there_is_refused(options, message):
+    with pytest.raises(ValueError, match=message):
         GymRobot(gymnasium.make("CartPole-v1"), **options)
 
 

@@ -110,7 +110,7 @@ def seen(number):
     return {"observation.state": torch.tensor([[float(number)]])}
 
 
-def test_steps_that_were_not_sent_are_stood_for_by_the_next():
+def test_the_next_step_stands_for_those_that_were_not_sent():
     past = History(4)
     for step in (0, 1, 3):
         joined = past.join(seen(step), [{"client": "arm", "cursor": step}])

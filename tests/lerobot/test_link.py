@@ -22,11 +22,11 @@ def test_both_are_made_and_go_again(tmp_path):
     assert run(tmp_path, "link").returncode == 0
     assert run(tmp_path, "link").returncode == 0  # again is the same
     for name in NAMES:
-        told = subprocess.run(
+        done = subprocess.run(
             [tmp_path / name, "--help"], capture_output=True, text=True, timeout=300
         )
-        assert told.returncode == 0, told.stderr
-        assert "cluster_uuid" in told.stdout
+        assert done.returncode == 0, done.stderr
+        assert "cluster_uuid" in done.stdout
     assert run(tmp_path, "unlink").returncode == 0
     assert not list(tmp_path.iterdir())
 

@@ -197,7 +197,7 @@ def test_a_camera_has_the_name_that_goes_into_the_pipeline(checkpoint, tmp_path)
     assert policy([obs])[0].shape == (ROWS, len(JOINTS))
 
 
-def test_an_observation_that_lacks_a_camera_is_told_so(open_policy):
+def test_an_observation_that_lacks_a_camera_is_refused_by_name(open_policy):
     obs = observation(0)
     del obs["wrist"]
     with pytest.raises(KeyError, match="the policy wants wrist"):
@@ -224,7 +224,7 @@ def half_weights(folder):
 
 
 @pytest.mark.parametrize(
-    "kind, breaks, told",
+    "kind, breaks, message",
     [
         ("act", broken("config.json"), "is no policy: it has no config.json"),
         ("act", broken("model.safetensors"), "is no policy: it has no model.safetens"),
@@ -235,11 +235,11 @@ def half_weights(folder):
     ],
 )
 def test_a_folder_that_is_no_policy_is_refused(
-    kind, breaks, told, checkpoint, tmp_path
+    kind, breaks, message, checkpoint, tmp_path
 ):
     folder = shutil.copytree(checkpoint(kind), tmp_path / kind)
     breaks(folder)
-    with pytest.raises(NoPolicy, match=told):
+    with pytest.raises(NoPolicy, match=message):
         tiny.Policy({"pretrained_path": str(folder)})
 
 

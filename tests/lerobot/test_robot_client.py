@@ -202,16 +202,16 @@ def test_a_robot_is_read_and_written_by_name(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "fault, told",
+    "fault, message",
     [
         ("raise", "the motor bus fell off"),
         ("shape", "front: got 10 x 10 x 3 of uint8, it has 64 x 96 x 3"),
         ("miss", "left out joint_2.pos"),
     ],
 )
-def test_what_a_robot_gives_is_looked_at(fault, told, tmp_path):
+def test_what_a_robot_gives_is_looked_at(fault, message, tmp_path):
     robot = arm(tmp_path, fault)
-    with pytest.raises((ValueError, ConnectionError), match=told):
+    with pytest.raises((ValueError, ConnectionError), match=message):
         robot.read()
         robot.frame("front")
 

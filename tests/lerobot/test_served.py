@@ -203,13 +203,13 @@ def test_served_in_batches_is_local(serve, connect, local, site):
     assert server.is_running()
 
 
-def test_a_worker_that_fails_is_told_and_comes_back(serve, connect, local):
-    """It runs out of memory, crashes and hangs: its robot is told each time."""
+def test_a_worker_that_fails_is_reported_and_comes_back(serve, connect, local):
+    """It runs out of memory, crashes and hangs: its robot gets an error each time."""
     serve("act", "Naughty", engine={"memory_mb": 8192, "answer_s": 1})
     robot = connect("act")
     expected = local("act", observation(1))
-    for task, told in (("leak", "NOMEM"), ("crash", "CLOSED"), ("hang", "CLOSED")):
-        assert ask(robot, observation(0, task))["error"]["code"] == told
+    for task, error in (("leak", "NOMEM"), ("crash", "CLOSED"), ("hang", "CLOSED")):
+        assert ask(robot, observation(0, task))["error"]["code"] == error
         wait_until(lambda: robot.status()[0]["state"] == "ready", "it is back", LOAD_S)
         np.testing.assert_array_equal(
             array(ask(robot, observation(1))["actions"]), expected

@@ -76,7 +76,7 @@ def test_episodes_are_played_and_each_is_judged(served, site):
     assert summary == {"episodes": 3, "success": 1.0}
 
 
-def test_episodes_that_fail_are_told_so(served, site):
+def test_episodes_that_fail_are_reported_as_failed(served, site):
     served()
     ended, (episode, summary) = play(site, "--n_episodes=1", "--env.far=1000")
     assert ended.returncode == 0, ended.stderr
@@ -101,17 +101,17 @@ def test_a_command_that_names_no_policy_is_refused(site):
 
 
 def test_the_environments_own_words_are_the_task(monkeypatch):
-    told = []
+    runs = []
     monkeypatch.setattr(
         "tendon.lerobot.sim_client.play",
-        lambda *args, **settings: told.append(settings) or [],
+        lambda *args, **settings: runs.append(settings) or [],
     )
     config = SimClientConfig(env=sim_env.SimEnvConfig(), policy_type="wave")
     for task in ("", "wave"):
         config.task = task
         assert list(play_all(config)) == []
-    assert [settings["task"] for settings in told] == ["reach far", "wave"]
-    assert told[0]["fps"] == 50
+    assert [settings["task"] for settings in runs] == ["reach far", "wave"]
+    assert runs[0]["fps"] == 50
 
 
 def test_lerobots_processors_stand_before_the_policy():

@@ -122,7 +122,7 @@ static void break_driver(lab *l, int64_t now_ns)
     }
 }
 
-static void mishap(lab *l, int64_t now_ns)
+static void fault(lab *l, int64_t now_ns)
 {
     mishaps *next = &l->next;
     if (next->reset_ns <= now_ns) {
@@ -180,7 +180,7 @@ static void run(const lab_options *options)
     open_lab(l, options);
     for (int64_t now_ns = 0; now_ns < RUN_NS;) {
         td_net_hub_run_until(l->hub, now_ns);
-        mishap(l, now_ns);
+        fault(l, now_ns);
         int64_t server_ns = lab_server_act(l->server, now_ns);
         int64_t robot_ns = lab_robot_act(l->robot, now_ns);
         now_ns = earliest(l, server_ns < robot_ns ? server_ns : robot_ns);

@@ -25,7 +25,7 @@ struct lab_server {
     uint64_t serial; // of chunks; their first channel says it
     int64_t done_ns; // sequential: of the inference; INT64_MAX: none
     td_wire_ident asked;
-    uint64_t let_go[8]; // taken and not answered, to be told
+    uint64_t let_go[8]; // taken and not answered, to be reported
     uint32_t let_go_count;
     double cells[CELLS]; // a misshapen one is of doubles
     float values[CELLS];

@@ -19,7 +19,7 @@ def settings(site, client="robot-1", robot=None, **changes):
 
 
 class Arm(tendon.Robot):
-    """Is where it was told to be."""
+    """Is where it was last sent."""
 
     joints = JOINTS
     cameras = SIZES

@@ -128,7 +128,7 @@ def test_a_tool_that_is_missing_is_named(tmp_path):
     assert "tools/setup --all installs them" in done.stderr
 
 
-def test_a_library_that_is_missing_is_told(tmp_path):
+def test_a_missing_library_is_named(tmp_path):
     done = subprocess.run(
         [
             sys.executable,

@@ -85,11 +85,13 @@ def test_a_host_that_owns_its_loop_steps(site, begin):
 
 def test_a_reset_and_a_task_reach_the_server(site, begin):
     site.serve()
-    told, tasks = [], set()
+    received, tasks = [], set()
     session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/reset",
-        lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))["reason"]),
+        lambda sample: received.append(
+            msgpack.unpackb(bytes(sample.payload))["reason"]
+        ),
     )
     session.declare_subscriber(
         f"{ROUTE}/robot-1/obs",
@@ -99,7 +101,7 @@ def test_a_reset_and_a_task_reach_the_server(site, begin):
     wait_count(arm, "fresh")
     arm.set_task("bow")
     arm.reset("the cup fell")
-    wait_until(lambda: told == ["the cup fell"] and "bow" in tasks, "both are told")
+    wait_until(lambda: received == ["the cup fell"] and "bow" in tasks, "both arrive")
     with pytest.raises(tendon.Invalid):
         arm.set_task("x" * 10000)
 
@@ -113,13 +115,13 @@ def test_a_reset_saves_an_episode_and_begins_the_next(site, begin):
     arm.reset("the cup fell")
 
     def goes_on():
-        told = arm.report()
-        return told["record_episodes"] == 1 and told["record_frames"] >= ROWS
+        received = arm.report()
+        return received["record_episodes"] == 1 and received["record_frames"] >= ROWS
 
     wait_until(goes_on, "no second episode is recorded")
     arm.close()
-    told = json.loads((folder / "meta/info.json").read_text())
-    assert (told["total_episodes"], told["total_tasks"]) == (2, 2)
+    received = json.loads((folder / "meta/info.json").read_text())
+    assert (received["total_episodes"], received["total_tasks"]) == (2, 2)
 
 
 def test_episodes_are_recorded(site, begin):
@@ -193,32 +195,32 @@ class Feeling(Arm):
         return dict(zip(NAMES, self.at, strict=True)) | {"force": 7.5}
 
 
-def test_a_policy_may_be_told_more_than_the_joints(site, begin):
+def test_a_policys_state_may_be_more_than_the_joints(site, begin):
     site.serve(engine={"states": Feeling.states})
-    told = []
+    received = []
     session = site.keep(open_session(site.endpoint))
     session.declare_subscriber(
         f"{ROUTE}/robot-1/obs",
-        lambda sample: told.append(msgpack.unpackb(bytes(sample.payload))["state"]),
+        lambda sample: received.append(msgpack.unpackb(bytes(sample.payload))["state"]),
     )
     arm = begin(Feeling())
     wait_count(arm, "fresh", ROWS)
-    wait_until(lambda: told, "an observation")
-    assert told[0]["shape"] == [len(NAMES) + 1]
-    assert np.frombuffer(told[0]["data"], "<f4")[-1] == 7.5
+    wait_until(lambda: received, "an observation")
+    assert received[0]["shape"] == [len(NAMES) + 1]
+    assert np.frombuffer(received[0]["data"], "<f4")[-1] == 7.5
     assert arm.written[0].shape == (len(NAMES),)
     assert arm.errors == []
 
 
 def test_one_that_is_stepped_may_tell_more_too(site, begin):
-    class Told(Pulled):
+    class Reported(Pulled):
         states = Feeling.states
 
         def observe_state(self):
             return np.arange(len(NAMES) + 1)
 
     site.serve(engine={"states": Feeling.states})
-    robot = begin(Told())
+    robot = begin(Reported())
 
     def plays():
         step = robot.step(np.zeros(len(NAMES)))
@@ -234,7 +236,9 @@ def test_other_states_than_the_policys_are_refused(site):
         Feeling().run(**settings(site))
 
 
-def test_what_telling_raises_is_counted_told_and_raised_at_the_end(site, begin):
+def test_an_exception_of_the_handler_is_counted_logged_and_raised_at_the_end(
+    site, begin
+):
     class Dumb(Feeling):
         def observe_state(self):
             raise_broken()
@@ -254,12 +258,12 @@ class Broken(Exception):
 
 
 class Moody(Arm):
-    """Goes wrong when it is told to."""
+    """Goes wrong on demand."""
 
     def __init__(self):
         super().__init__()
         self.wrong = None
-        self.told = []
+        self.received = []
 
     def mood(self, where):
         if self.wrong and self.wrong[0] == where:
@@ -279,7 +283,7 @@ class Moody(Arm):
         return super().frame(camera) if found is None else found
 
     def on_error(self, error, where):
-        self.told.append((error, where))
+        self.received.append((error, where))
 
 
 def raise_broken():
@@ -287,7 +291,9 @@ def raise_broken():
 
 
 @pytest.mark.parametrize("where", ["read", "write"])
-def test_what_raises_is_counted_told_and_raised_at_the_end(site, begin, caplog, where):
+def test_an_exception_is_counted_logged_and_raised_at_the_end(
+    site, begin, caplog, where
+):
     site.serve()
     arm = begin(Moody(), driver_limit_s=0.1)
     wait_count(arm, "fresh", ROWS)
@@ -302,9 +308,9 @@ def test_what_raises_is_counted_told_and_raised_at_the_end(site, begin, caplog, 
     with pytest.raises(Broken, match="the bus is gone") as raised:
         arm.wait()
     assert "raise_broken" in "".join(traceback.format_tb(raised.tb))
-    assert arm.told[0] == (raised.value, where)
+    assert arm.received[0] == (raised.value, where)
     (fault,) = arm.errors
-    assert fault.where == where and fault.count == len(arm.told) >= 5
+    assert fault.where == where and fault.count == len(arm.received) >= 5
     said = [r for r in caplog.records if "the bus is gone" in r.getMessage()]
     assert len(said) == 1 and said[0].exc_info
 

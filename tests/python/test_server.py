@@ -144,7 +144,7 @@ def wrong_or_not(obs):
         ("nothing", "gave"),
     ],
 )
-def test_what_goes_wrong_is_told_to_that_client_alone(
+def test_an_error_reaches_only_the_client_that_caused_it(
     server, connect, caplog, task, says
 ):
     serve(server, wrong_or_not)
@@ -157,8 +157,8 @@ def test_what_goes_wrong_is_told_to_that_client_alone(
     if task == "raise":
         (fault,) = server.errors
         assert fault.count == 4 and isinstance(fault.error, Wrong)
-        told = [r for r in caplog.records if "made of jelly" in r.getMessage()]
-        assert len([r for r in told if r.exc_info]) == 1
+        reported = [r for r in caplog.records if "made of jelly" in r.getMessage()]
+        assert len([r for r in reported if r.exc_info]) == 1
 
 
 def test_one_that_cannot_answer_zeros_does_not_start(server):
@@ -277,7 +277,7 @@ def test_a_score_in_python_decides_and_costs_what_is_shown(server, connect):
         server.use_scheduler("whoever")
 
 
-def test_a_score_that_raises_goes_last_and_is_told(server, connect):
+def test_a_score_that_raises_goes_last_and_is_logged(server, connect):
     def score(request):
         return 1 / 0
 
@@ -287,12 +287,12 @@ def test_a_score_that_raises_goes_last_and_is_told(server, connect):
     assert [fault.where for fault in server.errors] == ["score"]
 
 
-def test_numbers_are_told_and_asked_for(server, connect):
-    told, events = [], []
+def test_numbers_are_reported_and_asked_for(server, connect):
+    reported, events = [], []
 
     @server.on_metric
     def log(name, value, labels):
-        told.append((name, value, labels))
+        reported.append((name, value, labels))
         raise RuntimeError("not today")
 
     server.on_event(events.append)
@@ -311,9 +311,12 @@ def test_numbers_are_told_and_asked_for(server, connect):
     assert server.metrics.get_latest("active_clients", {"model": "echo"}) == 1
     assert server.metrics.get_latest("received") == 3
     wait_until(
-        lambda: any(n == "inference_latency_ms" and v for n, v, _ in told), "it is told"
+        lambda: any(n == "inference_latency_ms" and v for n, v, _ in reported),
+        "it is reported",
     )
-    name, _, found = next(each for each in told if each[0] == "inference_latency_ms")
+    name, _, found = next(
+        each for each in reported if each[0] == "inference_latency_ms"
+    )
     assert found["model"] == "echo" and found["client"] == "station-1"
     wait_until(lambda: any(e["kind"] == "attached" for e in events), "so is this")
     assert [fault.where for fault in server.errors] == ["on_metric"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What ctypes is told of C is what C says itself."""
+"""What ctypes has of C is what C says itself."""
 
 import ctypes
 import re
@@ -80,8 +80,8 @@ def theirs(tmp_path_factory):
     )
     program = folder / "types"
     subprocess.run(["cc", "-I", ROOT / "include", source, "-o", program], check=True)
-    told = subprocess.run([program], check=True, capture_output=True, text=True)
-    return list(map(int, told.stdout.split()))
+    done = subprocess.run([program], check=True, capture_output=True, text=True)
+    return list(map(int, done.stdout.split()))
 
 
 def test_structs_and_values_are_those_of_the_headers(theirs):

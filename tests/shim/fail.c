@@ -10,7 +10,7 @@
 //                "full": as ENOSPC, and so does every later write;
 //                "kill": the process dies instead
 //   FAIL_FREE    so many bytes are free on its disk
-//   FAIL_COUNT   a file that is told how many steps there were, when the
+//   FAIL_COUNT   a file that gets the number of steps, when the
 //                program ends by itself
 
 #include <dlfcn.h>

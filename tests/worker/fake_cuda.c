@@ -11,7 +11,7 @@
 
 static td_ops ops;
 
-static bool is_told(const char *what)
+static bool is_commanded(const char *what)
 {
     char word[16] = "";
     const char *path = getenv("TENDON_FAKE_GPU");
@@ -33,7 +33,7 @@ static td_err open_backend(const td_ops_config *config,
 static td_err alloc(td_ops_backend *backend, size_t bytes, void **ret_data,
                     td_errinfo *info)
 {
-    if (is_told("load"))
+    if (is_commanded("load"))
         return td_fail(info, TD_ERR_NOMEM,
                        "CUDA, allocating 5 MiB after 6: out of memory, 3 of 9 "
                        "MiB are free");
@@ -43,9 +43,9 @@ static td_err alloc(td_ops_backend *backend, size_t bytes, void **ret_data,
 static td_err run(td_ops_backend *backend, td_ops_graph *graph,
                   td_errinfo *info)
 {
-    if (is_told("lost"))
+    if (is_commanded("lost"))
         return td_fail(info, TD_ERR_IO, "CUDA, running: the GPU is lost");
-    if (is_told("run"))
+    if (is_commanded("run"))
         return td_fail(info, TD_ERR_NOMEM,
                        "CUDA, running: out of memory, 0 of 9 MiB are free");
     return td_ops_cpu.run(backend, graph, info);

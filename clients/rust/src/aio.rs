@@ -16,23 +16,23 @@ use crate::{
 };
 
 /// What a thread leaves for a future.
-struct Shelf<T> {
+struct Slot<T> {
     left: Option<T>,
     waker: Option<Waker>,
 }
 
 /// Runs what blocks for a moment on a thread of its own.
 async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let shelf = Arc::new(Mutex::new(Shelf {
+    let slot = Arc::new(Mutex::new(Slot {
         left: None,
         waker: None,
     }));
-    let given = shelf.clone();
+    let filled = slot.clone();
     let leave = move || {
         let done = work();
-        let mut shelf = given.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.left = Some(done);
-        if let Some(waker) = shelf.waker.take() {
+        let mut slot = filled.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.left = Some(done);
+        if let Some(waker) = slot.waker.take() {
             waker.wake();
         }
     };
@@ -41,9 +41,9 @@ async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static
         .spawn(leave)
         .map_err(|error| Error::new(Code::Io, error.to_string()))?;
     let take = |context: &mut Context<'_>| {
-        let mut shelf = shelf.lock().unwrap_or_else(PoisonError::into_inner);
-        shelf.waker = Some(context.waker().clone());
-        shelf.left.take().map_or(Poll::Pending, Poll::Ready)
+        let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
+        slot.waker = Some(context.waker().clone());
+        slot.left.take().map_or(Poll::Pending, Poll::Ready)
     };
     Ok(poll_fn(take).await)
 }

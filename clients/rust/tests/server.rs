@@ -73,7 +73,7 @@ fn what_does_not_fit_is_an_error_with_its_text() -> Result<()> {
 }
 
 #[test]
-fn what_is_wrong_with_an_observation_is_told_at_once() -> Result<()> {
+fn what_is_wrong_with_an_observation_is_returned_at_once() -> Result<()> {
     if !is_served() {
         return Ok(());
     }

@@ -82,8 +82,8 @@ def run(config: SimClientConfig) -> None:
     succeeded = []
     for task, episode in play_all(config):
         succeeded.append(episode.success)
-        told = {"task": task} | dataclasses.asdict(episode)
-        print(json.dumps(told), flush=True)
+        report = {"task": task} | dataclasses.asdict(episode)
+        print(json.dumps(report), flush=True)
     share = sum(succeeded) / max(1, len(succeeded))
     print(json.dumps({"episodes": len(succeeded), "success": round(share, 4)}))
 

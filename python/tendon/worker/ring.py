@@ -99,18 +99,18 @@ class Ring:
         requests, self.request_bytes, results, self.result_bytes = fields[:4]
         actions, actions_bytes, self.values, self.values_bytes = fields[4:]
         asked = layout.SLOTS * self.request_bytes
-        told = layout.SLOTS * self.result_bytes
+        results_bytes = layout.SLOTS * self.result_bytes
         cells = self.shape[0] * self.shape[1]
         count = self.spec["max_batch"]
         _check(self.request_bytes >= layout.BATCH_BYTES, "ring")
-        _check(requests + asked <= size and results + told <= size, "ring")
+        _check(requests + asked <= size and results + results_bytes <= size, "ring")
         self._check_places(actions, actions_bytes, "room for actions")
         _check(4 * cells <= actions_bytes, "room for actions")
         self._check_places(self.values, self.values_bytes, "room for results")
         self.requests = self._map(requests, asked, mmap.PROT_READ)
-        self.results = self._map(results, told)
+        self.results = self._map(results, results_bytes)
         self.asked = memoryview(self.requests).cast("Q")
-        self.told = memoryview(self.results).cast("Q")
+        self.result_words = memoryview(self.results).cast("Q")
         self.actions = [
             [
                 np.frombuffer(
@@ -336,6 +336,6 @@ class Ring:
     def done(self, count, service_ns):
         at = self.slot * self.result_bytes
         layout.RESULT.pack_into(self.results, at + 8, service_ns, count, 0)
-        self.told[at // 8] = self.last
+        self.result_words[at // 8] = self.last
         self.longs[layout.LONG_RUNNING] = 0
         os.write(self.answer, b"\1\0\0\0\0\0\0\0")

@@ -49,7 +49,7 @@ class SimEnvConfig(EnvConfig):
 
 
 class Reach(gymnasium.Env):
-    """A hand that goes where it is told; done when it is far enough from where it
+    """A hand that goes where it is sent; done when it is far enough from where it
     began, which only a policy makes it be."""
 
     task_description = "reach far"
