@@ -2,7 +2,7 @@
 #include "cli/cli.h"
 
 #include "base/sync/event.h"
-#include "config/yaml/page.h"
+#include "config/yaml/table.h"
 
 #include <signal.h>
 #include <stdatomic.h>

@@ -16,8 +16,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/planning.h"
-#include "config/yaml/page.h"
-#include "config/yaml/schema.h"
+#include "config/yaml/table.h"
 #include "plan/admit/what_if.h"
 #include "plan/file/show.h"
 

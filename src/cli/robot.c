@@ -1,13 +1,90 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/clock.h"
+#include "base/sync/event.h"
 #include "cli/cli.h"
-#include "cli/episode.h"
 #include "cli/keyboard.h"
+#include "edge/record/recorder.h"
 #include "edge/report/plot.h"
 #include "edge/runtime.h"
+#include "net/zenoh/zenoh.h"
 #include "server/process/link.h"
+#include "wire/key.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+// An episode of an hour takes a while to be saved.
+#define PATIENCE_NS (60 * TD_NS_PER_S)
+#define GRACE_NS (5 * TD_NS_PER_S) // for the transport to say that it is over
+
+// Static: a late reply may still reach it.
+static struct answer {
+    td_event done;
+    _Atomic bool came;
+    char text[256];
+} answer;
+
+// Transport's thread.
+static void on_reply(void *user, const td_net_sample *sample)
+{
+    (void)user;
+    if (sample->is_error || !sample->whole) return;
+    (void)snprintf(answer.text, sizeof answer.text, "%.*s",
+                   (int)sample->head.size, (const char *)sample->head.data);
+    answer.came = true;
+}
+
+static void on_done(void *user)
+{
+    (void)user;
+    td_event_signal(&answer.done);
+}
+
+static td_err ask_robot(td_net *net, const td_config_robot *config,
+                        const char *word, td_errinfo *info)
+{
+    const td_wire_route route = {
+        .cluster = config->cluster_uuid,
+        .experiment = config->experiment_tag,
+        .model = config->model_id,
+        .version = config->model_version,
+        .application = config->application_tag,
+    };
+    char key[TD_WIRE_MAX_KEY];
+    int64_t over_ns = td_clock_monotonic_ns() + PATIENCE_NS;
+    td_event_init(&answer.done);
+    TD_TRY(td_wire_key(&route, config->client_uuid, "episode", key, info));
+    TD_TRY(td_net_query(net, key, (td_slice){word, strlen(word)}, PATIENCE_NS,
+                        on_reply, on_done, NULL, info));
+    (void)td_event_wait_until(&answer.done, over_ns + GRACE_NS);
+    if (answer.came || td_clock_monotonic_ns() < over_ns) return TD_OK;
+    return td_fail(info, TD_ERR_TIMEOUT,
+                   "no answer after %d s; a long episode may still be being "
+                   "saved",
+                   (int)(PATIENCE_NS / TD_NS_PER_S));
+}
+
+// Asks the robot of this file, which runs elsewhere, to begin or end the
+// episode that it records, and waits until it has done so. Blocks. NOTFOUND if
+// no such robot records; TIMEOUT after a minute; INVALID with what it says.
+static td_err request_episode(const td_config_robot *config, const char *word,
+                              td_errinfo *info)
+{
+    const td_net_zenoh_config net_config = {
+        .mode = TD_NET_ZENOH_CLIENT,
+        .connect = &config->endpoint,
+        .connect_count = 1,
+    };
+    TD_AUTO(td_net) *net = NULL;
+    TD_TRY(td_net_zenoh_open(&net_config, &net, info));
+    TD_TRY(ask_robot(net, config, word, info));
+    if (!answer.came)
+        return td_fail(info, TD_ERR_NOTFOUND, "no robot %s records at %s",
+                       config->client_uuid, config->endpoint);
+    if (strcmp(answer.text, TD_EDGE_EPISODE_OK) == 0) return TD_OK;
+    return td_fail(info, TD_ERR_INVALID, "%s", answer.text);
+}
 
 // A robot that does not come back by then is left to the end of the process.
 #define CLOSE_NS (3 * TD_NS_PER_S)
@@ -192,7 +269,7 @@ int td_cli_robot(int argc, char **argv)
     td_err err = td_config_robot_load(file.path, &config, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
     if (record_dir) config->record.dir = record_dir;
-    if (word) err = td_cli_episode_request(config, word, &info);
+    if (word) err = request_episode(config, word, &info);
     if (err != TD_OK) return td_cli_fail("robot", err, &info);
     if (word) return 0;
     if (!file.check) return run(config, file.level, plot_dir);

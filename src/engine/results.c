@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/results.h"
 
-#include "wire/msgpack/tensor.h"
 #include "wire/msgpack/text.h"
+#include "wire/wire.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,8 +3,7 @@
 
 #include "plan/place/assemble.h"
 #include "plan/place/keep.h"
-#include "plan/search/baseline.h"
-#include "plan/search/fewest_loads.h"
+#include "plan/search/search.h"
 
 #include <string.h>
 

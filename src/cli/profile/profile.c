@@ -13,7 +13,7 @@
 #include "cli/policy.h"
 #include "cli/profile/identity.h"
 #include "cli/profile/run.h"
-#include "config/yaml/page.h"
+#include "config/yaml/table.h"
 #include "engine/probe.h"
 #include "engine/worker/worker.h"
 #include "server/load/settings.h"

@@ -2,7 +2,7 @@
 #include "config/manifest/manifest.h"
 
 #include "config/manifest/manifest_text.h"
-#include "config/yaml/schema.h"
+#include "config/yaml/table.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

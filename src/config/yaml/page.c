@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/yaml/page.h"
+#include "config/yaml/table.h"
 
 #include "config/yaml/value.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "config/yaml/schema.h"
+#include "config/yaml/table.h"
 
 #include "base/json/json.h"
 #include "config/yaml/value.h"

@@ -146,4 +146,15 @@ void td_config_table_free(void *value);
 // Prints a line or two for each field, structs below their fields.
 void td_config_table_help(const td_config_table *table, FILE *out);
 
+// A page of Markdown made from a table: one row a field, by its path in the
+// file. NAME stands for whatever name the file gives, [] for each of a list;
+// "reloads" marks what may change while it is used.
+void td_config_page_write(const td_config_table *table, FILE *out);
+
+// A JSON Schema made from a table, for editors and checkers that do not know
+// us. It says of each field what the table says; what only a check() knows is
+// not in it.
+void td_config_schema_write(const td_config_table *table, const char *title,
+                            FILE *out);
+
 #endif

@@ -7,7 +7,7 @@
 // fill. Publisher's thread only; never blocks.
 
 #include "base/hist.h"
-#include "edge/observe/cameras.h"
+#include "edge/observe/camera.h"
 #include "edge/observe/codec.h"
 #include "edge/observe/similar.h"
 #include "media/jpeg.h"

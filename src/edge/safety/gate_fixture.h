@@ -7,7 +7,6 @@
 
 #include "edge/safety/gate.h"
 #include "edge/safety/motion.h"
-#include "edge/safety/rotation.h"
 
 #include <float.h>
 #include <math.h>

@@ -8,6 +8,7 @@
 // time.
 
 #include "engine/engine.h"
+#include <stdint.h>
 
 #define TD_ENGINE_SYNTHETIC_NEVER_NS INT64_MAX
 
@@ -40,5 +41,20 @@ td_engine_synthetic_shared_next_ns(const td_engine_synthetic_shared *shared);
 // then stands at that end. NULL: none does, and the time stands at `now_ns`.
 void *td_engine_synthetic_shared_ended(td_engine_synthetic_shared *shared,
                                        int64_t now_ns);
+
+// Batches on a device that runs one at a time, in the order of submission. What
+// is not the device's, such as copying and unpacking, is done for the next
+// while the one before runs. Pure: the time is an argument.
+
+// All zeros: nothing was submitted yet.
+typedef struct td_engine_synthetic_serial {
+    int64_t prepared_ns; // when the newest was, or will be
+    int64_t free_ns;     // when the device is
+} td_engine_synthetic_serial;
+
+// Takes in a batch, and returns when it will be through.
+int64_t td_engine_synthetic_serial_take(td_engine_synthetic_serial *serial,
+                                        int64_t submitted_ns,
+                                        int64_t prepare_ns, int64_t device_ns);
 
 #endif

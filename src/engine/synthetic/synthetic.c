@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "engine/picture.h"
 #include "engine/synthetic/continuous.h"
-#include "engine/synthetic/serial.h"
+#include "engine/synthetic/shared.h"
 #include "wire/msgpack/text.h"
 
 #include <stdlib.h>

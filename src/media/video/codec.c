@@ -2,9 +2,12 @@
 #include "media/video/codec.h"
 
 #include "media/video/av.h"
-#include "media/video/priority.h"
 
 #include <libavutil/opt.h>
+#include <linux/capability.h>
+#include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #define GROUP 2 // a key frame every second frame, as LeRobot wants to seek
 
@@ -81,6 +84,31 @@ td_err td_media_video_codec_check(td_media_codec codec, td_errinfo *info)
                    name, td_media_codec_name(codec));
 }
 
+// SVT-AV1 raises its threads to the highest real-time priority where it may,
+// which is wherever it runs as root: above the control tick. It may not while
+// the thread that opens it lacks CAP_SYS_NICE. A thread made meanwhile starts
+// without the capability and keeps so.
+
+// The kernel's own calls are a thread's; a library's would be the process's.
+static struct __user_cap_header_struct this_thread(void)
+{
+    return (struct __user_cap_header_struct){_LINUX_CAPABILITY_VERSION_3, 0};
+}
+
+// Whether it was set before.
+static bool set_capability(bool on)
+{
+    struct __user_cap_header_struct thread = this_thread();
+    struct __user_cap_data_struct sets[_LINUX_CAPABILITY_U32S_3] = {{0}};
+    const uint32_t bit = CAP_TO_MASK(CAP_SYS_NICE);
+    if (syscall(SYS_capget, &thread, sets) != 0) return false;
+    bool before = sets[CAP_TO_INDEX(CAP_SYS_NICE)].effective & bit;
+    sets[CAP_TO_INDEX(CAP_SYS_NICE)].effective &= ~bit;
+    if (on) sets[CAP_TO_INDEX(CAP_SYS_NICE)].effective |= bit;
+    if (syscall(SYS_capset, &thread, sets) != 0) return false;
+    return before;
+}
+
 td_err td_media_video_codec_open(const td_media_video_encoder_config *config,
                                  AVCodecContext **ret_codec, td_errinfo *info)
 {
@@ -91,9 +119,9 @@ td_err td_media_video_codec_open(const td_media_video_encoder_config *config,
     if (!codec) return TD_ERR_NOMEM;
     td_err err = set_options(codec, config, info);
     if (err == TD_OK) {
-        td_media_video_priority priority = td_media_video_priority_lower();
+        bool could_raise = set_capability(false);
         int code = avcodec_open2(codec, encoder, NULL);
-        td_media_video_priority_restore(priority);
+        if (could_raise) (void)set_capability(true);
         if (code < 0)
             err = td_fail(info, TD_ERR_UNSUPPORTED,
                           "%s does not take %u x %u at %u Hz", name,

@@ -35,4 +35,11 @@ uint32_t td_plan_allocation_loads(const td_plan_problem *problem,
 void td_plan_allocation_loops(td_plan_evaluator *evaluator,
                               const double *rates_hz);
 
+// Compaction, as in the Rosa paper: servers of the same component of different
+// classes are merged, the emptiest into the fullest that still holds every
+// deadline, until there are GPUs for all.
+
+// False when they still do not fit.
+bool td_plan_compact(td_plan_evaluator *evaluator, const double *rates_hz);
+
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/search/baseline.h"
+#include "plan/search/search.h"
 
 #include <math.h>
 #include <string.h>

@@ -29,7 +29,6 @@
 #include "plan/search/evaluate.h"
 
 #include "plan/search/allocation.h"
-#include "plan/search/compact.h"
 
 #include <math.h>
 #include <stdlib.h>

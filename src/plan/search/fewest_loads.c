@@ -3,7 +3,7 @@
 // loads none, so what counts is how many more servers of each kind there are on
 // each type of GPU. The packing has the fewest for any rates, and what holds
 // with some loads holds with more, so bisection finds the fewest of all.
-#include "plan/search/fewest_loads.h"
+#include "plan/search/search.h"
 
 #include "plan/search/allocation.h"
 

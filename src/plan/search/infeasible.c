@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "plan/search/infeasible.h"
+#include "plan/search/search.h"
 
 #include <string.h>
 

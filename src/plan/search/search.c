@@ -24,8 +24,6 @@
 // solution.
 #include "plan/search/search.h"
 
-#include "plan/search/infeasible.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>

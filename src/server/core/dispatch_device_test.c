@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What a device gets done, in virtual time: the dispatch decides what starts,
 // the clockwork of the synthetic engine says when it ends.
-#include "engine/synthetic/serial.h"
 #include "engine/synthetic/shared.h"
 #include "sched/sched_fixture.h"
 #include "server/core/dispatch.h"

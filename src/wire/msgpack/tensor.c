@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // The type of tensors.
-#include "wire/msgpack/tensor.h"
+#include "wire/wire.h"
 
 #include "base/finite.h"
 #include "wire/msgpack/table.h"

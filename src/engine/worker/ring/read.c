@@ -4,7 +4,7 @@
 #include "base/finite.h"
 #include "engine/results.h"
 #include "engine/worker/ring/spec.h"
-#include "wire/msgpack/tensor.h"
+#include "wire/wire.h"
 
 #include <string.h>
 
