@@ -15,7 +15,7 @@
 
 #include "base/log.h"
 #include "client/model.h"
-#include "edge/api/options.h"
+#include "edge/api/api.h"
 #include "edge/api/robot.h"
 #include "net/zenoh/zenoh.h"
 
@@ -26,7 +26,7 @@
 
 #define MAX_ENDPOINT 1024
 #define FIRST_SETTINGS_BYTES                                                   \
-    TD_EDGE_OPTIONS_UP_TO(td_connection_settings, no_shared_memory)
+    TD_EDGE_API_UP_TO(td_connection_settings, no_shared_memory)
 
 uint64_t td_client_connection_boot(void)
 {
@@ -48,9 +48,9 @@ static td_err read_endpoint(const char *wanted,
                             char ret_endpoint[MAX_ENDPOINT + 1],
                             td_errinfo *info)
 {
-    const char *text = td_edge_options_text(wanted, "TENDON_SERVER");
+    const char *text = td_edge_api_text(wanted, "TENDON_SERVER");
     if (!text || !*text)
-        return td_edge_options_nowhere("server", "TENDON_SERVER", info);
+        return td_edge_api_missing("server", "TENDON_SERVER", info);
     if (strlen(text) > MAX_ENDPOINT)
         return td_fail(info, TD_ERR_INVALID, "server: is over %d bytes long",
                        MAX_ENDPOINT);
@@ -84,15 +84,15 @@ static td_err take_settings(td_connection *connection,
                             const td_connection_settings *settings,
                             td_errinfo *info)
 {
-    TD_TRY(td_edge_options_chunk("cluster", settings->cluster, "TENDON_CLUSTER",
-                                 connection->cluster, info));
-    TD_TRY(td_edge_options_chunk("experiment", settings->experiment,
-                                 "TENDON_EXPERIMENT", connection->experiment,
-                                 info));
-    TD_TRY(td_edge_options_chunk("client_id", settings->client_id,
-                                 "TENDON_CLIENT_ID", connection->client, info));
+    TD_TRY(td_edge_api_chunk("cluster", settings->cluster, "TENDON_CLUSTER",
+                             connection->cluster, info));
+    TD_TRY(td_edge_api_chunk("experiment", settings->experiment,
+                             "TENDON_EXPERIMENT", connection->experiment,
+                             info));
+    TD_TRY(td_edge_api_chunk("client_id", settings->client_id,
+                             "TENDON_CLIENT_ID", connection->client, info));
     const char *type =
-        td_edge_options_text(settings->client_type, "TENDON_CLIENT_TYPE");
+        td_edge_api_text(settings->client_type, "TENDON_CLIENT_TYPE");
     if (!type || !*type) return TD_OK;
     connection->client_type = strdup(type);
     return connection->client_type ? TD_OK : TD_ERR_NOMEM;
@@ -102,8 +102,8 @@ static td_err open_parts(td_connection *connection, td_net *net,
                          const td_connection_settings *wanted, td_errinfo *info)
 {
     td_connection_settings settings;
-    TD_TRY(td_edge_options_struct("settings", wanted, FIRST_SETTINGS_BYTES,
-                                  sizeof settings, &settings, info));
+    TD_TRY(td_edge_api_struct("settings", wanted, FIRST_SETTINGS_BYTES,
+                              sizeof settings, &settings, info));
     TD_TRY(take_settings(connection, &settings, info));
     connection->net = net;
     return net ? TD_OK : open_net(connection, &settings, info);

@@ -23,15 +23,14 @@
 #include "client/model.h"
 
 #include "base/clock.h"
-#include "edge/api/options.h"
+#include "edge/api/api.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#define FIRST_SETTINGS_BYTES                                                   \
-    TD_EDGE_OPTIONS_UP_TO(td_model_settings, raw_if_shared)
+#define FIRST_SETTINGS_BYTES TD_EDGE_API_UP_TO(td_model_settings, raw_if_shared)
 #define DEFAULT_LIMIT_MS 5000
 #define LONGEST_MS (INT64_C(1000) * 60 * 60 * 24 * 365)
 #define LARGE_ANSWERS 64
@@ -91,17 +90,16 @@ static td_err take_settings(td_model *model, const td_model_settings *wanted,
                             td_errinfo *info)
 {
     td_model_settings *settings = &model->settings;
-    TD_TRY(td_edge_options_struct("settings", wanted, FIRST_SETTINGS_BYTES,
-                                  sizeof *settings, settings, info));
+    TD_TRY(td_edge_api_struct("settings", wanted, FIRST_SETTINGS_BYTES,
+                              sizeof *settings, settings, info));
     TD_TRY(check_settings(settings, info));
     if (settings->limit_ms == 0) settings->limit_ms = DEFAULT_LIMIT_MS;
-    TD_TRY(td_edge_options_chunk("model_id", settings->model_id, "TENDON_MODEL",
-                                 model->id, info));
-    TD_TRY(td_edge_options_chunk("version", settings->version, "TENDON_VERSION",
-                                 model->version, info));
-    TD_TRY(td_edge_options_chunk("application", settings->application,
-                                 "TENDON_APPLICATION", model->application,
-                                 info));
+    TD_TRY(td_edge_api_chunk("model_id", settings->model_id, "TENDON_MODEL",
+                             model->id, info));
+    TD_TRY(td_edge_api_chunk("version", settings->version, "TENDON_VERSION",
+                             model->version, info));
+    TD_TRY(td_edge_api_chunk("application", settings->application,
+                             "TENDON_APPLICATION", model->application, info));
     settings->model_id = settings->version = settings->application = NULL;
     model->route = (td_wire_route){
         .cluster = model->connection->cluster,

@@ -2,7 +2,7 @@
 // Connections over a network in this process, to a real server of a synthetic
 // model, or of one that answers when the test lets it.
 #include "client/model.h"
-#include "edge/api/options.h"
+#include "edge/api/api.h"
 #include "server/model_fixture.h"
 #include "tendon/robot.h"
 

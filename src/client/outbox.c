@@ -19,13 +19,13 @@
 // their numbers; `lock` only for looks at the requests.
 #include "base/clock.h"
 #include "client/model.h"
-#include "edge/api/options.h"
+#include "edge/api/api.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define FIRST_OBSERVATION_BYTES                                                \
-    TD_EDGE_OPTIONS_UP_TO(td_model_observation, limit_ms)
+    TD_EDGE_API_UP_TO(td_model_observation, limit_ms)
 #define LONGEST_MS (INT64_MAX / TD_NS_PER_MS)
 
 static bool may_compress(const td_wire_image *image)
@@ -200,9 +200,9 @@ td_err td_model_observe(td_model *model,
                         uint64_t *ret_seq, td_errinfo *info)
 {
     td_model_observation input;
-    TD_TRY(td_edge_options_struct("observation", observation,
-                                  FIRST_OBSERVATION_BYTES, sizeof input, &input,
-                                  info));
+    TD_TRY(td_edge_api_struct("observation", observation,
+                              FIRST_OBSERVATION_BYTES, sizeof input, &input,
+                              info));
     pthread_mutex_lock(&model->sending);
     td_err err = observe(model, &input, ret_seq, info);
     pthread_mutex_unlock(&model->sending);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/clock.h"
 #include "client/model.h"
-#include "edge/api/number.h"
+#include "edge/api/api.h"
 
 const char *td_model_outcome_name(td_model_outcome outcome)
 {
@@ -56,7 +56,7 @@ void td_model_report(td_model *model, td_model_number_fn each, void *user)
 
 td_err td_model_number(td_model *model, const char *name, double *ret_value)
 {
-    td_edge_number wanted = {.name = name};
-    td_model_report(model, td_edge_number_look, &wanted);
-    return td_edge_number_get(&wanted, ret_value);
+    td_edge_api_number wanted = {.name = name};
+    td_model_report(model, td_edge_api_number_match, &wanted);
+    return td_edge_api_number_get(&wanted, ret_value);
 }

@@ -18,27 +18,13 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "edge/api/options.h"
+#include "edge/api/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define TEXT_(number) #number
-#define TEXT(number) TEXT_(number)
-
-#define FIRST_DRIVER_BYTES TD_EDGE_OPTIONS_UP_TO(td_robot_driver, aggregate)
-
-uint32_t td_version(void)
-{
-    return TD_API_VERSION;
-}
-
-const char *td_version_text(void)
-{
-    return TEXT(TD_API_VERSION_MAJOR) "." TEXT(TD_API_VERSION_MINOR) "." TEXT(
-        TD_API_VERSION_PATCH);
-}
+#define FIRST_DRIVER_BYTES TD_EDGE_API_UP_TO(td_robot_driver, aggregate)
 
 static td_err check_driver(const td_robot *robot, td_errinfo *info)
 {
@@ -114,8 +100,8 @@ static td_err open_parts(td_robot *robot, td_net *net, td_errinfo *info)
 static td_err open_client(td_robot *robot, td_net *net,
                           const td_robot_driver *driver, td_errinfo *info)
 {
-    TD_TRY(td_edge_options_struct("driver", driver, FIRST_DRIVER_BYTES,
-                                  sizeof robot->driver, &robot->driver, info));
+    TD_TRY(td_edge_api_struct("driver", driver, FIRST_DRIVER_BYTES,
+                              sizeof robot->driver, &robot->driver, info));
     TD_TRY(check_driver(robot, info));
     TD_TRY(open_blend(robot, info));
     return open_parts(robot, net, info);

@@ -2,7 +2,7 @@
 #include "edge/api/robot.h"
 
 #include "base/clock.h"
-#include "edge/api/number.h"
+#include "edge/api/api.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,7 +55,7 @@ td_err td_robot_report(td_robot *robot, td_robot_number_fn each, void *user)
 
 td_err td_robot_number(td_robot *robot, const char *name, double *ret_value)
 {
-    td_edge_number wanted = {.name = name};
-    TD_TRY(td_robot_report(robot, td_edge_number_look, &wanted));
-    return td_edge_number_get(&wanted, ret_value);
+    td_edge_api_number wanted = {.name = name};
+    TD_TRY(td_robot_report(robot, td_edge_api_number_match, &wanted));
+    return td_edge_api_number_get(&wanted, ret_value);
 }
