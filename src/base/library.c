@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// Libraries that are loaded when something first needs them.
+//
+// Where one is looked for, in this order: the file that an environment variable
+// names, and then nowhere else; the folder of the program or library that this
+// code is linked into (a build, a wheel); the folder where `cmake --install`
+// puts libraries, as seen from there; where the system's loader looks. The
+// errors of the first two say which file it was, the last one all the places.
+//
+// td_library_load() goes on from there: it looks up the one function that such
+// a library exports and asks it for its table. The library refuses a version
+// or a size of the table that is not its own, so that a program never calls
+// into a library of another release.
+//
+// Lock: `loading` is one for all libraries. It guards each `table` until that
+// is set; threads that come at once wait for one load. After a success the
+// table never changes, and is read without a lock. A failure leaves it NULL,
+// and the next call tries again.
+//
+// Nothing is ever unloaded: functions of a table may be in use until the
+// process ends.
 #include "base/library.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// tendon robot: runs the robot of a file until Ctrl-C, or asks one that runs
+// elsewhere to begin or end an episode.
+//
+// To run is to open what the file asks for (edge/runtime.h), to watch the link
+// to the endpoint, which says in the log when nobody answers there, and to run
+// the edge on this thread until a signal stops it. On a terminal, keys begin,
+// end and discard episodes: they come on the keyboard's thread, and go to the
+// recorder as commands.
+//
+// At the end the edge has CLOSE_NS to close. Hardware whose functions never
+// return would hold it for ever: then the log names them, and the process ends
+// without freeing what their threads still use.
+//
+// With --episode the word goes as a query to the robot's key. The reply may
+// come after the wait is over, so where it is written is static.
 #include "base/clock.h"
 #include "base/sync/event.h"
 #include "cli/cli.h"

@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the servers of a packing are asked, and what they give.
+//
+// An allocation is one server's part of a pool: the streams `from` and those
+// behind it. All of them may be asked at one rate, that of the fastest, so that
+// their phases stay apart; or each at its own, and then they come as they
+// come. td_plan_allocation_unlike() takes whichever is quicker. The latencies
+// that follow give the rate at which each class's control loop can run
+// (td_plan_allocation_loops).
+//
+// Compaction (td_plan_compact) is the last resort when a packing needs more
+// GPUs than there are: it merges the server with the least load into the one
+// with the most of the same model and component that still holds every
+// deadline, until what is left fits. A merged allocation keeps its place in the
+// list, and `joined` names the one that serves it.
 #include "plan/search/allocation.h"
 
 #include <math.h>
