@@ -50,7 +50,9 @@ def test_every_test_that_is_named_exists(page):
 @pytest.mark.parametrize("page", WITNESSES)
 def test_every_command_that_is_named_exists(page):
     text = (ROOT / page).read_text()
-    for command, case in re.findall(r"`tendon (\w+)(?: (\w+))?[^`]*`", text):
+    found = re.findall(r"`tendon (\w+)(?: (\w+))?[^`]*`", text)
+    assert found
+    for command, case in found:
         assert f"\n  {command} " in run("--help").stdout
         if case:
             assert f"\n  {case} " in run(command, "--help").stdout

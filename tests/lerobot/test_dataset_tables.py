@@ -135,7 +135,9 @@ def test_every_value_that_lerobot_wrote_is_read(tmp_path, dtype):
 def test_tables_that_pandas_wrote_are_read(tmp_path):
     """As in converted datasets: one row group, lists of any length."""
     theirs = record(tmp_path / "set", PLAIN)
-    for path in (tmp_path / "set").glob("data/*/*.parquet"):
+    paths = list((tmp_path / "set").glob("data/*/*.parquet"))
+    assert paths
+    for path in paths:
         pandas.read_parquet(path).to_parquet(path)
         assert pq.read_metadata(path).num_row_groups == 1
     rows = read(tmp_path / "set", tmp_path / "out")

@@ -149,10 +149,10 @@ def test_a_robot_that_blocks_holds_and_goes_on(drive):
     client.stop()
 
 
-def test_a_server_of_other_joints_is_refused(drive, site):
+def test_a_server_that_wants_other_pictures_is_refused(drive, site):
     client = drive("--robot.width=128")
     assert client.process.wait(LOAD_S) == 1
-    assert "expected_cameras" in client.text() or "camera" in client.text()
+    assert "expected_cameras.front: this robot has " in client.text()
 
 
 def test_a_command_that_makes_no_sense_is_refused(drive):

@@ -249,13 +249,16 @@ static void times_are_in_seconds(void **state)
 static void no_family_is_introduced_twice(void **state)
 {
     (void)state;
+    int families = 0;
     write_all();
     for (const char *at = text; (at = strstr(at, "# TYPE ")); at++) {
         char name[TD_PROM_MAX_NAME + 16];
         const char *end = strchr(at + 7, ' ');
         snprintf(name, sizeof name, "%.*s ", (int)(end - at), at);
         if (strstr(at + 1, name)) fail_msg("twice: %s", name);
+        families++;
     }
+    assert_true(families > 20);
 }
 
 int main(void)
