@@ -2,7 +2,7 @@
 #ifndef TD_BENCH_ROSA_H
 #define TD_BENCH_ROSA_H
 
-// The Rosa paper's evaluation, planned and simulated anew.
+// The Rosa paper's evaluation, planned and simulated again.
 //
 // One set of constants for everything: the profiles in profiles/, 6 ms beside
 // the model, actions of exactly 200 ms, robots that begin anywhere, servers

@@ -164,7 +164,7 @@ static void add_pair(const world *w, td_bench_pairs pairs[QUANTILES])
                            td_bench_quantile_us(&w->theirs, quantiles[q]));
 }
 
-// A limit of 0 is none.
+// A limit of 0 means: no limit.
 static void print_pairs(const td_bench_options *options, const world *w,
                         const td_bench_pairs pairs[QUANTILES], const char *what,
                         const char *against, double limit)

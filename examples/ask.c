@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Asks a model some times, with the state that is given, and says what came.
 // cc ask.c $(pkg-config --cflags --libs tendon) && ./a.out 3 0 0.1 0.2 0 0 0
-// Whom it asks, and as whom, is in the environment: TENDON_SERVER,
-// TENDON_CLUSTER, TENDON_EXPERIMENT, TENDON_CLIENT_ID, TENDON_MODEL,
-// TENDON_VERSION, TENDON_APPLICATION.
+// The server it asks, and under which name, is in the environment:
+// TENDON_SERVER, TENDON_CLUSTER, TENDON_EXPERIMENT, TENDON_CLIENT_ID,
+// TENDON_MODEL, TENDON_VERSION, TENDON_APPLICATION.
 #include <stdio.h>
 #include <stdlib.h>
 #include <tendon/connect.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A score of one's own: robots about to run dry first, and the urgent ones
+// A score for the scheduler: robots about to run dry first, and the urgent ones
 // among them. Build it and name it in the manifest:
 //
 //   cc -shared -fPIC -Iinclude -o my_score.so examples/my_score.c

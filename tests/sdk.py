@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tendon's library for programs of one's own, and such programs at work."""
+"""Tendon's library for users' programs, and such programs at work."""
 
 import os
 import pathlib

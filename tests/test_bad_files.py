@@ -61,7 +61,7 @@ MANIFESTS = {
         ":1: scheduling.strategy: must be deadline_aware, model_deadline, "
         "tiered_deadline, priority_tiered, batch_optimized, round_robin, got fifo",
     ),
-    "a score that is none": (
+    "a score that is cut short": (
         "scheduling:\n  score: 2 * (urgency\n" + MANIFEST,
         ":2: scheduling.score: column 13: ends here, where an operator or ')' "
         "should be",
@@ -77,7 +77,7 @@ ROBOTS = {
         changed(ROBOT, "v1", "v/1"),
         f":4: model_version: {CHUNK}, got v/1",
     ),
-    "an endpoint that is none": (
+    "an endpoint that is malformed": (
         changed(ROBOT, "tcp/127.0.0.1:7447", "127.0.0.1"),
         ":7: endpoint: must be protocol/address such as tcp/192.168.1.50:7447, "
         "got 127.0.0.1",

@@ -128,7 +128,7 @@ def test_a_corrupt_profile_is_named(tmp_path):
 
 
 def routes(path):
-    """Who asks whom."""
+    """Which server each robot asks."""
     return {
         (robot["name"], stream["component"]): stream["server"]
         for robot in json.loads(path.read_text())["robots"]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A server in a program of one's own: compiled as a user would, and asked by a
+"""A server in a user's program: compiled as a user would, and asked by a
 real robot and by somebody from outside."""
 
 import signal

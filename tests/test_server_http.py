@@ -237,7 +237,7 @@ def test_who_comes_and_goes_is_an_event(world):
     assert [s.value for s in gone if s.labels["client"] == "passer-by"] == [1]
 
 
-# What three answers, one observation that does not fit and one that is none make.
+# What three answers, one observation that does not fit and one that is malformed make.
 COUNTED = {
     "received": 5,
     "answered": 3,

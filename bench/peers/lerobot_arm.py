@@ -3,7 +3,7 @@
 asynchronous client, or through ours.
 
 lerobot_arm.py ours|theirs ADDRESS HEIGHT WIDTH SECONDS: each with its defaults, at
-30 Hz, for chunks of 50. A block starts the client anew and watches it for SECONDS.
+30 Hz, for chunks of 50. A block restarts the client and watches it for SECONDS.
 Its numbers are the share of ticks with a new action in percent, the p50 and p99 of
 how old those were in milliseconds, and the kB a second that the network carried,
 both ways."""

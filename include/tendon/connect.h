@@ -91,7 +91,7 @@ TD_NODISCARD td_err td_connection_model(td_connection *connection,
                                         td_model **ret_model, td_errinfo *info);
 
 // Waits until a server has it, at most `timeout_ms` (negative: no limit).
-// Observing needs no wait. Blocks. Why there is none: NOTFOUND (nobody answers
+// Observing needs no wait. Blocks. When there is none: NOTFOUND (nobody answers
 // for this model, or those who do are not ready), DENIED (the reason of the
 // server), MISMATCH, VERSION, TIMEOUT (not asked yet); CLOSED after
 // td_model_stop().
@@ -164,7 +164,7 @@ typedef struct td_model_observation {
     bool has_steps_remaining;
     uint32_t steps_remaining;  // actions left to play
     bool must_go;              // nothing is left to play
-    uint64_t episode;          // a greater one makes the server begin anew
+    uint64_t episode;          // a greater one resets the client there
     uint64_t cursor;           // actions played so far
     int64_t latency_budget_ms; // instead of the model's; 0: the model's
     int64_t limit_ms;          // likewise

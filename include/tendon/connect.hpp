@@ -373,7 +373,7 @@ class Model
         return Result(result);
     }
 
-    // Waits for a server. Throws why there is none.
+    // Waits for a server. Throws the reason when there is none.
     void wait(std::int64_t timeout_ms = -1)
     {
         td_errinfo info{};

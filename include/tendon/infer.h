@@ -124,7 +124,7 @@ typedef td_err (*td_infer_function)(void *user,
                                     uint32_t count, td_errinfo *info);
 
 // Adds a named result, which goes back with the actions; name and data are
-// copied. Inside the function only. FORMAT (a name that is none or is taken, a
+// copied. Inside the function only. FORMAT (a name that is invalid or taken, a
 // shape that does not fit the bytes), LIMIT (too many, too large), NOMEM.
 TD_NODISCARD td_err td_infer_result(td_infer_request *request,
                                     const td_infer_tensor *result,

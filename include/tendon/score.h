@@ -2,7 +2,8 @@
 #ifndef TENDON_SCORE_H
 #define TENDON_SCORE_H
 
-// A score of one's own: a library that `scheduling.plugin` of a manifest names.
+// A score that users write: a library that `scheduling.plugin` of a manifest
+// names.
 //
 //   static double score(const td_score_request *request) { ... }
 //   TD_SCORE_PLUGIN(score)

@@ -243,7 +243,7 @@ typedef struct td_wire_component {
     int64_t deadline_us;
 } td_wire_component;
 
-// Controller to robot: what it may ask of whom.
+// Controller to robot: which server it may ask for each component, and when.
 typedef struct td_wire_grant {
     td_wire_text client;
     uint64_t generation; // an older grant is ignored

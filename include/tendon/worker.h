@@ -292,8 +292,8 @@ void td_worker_answer_member(td_worker *worker, uint32_t member, td_err status,
                              uint32_t rows, const char *why);
 
 // Room for one more of a member's values, to be filled before
-// td_worker_done(). NULL when there is none: too many, too large, or of a dtype
-// or rank that is none.
+// td_worker_done(). NULL when it is not taken: one too many, too large, or of
+// an unknown dtype or rank.
 void *td_worker_answer_value(td_worker *worker, uint32_t member,
                              const td_worker_value *value);
 

@@ -76,6 +76,6 @@ def _labels(given: Mapping[str, str] | None) -> _types.ServerLabels:
     made = _types.ServerLabels(size=ctypes.sizeof(_types.ServerLabels))
     for name, value in (given or {}).items():
         if name not in LABELS:
-            raise ValueError(f"labels: {name!r} is none; there are {', '.join(LABELS)}")
+            raise ValueError(f"labels: no {name!r}; there are {', '.join(LABELS)}")
         setattr(made, name, str(value).encode())
     return made

@@ -106,7 +106,7 @@ class Robot:
         raise NotImplementedError
 
     def control(self, action: Floats, state: Floats | None) -> Any:
-        """(optional) A fast controller of one's own between step and write()."""
+        """(optional) Your own fast controller between step and write()."""
         raise NotImplementedError
 
     def aggregate(self, steps: Steps, old: Floats, new: Floats) -> Any:

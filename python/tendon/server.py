@@ -47,7 +47,7 @@ _policies: dict[str, Score] = {}
 
 
 def register_policy(name: str) -> Callable[[F], F]:
-    """Names a score of one's own, for use_scheduler(policy=name): of the requests
+    """Names your own score, for use_scheduler(policy=name): of the requests
     that wait, the one with the highest goes first."""
 
     def register(score: F) -> F:

@@ -20,7 +20,7 @@ Path = str | os.PathLike[str]
 
 FOLDER_FILE = "tendon.yaml"
 
-#: What says who talks to whom: the argument, its variable, and its field.
+#: Settings that name the server, the model and the client: the argument, its variable, and its field.
 IDENTITY: dict[str, tuple[str, str]] = {
     "server": ("TENDON_SERVER", "endpoint"),
     "cluster": ("TENDON_CLUSTER", "cluster_uuid"),

@@ -6,7 +6,7 @@
 // fails, wait, longer each time, but ask soon when a server appears on the
 // network. watch(): sleep until woken; when the server's liveliness is gone, or
 // when it did not answer in time and does not know this client any more, what
-// was sent is lost and the search begins anew. Finding and watching are the
+// was sent is lost and the search starts again. Finding and watching are the
 // edge's own code (edge/session).
 //
 // While it sleeps the thread also does what nobody else may be there for: it

@@ -532,7 +532,7 @@ static void bad_observations_are_refused_at_once(void **state)
     static const char *const says[] = {
         "observation: size must be", "state: a value is not finite",
         "tensor: has no name",       "tensor depth: has no data",
-        "dtype 10 or rank 1",        "raw 48x64x3 needs 9216 bytes, got 5",
+        "dtype 10 and rank 1",       "raw 48x64x3 needs 9216 bytes, got 5",
         "metadata who: has no data", "urgency"};
     td_model *model = open_with(act);
     for (size_t i = 0; i < TD_COUNT_OF(rows); i++) {

@@ -44,8 +44,8 @@ static td_err fill_tensor(const char *what, const char *name,
     if (input->dtype < TD_MODEL_F32 || input->dtype > TD_MODEL_BOOL ||
         input->rank > TD_MODEL_MAX_RANK)
         return td_fail(info, TD_ERR_INVALID,
-                       "%s %.80s: dtype %d or rank %u is none", what,
-                       name ? name : "", (int)input->dtype, input->rank);
+                       "%s %.80s: there is no tensor of dtype %d and rank %u",
+                       what, name ? name : "", (int)input->dtype, input->rank);
     size_t bytes = input->bytes ? input->bytes : needed_bytes(input);
     TD_TRY(check_value(what, name, input->data, bytes, info));
     *tensor = (td_wire_tensor){
@@ -96,7 +96,7 @@ static td_err fill_image(const td_model_image *input, td_wire_image *image,
         [TD_MODEL_PNG] = TD_WIRE_PNG,
     };
     if (input->codec < TD_MODEL_RAW || input->codec > TD_MODEL_PNG)
-        return td_fail(info, TD_ERR_INVALID, "image: codec %d is none",
+        return td_fail(info, TD_ERR_INVALID, "image: there is no codec %d",
                        (int)input->codec);
     *image = (td_wire_image){
         .codec = codecs[input->codec],

@@ -12,7 +12,7 @@
 // again, and the program gets the error.
 //
 // While there is no server the newest observation is held as bytes, and made
-// anew when there is one, since its ages have grown meanwhile. A newer one
+// again when there is one, since its ages have grown meanwhile. A newer one
 // takes its place.
 //
 // `sending` is held for all of it, so that observations leave in the order of

@@ -44,7 +44,8 @@
 #include <string.h>
 
 #define RECORDED 16 // pictures of a camera that wait to be recorded
-#define PATIENCE_NS (2 * TD_NS_PER_S) // before one that waits says for whom
+#define PATIENCE_NS                                                            \
+    (2 * TD_NS_PER_S) // before a wait is reported, with its reason
 
 struct td_edge {
     td_net *net;

@@ -37,7 +37,7 @@ typedef struct fake_server {
     float load;
     td_wire_server_state state;
     bool newer_schema;                           // of its status
-    bool sends_garbage;                          // its status is none
+    bool sends_garbage;                          // in place of its status
     bool mute;                                   // leaves queries alone
     const char *denies;                          // why; NULL: it attaches
     void (*edit_status)(td_wire_status *status); // NULL: it fits

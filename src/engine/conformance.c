@@ -2,7 +2,7 @@
 // What every engine must do, whichever it is: one suite that each engine's own
 // test runs with its name and settings.
 //
-// Each test opens the engine anew and makes observations of its spec, with a
+// Each test opens an engine and makes observations of its spec, with a
 // JPEG for every camera. It checks the contract of tendon/engine.h: `done`
 // comes once and on another thread, equal inputs give equal answers, alone and
 // in any batch, a bad member spoils no other, `done` may submit as many batches

@@ -34,7 +34,7 @@ size_t td_engine_picture_bytes(const td_wire_camera *camera)
     return (size_t)camera->height * camera->width * 3;
 }
 
-// Says whose picture it is before why it is none.
+// Puts the camera's name before the reason.
 static td_err blame(const td_wire_image *image, td_err err,
                     const td_errinfo *why, td_errinfo *info)
 {

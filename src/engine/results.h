@@ -10,7 +10,7 @@
 
 #define TD_ENGINE_RESULTS_MOST_BYTES (32u << 20)
 
-// Copies the tensor. FORMAT (a name that is none or is taken, a shape that does
+// Copies the tensor. FORMAT (a name that is invalid or taken, a shape that does
 // not fit the bytes), LIMIT (too many, too large), NOMEM; then nothing was
 // added.
 TD_NODISCARD td_err td_engine_results_add(td_engine_results *results,

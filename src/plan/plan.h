@@ -2,9 +2,9 @@
 #ifndef TD_PLAN_PLAN_H
 #define TD_PLAN_PLAN_H
 
-// The plan of a factory: which model runs on which GPU, who asks whom, how
-// often, when in the period and in which batches, so that the most valuable
-// actions come out and every deadline holds.
+// The plan of a factory: which model runs on which GPU, which server each robot
+// asks, how often, when in the period and in which batches, so that the most
+// valuable actions come out and every deadline holds.
 //
 // Pure: no clock, no thread. The same inputs make the same plan, so the search
 // is bounded by a number of steps, and by time only where the caller says so.

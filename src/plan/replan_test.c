@@ -38,7 +38,7 @@ static void robots_stay_wherever_their_servers_were(void **state)
     plant_close(&before);
 }
 
-// Of two robots more, whom only the newcomers' servers need to know.
+// Two robots more, which only the newcomers' servers need to know.
 static void robots_more_move_few_others(void **state)
 {
     (void)state;

@@ -26,7 +26,7 @@ typedef struct td_wire_outline {
 
 void td_wire_outline_done(td_wire_outline *outline);
 
-// When nothing looks into it any more: lets go of it if it is larger than most.
+// When nothing looks into it any more: frees it if it is larger than most.
 void td_wire_outline_trim(td_wire_outline *outline);
 
 // Whatever the pieces hold, decoding the outline says of it what decoding all

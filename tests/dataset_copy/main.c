@@ -110,7 +110,7 @@ static td_err write_data(const struct copying *copying,
     return close(fd) == 0 ? TD_OK : TD_ERR_IO;
 }
 
-// Each time the file anew, as a recorder would.
+// Rewrites the file each time, as a recorder does.
 static td_err write_episodes(const struct copying *copying)
 {
     const td_dataset_info *dataset = td_dataset_reader_info(copying->reader);

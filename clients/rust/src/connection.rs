@@ -141,7 +141,7 @@ impl Model {
         Ok(found.map(Reply::new))
     }
 
-    /// Waits for a server. Fails with why there is none.
+    /// Waits for a server. Fails with the reason when there is none.
     pub fn wait(&self, timeout: Duration) -> Result<()> {
         self.0.wait(timeout_ms(timeout))
     }

@@ -60,7 +60,7 @@ impl<'a> ObservationBuilder<'a> {
         self
     }
 
-    /// A greater one makes the server begin anew.
+    /// A greater one resets the client at the server.
     pub fn episode(mut self, episode: u64) -> Self {
         self.parts.episode = episode;
         self

@@ -4,7 +4,7 @@
 // What falls into one column of pixels is thinned to its first, lowest, highest
 // and last place, in the order in which they came, so that a file stays small
 // however many values there are and no extreme is lost. A value that its axis
-// cannot show is a gap: the line is begun anew after it. A line begins with a
+// cannot show is a gap: a new line begins after it. A line begins with a
 // stroke of no length, which alone is a dot.
 //
 // Of bars, spans and bands those that touch become one, and what would be too

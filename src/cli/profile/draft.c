@@ -56,7 +56,7 @@ static td_err check_same(const td_cli_profile_draft *draft, td_errinfo *info)
         if (strcmp(rows[i].was, rows[i].now) != 0)
             return td_fail(info, TD_ERR_MISMATCH,
                            "%.200s: is of another %s, %.80s, not %.80s; remove "
-                           "it to begin anew",
+                           "it to start over",
                            draft->part, rows[i].what, rows[i].was,
                            rows[i].now[0] ? rows[i].now : "an unknown one");
     return TD_OK;

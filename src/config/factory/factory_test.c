@@ -339,7 +339,7 @@ static const struct {
      "3: tasks: each task stands by its own name at the top"},
     {"a misspelt field", "server_clster: 8\n" WHOLE,
      "1: server_clster: no such field, did you mean server_cluster?"},
-    {"a field that is none", WHOLE "    safety: {model: m, slo_ms: 1, hz: 3}\n",
+    {"an unknown field", WHOLE "    safety: {model: m, slo_ms: 1, hz: 3}\n",
      "7: pick.components.safety.hz: no such field"},
     {"no pipeline", CLUSTER FLEET "pick:\n" PARTS,
      "3: pick.pipeline: is missing, must be a map of fields"},
@@ -379,7 +379,7 @@ static const struct {
                    "system2_to_system1_call_ratio: 0.1}\n" PARTS,
      "4: pick.pipeline.system2_to_system1_call_ratio: the task has no system2, "
      "leave it out"},
-    {"a ratio that is none",
+    {"a ratio that is not 1 / n",
      CLUSTER FLEET "pick:\n  pipeline: {action_period_ms: 200, "
                    "system2_to_system1_call_ratio: 0.7}\n" PARTS
                    "    system2: {model: m, slo_ms: 1}\n",

@@ -133,7 +133,7 @@ static const struct {
      "1: scheduling.weights.age: must be 0 to 1000, got -1"},
     {"no tiers", "scheduling: {tiers: 0}\n" WHOLE ENGINE,
      "1: scheduling.tiers: must be 1 to 8, got 0"},
-    {"two scores of one's own",
+    {"a score and a plug-in",
      "scheduling:\n  score: urgency\n  plugin: my.so\n" WHOLE ENGINE,
      "3: scheduling.plugin: a score is given too, choose one of the two"},
     {"a score for a strategy that does not score",

@@ -2,7 +2,7 @@
 #ifndef TD_CONFIG_MANIFEST_MODEL_H
 #define TD_CONFIG_MANIFEST_MODEL_H
 
-// One model of a manifest: its names, where it runs, whom it serves.
+// One model of a manifest: its names, where it runs, its clients.
 
 #include "config/manifest/engine.h"
 #include "config/manifest/scheduling.h"

@@ -102,8 +102,9 @@ static const td_config_field scheduling_rows[] = {
                    "the last one on share it"),
     TD_ROW_STRUCT(td_config_scheduling, queue, td_config_queue, "{}",
                   queue_table, "of protocols that request and reply"),
-    TD_ROW_STRUCT(td_config_scheduling, cadence, td_config_cadence, "{}",
-                  cadence_table, "what a robot's pace tells", .live = true),
+    TD_ROW_STRUCT(
+        td_config_scheduling, cadence, td_config_cadence, "{}", cadence_table,
+        "what a robot's pace says of its next observation", .live = true),
     TD_ROW_STRUCT(td_config_scheduling, flush, td_config_flush, "{}",
                   flush_table, "when batch_optimized starts a batch",
                   .live = true),

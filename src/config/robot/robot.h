@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-// Joints stand between this and its negative, which as a limit is none.
+// Joints are between this and its negative; as a limit it means none.
 #define TD_CONFIG_POSITION 10000
 
 typedef enum td_config_robot_mode {

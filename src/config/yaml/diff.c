@@ -7,7 +7,7 @@
 
 #define PATH_BYTES 160
 
-// Where the walk is, and whom it tells.
+// Where the walk is, and who gets the differences.
 typedef struct walk {
     td_config_on_change on_change;
     void *user;

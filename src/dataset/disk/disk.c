@@ -8,7 +8,7 @@
 //
 // Three of them walk a tree: remove, mirror and sync_tree share for_each(),
 // which goes through one folder, or through two of the same shape in step. None
-// follows a symbolic link. mirror() makes the folders anew and gives every file
+// follows a symbolic link. mirror() makes new folders and gives every file
 // a second name; sync_tree() then skips the files with two names, since these
 // were on the disk before, and syncs what is new: a commit of one episode into
 // a large dataset costs what the episode costs.

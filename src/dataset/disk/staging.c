@@ -8,7 +8,7 @@
 //
 // A commit has three steps. staging_begin() makes next/ a mirror of the
 // dataset, every file a hard link; staging_file() removes the link of each file
-// that is to be written anew, so that the present dataset is never written
+// that is to be rewritten, so that the present dataset is never written
 // into; staging_commit() syncs next/ and swaps it with the dataset by one
 // rename. The old dataset is then what next/ holds, and whoever committed
 // removes it.

@@ -17,7 +17,7 @@ typedef struct frame_head {
 } frame_head;
 static_assert(sizeof(frame_head) == TD_DATASET_ENTRIES_FRAME_BYTES, "no gap");
 
-// zlib starts anew where there is nothing to look at.
+// zlib starts over where there is nothing to look at.
 static uint32_t crc_of(uint32_t size, td_slice head, td_slice body)
 {
     uLong crc = crc32_z(0, (const Bytef *)&size, sizeof size);

@@ -186,7 +186,7 @@ static td_err read_schema(td_dataset_unsaved *unsaved, const json_t *head,
                                         &unsaved->schema, info);
     if (err == TD_OK || err == TD_ERR_NOMEM) return err;
     return td_fail(info, TD_ERR_VERSION,
-                   "%s: a journal with a schema that is none of ours",
+                   "%s: a journal whose schema is not one of Tendon",
                    unsaved->folder);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// A file of episodes is written anew with each episode: its 130 columns make a
+// A file of episodes is rewritten with each episode: its 130 columns make a
 // row group's part of the footer larger than its row.
 #include "dataset/meta/episodes.h"
 

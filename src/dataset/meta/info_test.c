@@ -171,7 +171,7 @@ static const struct {
     {"half a frame", "{" VERSION ", \"fps\": 0.5}", TD_ERR_FORMAT},
     {"fps as text", "{" VERSION ", \"fps\": \"30\"}", TD_ERR_FORMAT},
     {"no features", "{" VERSION ", " NUMBERS ", " PATHS "}", TD_ERR_FORMAT},
-    {"a feature that is none", FILE_OF("\"a\": 1"), TD_ERR_FORMAT},
+    {"a feature that is a number", FILE_OF("\"a\": 1"), TD_ERR_FORMAT},
     {"a feature without a name",
      FILE_OF("\"\": {\"dtype\": \"bool\", \"shape\": [1]}"), TD_ERR_LIMIT},
     {"an unknown dtype",

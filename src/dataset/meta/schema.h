@@ -2,8 +2,8 @@
 #ifndef TD_DATASET_META_SCHEMA_H
 #define TD_DATASET_META_SCHEMA_H
 
-// A schema of one's own, and as text: what the journal of an episode begins
-// with, so that it can be saved without its recorder.
+// A copy of a schema, and a schema as text: what the journal of an episode
+// begins with, so that it can be saved without its recorder.
 
 #include "dataset/meta/frame.h"
 

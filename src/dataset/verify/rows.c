@@ -59,7 +59,7 @@ static const char *row_fault(const td_dataset_verification *check,
           TOLERANCE_S + 1e-6 * (double)times[i]))
         return "timestamp is not frame_index / fps";
     if (!knows_task(check, episode, ((const int64_t *)columns[TASK].values)[i]))
-        return "task_index is none of the episode's tasks";
+        return "task_index is not one of the episode's tasks";
     return NULL;
 }
 

@@ -10,7 +10,7 @@
 // that any error on the way leaves it as it was.
 //
 // Each of the three rows of files has one that grows (td_dataset_append_files).
-// A file that grows is written anew with all that it had: row groups are copied
+// A file that grows is rewritten with all that it had: row groups are copied
 // byte for byte and packets of videos are not encoded again. Where the next
 // episode would make it larger than info.json allows, a new file is begun
 // instead. Files of earlier sessions are never touched.

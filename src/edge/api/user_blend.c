@@ -23,7 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PATIENCE_NS (2 * TD_NS_PER_S) // before one that waits says for whom
+#define PATIENCE_NS                                                            \
+    (2 * TD_NS_PER_S) // before a wait is reported, with its reason
 
 enum { IDLE, ASKED, RUNNING, DONE, LATE };
 

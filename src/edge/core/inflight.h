@@ -17,7 +17,7 @@
 
 #define TD_EDGE_INFLIGHT_MAX 256
 
-// The ends of an observation that was sent. PENDING is none yet.
+// The ends of an observation that was sent. PENDING: it has not ended yet.
 #define TD_EDGE_OUTCOMES(X)                                                    \
     X(PENDING, "pending")                                                      \
     X(MERGED, "merged")                                                        \

@@ -10,7 +10,7 @@
 // the images into the observation.
 //
 // Decoders, resizers and buffers are made when they are first needed and kept:
-// a server that wants another size has them made anew.
+// for a server that wants another size they are made again.
 //
 // Frames stay borrowed from their cameras until the next `take`, and images
 // point into frames or into buffers of this file; so whoever hands images to

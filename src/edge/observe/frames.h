@@ -22,7 +22,7 @@ typedef struct td_edge_frames_config {
 
 typedef struct td_edge_frames td_edge_frames;
 
-// Owned by the caller. NOMEM, or INVALID for a JPEG quality that is none.
+// Owned by the caller. NOMEM, or INVALID for a JPEG quality out of range.
 TD_NODISCARD td_err td_edge_frames_new(const td_edge_frames_config *config,
                                        td_edge_frames **ret_frames);
 void td_edge_frames_free(td_edge_frames *frames);

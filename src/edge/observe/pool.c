@@ -39,7 +39,7 @@ void td_edge_pool_free(td_edge_pool *pool)
     free(pool);
 }
 
-// What others did with a frame before they let go of it is over.
+// What others did with a frame before they released it is over.
 td_edge_frame *td_edge_pool_take(td_edge_pool *pool)
 {
     td_edge_frame *taken = NULL;

@@ -26,7 +26,7 @@ typedef struct td_edge_publisher_config {
 typedef struct td_edge_publisher td_edge_publisher;
 
 // Declares the topic of observations; the thread starts later. Owned by the
-// caller. NOMEM, INVALID (a JPEG quality or tolerance that is none), and as
+// caller. NOMEM, INVALID (a JPEG quality or tolerance out of range), and as
 // td_net_publish() and td_thread_start().
 TD_NODISCARD td_err
 td_edge_publisher_new(const td_edge_publisher_config *config,

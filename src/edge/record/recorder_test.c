@@ -253,7 +253,7 @@ static size_t lost_frames(void)
     return lost;
 }
 
-// An order that is none makes room.
+// An invalid command makes room.
 static void what_found_no_room_is_in_the_dataset_as_lost(void **state)
 {
     (void)state;

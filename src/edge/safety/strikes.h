@@ -8,7 +8,7 @@
 // Late answers count for each component by itself; one on time forgives them.
 // Only an explicit warning counts as unsafe: a late check is a late answer.
 // Whoever gets the answer that it is too much does what the task says for that,
-// and the count begins anew.
+// and the count begins again at 0.
 //
 // Pure. One thread; never blocks or allocates, O(1).
 

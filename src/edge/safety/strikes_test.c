@@ -41,7 +41,7 @@ static const struct {
 } cases[] = {
     {"the third late answer in a row", late, 3, "xxX"},
     {"one on time forgives", late, 3, "xx.xxX.x"},
-    {"it begins anew afterwards", late, 2, "xXxX"},
+    {"the count begins again afterwards", late, 2, "xXxX"},
     {"a limit of one is the first", late, 1, "X.X"},
     {"none counts as one", late, 0, "XX"},
     {"warnings beyond those answered", unsafe, 2, "xxXxxX"},

@@ -215,7 +215,7 @@ void td_inproc_query_lose_server(td_net_hub *hub, uint64_t asker,
 // Puts an END on its way for each query that has nobody left to hear from.
 void td_inproc_query_end_unasked(td_net_hub *hub);
 
-// Calls whom the delivery is for; lets the lock go meanwhile.
+// Calls the receiver of the delivery; releases the lock meanwhile.
 void td_inproc_query_deliver(td_net_hub *hub,
                              const td_inproc_delivery *delivery);
 

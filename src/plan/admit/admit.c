@@ -14,7 +14,7 @@
 // least WORTH_IT of what a new plan would give, where the caller knows that.
 // Only then the robot and its streams enter the plan, each stream with the
 // phase in the middle of the largest gap of its server, and the latencies and
-// rates of the whole plan are computed anew.
+// rates of the whole plan are computed again.
 //
 // The state (admit/admission.h) is a copy of the plan with what each server can
 // take, so that one admission takes microseconds. Pure; one thread at a time.

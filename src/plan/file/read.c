@@ -186,7 +186,7 @@ static td_err open_member(const place *above, const char *list_name,
                       .index = index,
                       .above = above};
     if (!json_is_object(ret_at->object))
-        return fail(above, list_name, "must have objects, and %zu is none",
+        return fail(above, list_name, "must have objects, and %zu is not one",
                     index);
     return TD_OK;
 }

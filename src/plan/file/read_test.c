@@ -80,7 +80,7 @@ static const struct {
     {"two servers of one name",
      TOP("1", "tendon") SERVERS(GOOD "," GOOD) CLASSES END, TD_ERR_FORMAT,
      "two are called n/0"},
-    {"a server that is none", TOP("1", "tendon") SERVERS("3") CLASSES END,
+    {"a server that is a number", TOP("1", "tendon") SERVERS("3") CLASSES END,
      TD_ERR_FORMAT, "servers: must have objects"},
     {"a server that is not there",
      TOP("1", "tendon") SERVERS(GOOD) CLASSES ROBOT("job", "\"n/1\"", "0"),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Which robot stands where in the lines of the pools, and so who asks whom.
+// Which place each robot has in its pools' lines, and so which server it asks.
 // Whoever can stay at a server of the previous plan does; the others take the
 // places that are left, in their order.
 #include "plan/place/assemble.h"
