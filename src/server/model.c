@@ -2,11 +2,11 @@
 // One model at work: creates its parts, joins them, runs its loop, ends them.
 //
 // Parts, each with its own state behind its own header:
-//   intake/    what clients send, from the network into the core
+//   intake/    what clients send, from the network into the core, and who
+//              attaches, is silent, leaves
 //   core/      what is decided: who is taken, what waits, what is kept
+//   client/    clients' topics, their requests, what robots are notified of
 //   dispatch/  the device and its scheduler, runs, the engine's health
-//   answer/    requests, and what robots are notified of
-//   registry/  who attaches, who is silent, who leaves
 //   report/    numbers, events, metrics
 // They share nothing but the context (context.h), which is constant once open.
 //
@@ -36,7 +36,7 @@
 #include "base/log.h"
 #include "base/sync/thread.h"
 #include "server/dispatch/run.h"
-#include "server/registry/registry.h"
+#include "server/intake/registry.h"
 #include "server/report/telemetry.h"
 
 #include <assert.h>

@@ -5,7 +5,7 @@
 // Whether the engine is there, and what follows from it: the state that the
 // server reports of itself, and that nobody waits for a model that is away.
 
-#include "server/answer/notify.h"
+#include "server/client/notify.h"
 
 typedef struct td_server_health td_server_health;
 

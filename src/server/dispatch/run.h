@@ -4,8 +4,8 @@
 
 // From the device to the answer: batches are formed, run and answered.
 
-#include "server/answer/notify.h"
-#include "server/answer/pool.h"
+#include "server/client/notify.h"
+#include "server/client/pool.h"
 #include "server/dispatch/device.h"
 #include "server/dispatch/health.h"
 

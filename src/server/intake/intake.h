@@ -5,8 +5,8 @@
 // From the network to the device: what clients send is decoded, checked, and
 // waits or is refused. intake.c says what runs on which thread.
 
-#include "server/answer/notify.h"
-#include "server/answer/pool.h"
+#include "server/client/notify.h"
+#include "server/client/pool.h"
 #include "server/client/topics.h"
 #include "server/dispatch/device.h"
 #include "server/dispatch/health.h"

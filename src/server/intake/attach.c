@@ -3,7 +3,7 @@
 // client, that it lets one go.
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/registry/internal.h"
+#include "server/intake/internal.h"
 #include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
 

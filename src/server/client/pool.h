@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SERVER_ANSWER_POOL_H
-#define TD_SERVER_ANSWER_POOL_H
+#ifndef TD_SERVER_CLIENT_POOL_H
+#define TD_SERVER_CLIENT_POOL_H
 
 // The requests of one model: where they come from and go back to.
 //

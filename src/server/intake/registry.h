@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SERVER_REGISTRY_REGISTRY_H
-#define TD_SERVER_REGISTRY_REGISTRY_H
+#ifndef TD_SERVER_INTAKE_REGISTRY_H
+#define TD_SERVER_INTAKE_REGISTRY_H
 
 // Who is here: clients attach and leave by queries on the status key, their
 // liveliness tokens say who is alive, and their cadence who sends.
 //
 // Loop's thread only, where nothing else is said.
 
-#include "server/answer/notify.h"
-#include "server/answer/pool.h"
+#include "server/client/notify.h"
+#include "server/client/pool.h"
 #include "server/dispatch/device.h"
 #include "server/dispatch/health.h"
 #include "server/intake/intake.h"

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SERVER_REGISTRY_INTERNAL_H
-#define TD_SERVER_REGISTRY_INTERNAL_H
+#ifndef TD_SERVER_INTAKE_INTERNAL_H
+#define TD_SERVER_INTAKE_INTERNAL_H
 
 // What registry.c and attach.c share.
 
 #include "base/sync/queue.h"
-#include "server/registry/registry.h"
-#include "server/registry/tokens.h"
+#include "server/intake/registry.h"
+#include "server/intake/tokens.h"
 
 #define TD_SERVER_REGISTRY_REFUSALS 64
 

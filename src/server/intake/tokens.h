@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SERVER_REGISTRY_TOKENS_H
-#define TD_SERVER_REGISTRY_TOKENS_H
+#ifndef TD_SERVER_INTAKE_TOKENS_H
+#define TD_SERVER_INTAKE_TOKENS_H
 
 // Which starts of which clients are alive: liveliness tokens of the form
 // ".../CLIENT/alive/BOOT". Loop's thread only.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/answer/pool.h"
+#include "server/client/pool.h"
 
 #include "base/clock.h"
 #include "engine/results.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#ifndef TD_SERVER_ANSWER_NOTIFY_H
-#define TD_SERVER_ANSWER_NOTIFY_H
+#ifndef TD_SERVER_CLIENT_NOTIFY_H
+#define TD_SERVER_CLIENT_NOTIFY_H
 
 // What the loop says to the robots: why an observation has no answer, and kept
 // chunks once more. The engine's thread puts all other answers (run.c).
@@ -9,7 +9,7 @@
 // notifies its robot, since neither a transport's callback nor whoever holds
 // the device's lock may put.
 
-#include "server/answer/pool.h"
+#include "server/client/pool.h"
 
 typedef struct td_server_notify td_server_notify;
 

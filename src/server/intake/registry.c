@@ -18,12 +18,12 @@
 //
 // End: shut() undeclares what brings new clients, let_all_go() closes those
 // that are here, free() frees.
-#include "server/registry/registry.h"
+#include "server/intake/registry.h"
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/dispatch/run.h"
-#include "server/registry/internal.h"
+#include "server/intake/internal.h"
 #include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/registry/tokens.h"
+#include "server/intake/tokens.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/answer/notify.h"
+#include "server/client/notify.h"
 
 #include "server/client/topics.h"
 #include "server/core/answer.h"
