@@ -18,11 +18,10 @@
 //
 // Locks, in the order in which they may be taken together: none. Each is held
 // alone and for a short time: the device's lock (the cores, clients, requests
-// and runs of all its models), the intake's (the decoder that the transport's
-// threads share), an inbox's (its mail). Nobody holds one while waiting for the
-// network or inside an engine's submit. Stats, queues and the wake-up event
-// take no lock; events have one of their own, a leaf, which is the only one
-// that is taken inside the device's.
+// and runs of all its models), an inbox's (its mail). Nobody holds one while
+// waiting for the network or inside an engine's submit. Stats, queues and the
+// wake-up event take no lock; events have one of their own, a leaf, which is
+// the only one that is taken inside the device's.
 //
 // Life: the parts are made in the order of new_parts(), since each borrows
 // those before it; the registry is the last, because it lets clients in. The

@@ -37,6 +37,7 @@ struct td_server_request {
     uint64_t asker;           // anew: the seq that asked, whose noise it has
     bool whole;               // in one: its prefix was lost
     int64_t started_ns;
+    int64_t answered_ns;
 
     // What the engine makes of it.
     td_engine_item item;

@@ -4,6 +4,7 @@
 
 // What device.c, run.c and retry.c share: the device, and what runs on it.
 
+#include "base/clock.h"
 #include "engine/blocking.h"
 #include "server/core/dispatch.h"
 #include "server/dispatch/health.h"
@@ -68,15 +69,30 @@ static inline int64_t td_server_run_part_ns(const td_server_run *run)
     return (run->prefix_ns + run->batch.service_ns) / run->members;
 }
 
-// retry.c: of a batch that the engine has done, what has failed. Engine's
-// thread, or that of whoever submits.
+static inline uint32_t td_server_run_count_good(const td_server_run *run)
+{
+    uint32_t good = 0;
+    for (uint32_t i = 0; i < run->batch.count; i++)
+        good += run->batch.items[i]->status == TD_OK;
+    return good;
+}
 
-// Ends those that have failed, and takes them out of the batch.
+// The batch has ended: for how long its member had waited.
+static inline void td_server_run_measure_wait_locked(
+    const td_server_run *run, const td_server_request *request, int64_t now_ns)
+{
+    int64_t wait_ns = request->started_ns - request->arrived_ns;
+    td_server_stats_record(run->runs->ctx->stats, TD_SERVER_SPREAD_WAIT,
+                           request->client->number, now_ns,
+                           wait_ns / TD_NS_PER_US);
+}
+
+// retry.c. Engine's thread, or that of whoever submits.
+
+// Takes what has failed out of a batch that the engine has done, and ends it or
+// lets it run again.
+void td_server_retry(td_server_run *run);
+// Ends what has failed, and takes it out of the batch.
 void td_server_retry_fail(td_server_run *run);
-// Lets those whose prefix was lost run again, whole and alone.
-void td_server_retry_lost(td_server_run *run);
-// Lets each member run again, alone, if all failed together. False: they did
-// not.
-bool td_server_retry_split(td_server_run *run);
 
 #endif

@@ -1,10 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
-// What of a batch has failed, and what is tried again. Members leave the batch
-// here under the device's lock; what is left of it is run.c's to answer.
+// A batch of which not everything is good: what has failed, and what is tried
+// again.
+//
+// run.c comes here with a batch that the engine has done, or did not take, and
+// answers what is left of it afterwards. A member that failed leaves the batch
+// in one of three ways:
+//
+//   Its prefix was lost between the two halves: it runs once more, whole and
+//   alone. One that only asked for its answer again has nothing but that
+//   prefix, and fails.
+//   All of a batch failed together, which does not say whose fault it was: each
+//   runs once more, alone, before anything else does. Not where the engine
+//   named the offenders itself, nor where it is not there.
+//   It failed for itself: the core says whether it waits to be tried again;
+//   else its robot is notified by the loop (client/notify.c).
+//
+// Those that run alone wait in the device's list and still count as running,
+// `moved` of their run, so that their model is not freed.
+//
+// On the engine's thread, or that of whoever submits; under the device's lock,
+// which is taken here, once for each way.
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/dispatch/internal.h"
-#include "server/report/measure.h"
 #include "server/report/telemetry.h"
 
 // What the first half has made goes, unless it was kept before.
@@ -55,7 +73,7 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
     int64_t now_ns = td_clock_monotonic_ns();
     int64_t device_ns = td_server_run_part_ns(run);
     discard_prefix(runs, request);
-    td_server_measure_wait_locked(ctx->stats, request, now_ns);
+    td_server_run_measure_wait_locked(run, request, now_ns);
     td_server_stats_count(ctx->stats, TD_SERVER_COUNT_DEVICE_US, number,
                           (uint64_t)(device_ns / TD_NS_PER_US));
     if (run->alone && status != TD_ERR_CLOSED) report_offender(runs, request);
@@ -69,19 +87,11 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
     td_server_notify_add_locked(runs->notify, request, status, NULL);
 }
 
-static uint32_t count_good(const td_engine_batch *batch)
-{
-    uint32_t good = 0;
-    for (uint32_t i = 0; i < batch->count; i++)
-        good += batch->items[i]->status == TD_OK;
-    return good;
-}
-
 void td_server_retry_fail(td_server_run *run)
 {
     td_engine_batch *batch = &run->batch;
     uint32_t good = 0;
-    if (count_good(batch) == batch->count) return;
+    if (td_server_run_count_good(run) == batch->count) return;
     pthread_mutex_lock(run->runs->ctx->lock);
     for (uint32_t i = 0; i < batch->count; i++) {
         if (batch->items[i]->status == TD_OK)
@@ -103,15 +113,12 @@ static void run_alone_locked(td_server_run *run, td_server_request *request)
     run->moved++;
 }
 
-// One that only asked for the answer once more has nothing but the prefix, and
-// fails.
-void td_server_retry_lost(td_server_run *run)
+// Lets those whose prefix was lost run again.
+static void rerun_lost(td_server_run *run)
 {
     const td_server_context *ctx = run->runs->ctx;
     td_engine_batch *batch = &run->batch;
     uint32_t left = 0;
-    if (run->part != TD_ENGINE_DECODE || count_good(batch) == batch->count)
-        return;
     pthread_mutex_lock(ctx->lock);
     for (uint32_t i = 0; i < batch->count; i++) {
         td_server_request *request = td_server_run_request(batch->items[i]);
@@ -129,17 +136,15 @@ void td_server_retry_lost(td_server_run *run)
     pthread_mutex_unlock(ctx->lock);
 }
 
-// Not where it named the offenders itself, nor where it is not there.
 static bool failed_together(const td_server_run *run)
 {
-    return run->batch.count > 1 && count_good(&run->batch) == 0 &&
+    return run->batch.count > 1 && td_server_run_count_good(run) == 0 &&
            td_engine_health_of(run->runs->ctx->engine) == TD_ENGINE_READY;
 }
 
-bool td_server_retry_split(td_server_run *run)
+static void split(td_server_run *run)
 {
     const td_server_context *ctx = run->runs->ctx;
-    if (!failed_together(run)) return false;
     td_log_text(TD_LOG_WARN,
                 "server: %s: a batch of %u failed: each runs once more alone",
                 ctx->id, run->batch.count);
@@ -148,6 +153,15 @@ bool td_server_retry_split(td_server_run *run)
         td_server_core_rerun(ctx->core);
         run_alone_locked(run, td_server_run_request(run->batch.items[i]));
     }
+    run->batch.count = 0;
     pthread_mutex_unlock(ctx->lock);
-    return true;
+}
+
+void td_server_retry(td_server_run *run)
+{
+    if (run->part == TD_ENGINE_DECODE) rerun_lost(run);
+    if (failed_together(run))
+        split(run);
+    else
+        td_server_retry_fail(run);
 }

@@ -11,16 +11,16 @@
 // batch to the next nobody else is woken.
 //
 // The device's lock guards the cores of all its models, their clients, requests
-// and runs. Nobody holds it while encoding, putting or inside an engine; an
-// answer is put between two short holds. It is the first of the locks: whoever
-// holds it takes no other of the server's.
+// and runs. Nobody holds it while encoding, putting or inside an engine. It is
+// held once to form a batch, for a moment for each answer, which is put after
+// it, and once when all are put: then the members end, the run is given back
+// and what follows is formed. It is the first of the locks: whoever holds it
+// takes no other of the server's.
 //
-// What ends without an answer waits in its model's list for the loop, which
-// notifies the robots (notify.c). A batch that fails as a whole does not say
-// whose fault it is: each of its members runs once more, alone, before anything
-// else does. Where prefixes are kept a batch runs in two halves, prefix and
-// decode; a member whose prefix is lost in between runs once more, whole
-// (retry.c).
+// Members that failed leave the batch before it is answered (retry.c): they
+// wait in their model's list for the loop, which notifies the robots
+// (notify.c), or run once more. Where prefixes are kept a batch runs in two
+// halves, prefix and decode.
 //
 // End: td_server_device_stop() lets no further batch of the model be formed;
 // its loop waits until none of its requests runs, and end() wakes it. As soon
@@ -33,8 +33,6 @@
 #include "server/client/topics.h"
 #include "server/core/answer.h"
 #include "server/dispatch/internal.h"
-#include "server/report/measure.h"
-#include "server/report/telemetry.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -260,7 +258,7 @@ static void keep_prefix(const td_server_context *ctx,
     if (ended) engine->ops->drop(engine, ended);
 }
 
-// The client stays while its request runs, so it is put before it is done. The
+// The client stays while its request runs, so it is put before it ends. The
 // kernel may let the thread that sends it wait for this CPU until all is
 // entered, 10 us, unless this one steps aside. That can take milliseconds on a
 // busy machine, so not while others wait for the device.
@@ -268,10 +266,9 @@ static void answer(td_server_run *run, td_server_request *request)
 {
     td_server_runs *runs = run->runs;
     const td_server_context *ctx = runs->ctx;
-    int64_t service_ns = run->prefix_ns + run->batch.service_ns;
     const td_server_timing timing = {
         .queue_ns = request->started_ns - request->arrived_ns,
-        .service_ns = service_ns,
+        .service_ns = run->prefix_ns + run->batch.service_ns,
     };
     td_wire_action action;
     pthread_mutex_lock(ctx->lock);
@@ -284,47 +281,73 @@ static void answer(td_server_run *run, td_server_request *request)
     td_server_topics_put(request->client, run->encoder, &action);
     if (last) (void)sched_yield();
     keep_prefix(ctx, request);
-
-    int64_t now_ns = td_clock_monotonic_ns(),
-            device_ns = td_server_run_part_ns(run);
-    pthread_mutex_lock(ctx->lock);
-    td_server_measure_answer_locked(ctx->stats, request, now_ns, service_ns,
-                                    device_ns);
-    (void)td_server_core_done(ctx->core, now_ns, request, TD_SERVER_ANSWERED,
-                              device_ns);
-    td_server_pool_keep_locked(runs->pool, request);
-    pthread_mutex_unlock(ctx->lock);
+    request->answered_ns = td_clock_monotonic_ns();
 }
 
-static void answer_all(td_server_run *run)
+// What became of it, now that nobody waits for it any more: measuring takes
+// longer than an answer should.
+static void measure_locked(const td_server_run *run,
+                           const td_server_request *request, int64_t device_ns)
 {
-    for (uint32_t i = 0; i < run->batch.count; i++)
-        answer(run, td_server_run_request(run->batch.items[i]));
+    td_server_stats *stats = run->runs->ctx->stats;
+    uint32_t number = request->client->number;
+    int64_t now_ns = request->answered_ns;
+    int64_t service_ns = run->prefix_ns + run->batch.service_ns;
+    td_server_run_measure_wait_locked(run, request, now_ns);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_INFERENCE, number, now_ns,
+                           service_ns / TD_NS_PER_US);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_E2E, number, now_ns,
+                           (now_ns - request->arrived_ns) / TD_NS_PER_US);
+    td_server_stats_count(stats, TD_SERVER_COUNT_DEVICE_US, number,
+                          (uint64_t)(device_ns / TD_NS_PER_US));
+}
+
+// The members that were answered have ended.
+static void end_members_locked(const td_server_run *run, int64_t now_ns)
+{
+    td_server_runs *runs = run->runs;
+    int64_t device_ns = td_server_run_part_ns(run);
+    for (uint32_t i = 0; i < run->batch.count; i++) {
+        td_server_request *request = td_server_run_request(run->batch.items[i]);
+        measure_locked(run, request, device_ns);
+        (void)td_server_core_done(runs->ctx->core, now_ns, request,
+                                  TD_SERVER_ANSWERED, device_ns);
+        td_server_pool_keep_locked(runs->pool, request);
+    }
 }
 
 // What the model took for the batch; 0: it failed, or had only half to do.
-static int64_t whole_ns(const td_server_run *run, bool was_split)
+static int64_t whole_ns(const td_server_run *run)
 {
     bool half = run->part == TD_ENGINE_DECODE && run->prefix_ns == 0;
-    if (was_split || half || run->batch.count == 0) return 0;
+    if (half || run->batch.count == 0) return 0;
     return run->prefix_ns + run->batch.service_ns;
 }
 
-// Gives the run back and forms what follows. When nothing of the model is left
-// to run it may be freed as soon as the lock is let go, so nothing of it may be
-// touched after that.
-static td_server_run *end(td_server_run *run, bool was_split)
+static void measure_batch_locked(const td_server_run *run, int64_t now_ns)
+{
+    td_server_stats *stats = run->runs->ctx->stats;
+    td_server_stats_count(stats, TD_SERVER_COUNT_BATCHES, TD_SERVER_NOBODY, 1);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,
+                           now_ns, run->members);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_DEPTH, TD_SERVER_NOBODY,
+                           now_ns, (int64_t)run->depth);
+}
+
+// Ends what is left of the batch, gives the run back and forms what follows.
+// When nothing of the model is left to run it may be freed as soon as the lock
+// is let go, so nothing of it may be touched after that.
+static td_server_run *end(td_server_run *run)
 {
     td_server_runs *runs = run->runs;
     const td_server_context *ctx = runs->ctx;
     td_server_device *device = runs->device;
     pthread_mutex_lock(&device->lock);
     int64_t now_ns = td_clock_monotonic_ns();
-    td_server_telemetry_count(ctx, TD_SERVER_COUNT_BATCHES);
-    td_server_measure_batch_locked(ctx->stats, now_ns, run->members,
-                                   run->depth);
+    end_members_locked(run, now_ns);
+    measure_batch_locked(run, now_ns);
     td_server_dispatch_end(device->dispatch, now_ns, runs->number, run->number,
-                           run->members, whole_ns(run, was_split));
+                           run->members, whole_ns(run));
     runs->busy -= run->members - run->moved;
     run->next = runs->free;
     runs->free = run;
@@ -345,7 +368,7 @@ static td_server_run *refused(td_server_run *run, td_err err)
     for (uint32_t i = 0; i < run->batch.count; i++)
         run->batch.items[i]->status = err;
     td_server_retry_fail(run);
-    return end(run, false);
+    return end(run);
 }
 
 // Engine's thread: the first half is done, the second follows.
@@ -364,7 +387,7 @@ static void count_halves(const td_server_run *run)
         [TD_ENGINE_PREFIX] = TD_SERVER_COUNT_PREFIXES_MADE,
         [TD_ENGINE_DECODE] = TD_SERVER_COUNT_CHUNKS_DECODED,
     };
-    if (run->part == TD_ENGINE_WHOLE) return;
+    if (run->part == TD_ENGINE_WHOLE || run->batch.count == 0) return;
     td_server_stats_count(run->runs->ctx->stats, counters[run->part],
                           TD_SERVER_NOBODY, run->batch.count);
 }
@@ -373,16 +396,13 @@ static void count_halves(const td_server_run *run)
 static void on_done(void *user, td_engine_batch *batch)
 {
     td_server_run *run = user;
-    td_server_retry_lost(run);
-    bool was_split = td_server_retry_split(run);
-    if (!was_split) {
-        td_server_retry_fail(run);
-        count_halves(run);
-        if (run->part == TD_ENGINE_PREFIX && batch->count > 0) {
-            start_decode(run);
-            return;
-        }
-        answer_all(run);
+    if (td_server_run_count_good(run) < batch->count) td_server_retry(run);
+    count_halves(run);
+    if (run->part == TD_ENGINE_PREFIX && batch->count > 0) {
+        start_decode(run);
+        return;
     }
-    td_server_run_start(end(run, was_split));
+    for (uint32_t i = 0; i < batch->count; i++)
+        answer(run, td_server_run_request(batch->items[i]));
+    td_server_run_start(end(run));
 }

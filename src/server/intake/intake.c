@@ -18,9 +18,11 @@
 // read_later -> wait_locked. Both end in wait_locked(), which gives the request
 // to the core; run.c has it from there.
 //
-// Locks: `lock` guards the decoder that the transport's threads share. It is
-// let go before the device's lock is taken, which guards the core, the clients
-// and the pool. An inbox's lock is held for a copy, with no other.
+// Locks: none of its own. The decoder that lies ready is the transport's
+// threads': whoever swaps it out has it, and one that comes meanwhile makes
+// another. The device's lock guards the core, the clients and the pool, and is
+// taken once for an observation that is taken at once. An inbox's lock is held
+// for a copy, with no other.
 //
 // The intake has no thread. It ends when all clients are closed: their
 // callbacks have returned by then.
@@ -29,12 +31,13 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/slice.h"
+#include "server/core/align.h"
 #include "server/core/answer.h"
 #include "server/dispatch/run.h"
-#include "server/report/measure.h"
 #include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
 
+#include <stdatomic.h>
 #include <stdlib.h>
 
 // Of more in pieces, which may be a tensor that has to be joined, the loop
@@ -47,9 +50,8 @@ struct td_server_intake {
     td_server_pool *pool;
     td_server_notify *notify;
     const td_server_health *health;
-    pthread_mutex_t lock;
-    td_wire_decoder *decoder;      // the transport's threads'; guarded by lock
-    td_wire_decoder *loop_decoder; // the loop's
+    _Atomic(td_wire_decoder *) decoder; // the transport's threads'; NULL: out
+    td_wire_decoder *loop_decoder;      // the loop's
     int64_t silence_ns; // when the loop looks; guarded by the device's lock
 };
 
@@ -66,9 +68,10 @@ td_err td_server_intake_new(const td_server_context *ctx,
     intake->pool = pool;
     intake->notify = notify;
     intake->health = health;
-    pthread_mutex_init(&intake->lock, NULL);
-    td_err err = td_wire_decoder_new(&intake->decoder);
+    td_wire_decoder *decoder = NULL;
+    td_err err = td_wire_decoder_new(&decoder);
     if (err == TD_OK) err = td_wire_decoder_new(&intake->loop_decoder);
+    atomic_init(&intake->decoder, decoder);
     if (err != TD_OK) {
         td_server_intake_free(intake);
         return err;
@@ -79,9 +82,8 @@ td_err td_server_intake_new(const td_server_context *ctx,
 
 void td_server_intake_free(td_server_intake *intake)
 {
-    if (intake->decoder) td_wire_decoder_free(intake->decoder);
-    if (intake->loop_decoder) td_wire_decoder_free(intake->loop_decoder);
-    pthread_mutex_destroy(&intake->lock);
+    td_wire_decoder_free(atomic_load(&intake->decoder));
+    td_wire_decoder_free(intake->loop_decoder);
     free(intake);
 }
 
@@ -179,11 +181,13 @@ static td_err check(const td_server_intake *intake,
 
 static td_err read_now(td_server_intake *intake, td_server_request *request)
 {
-    pthread_mutex_lock(&intake->lock);
-    td_err err = decode(intake->decoder, request, NULL);
-    if (err == TD_OK) err = check(intake, request, NULL);
-    pthread_mutex_unlock(&intake->lock);
-    return err == TD_OK ? td_server_health_check(intake->health, NULL) : err;
+    td_wire_decoder *decoder = atomic_exchange(&intake->decoder, NULL);
+    if (!decoder) TD_TRY(td_wire_decoder_new(&decoder));
+    td_err err = decode(decoder, request, NULL);
+    td_wire_decoder_free(atomic_exchange(&intake->decoder, decoder));
+    TD_TRY(err);
+    TD_TRY(check(intake, request, NULL));
+    return td_server_health_check(intake->health, NULL);
 }
 
 // Counts one that goes no further. The number of a client that has no place in
@@ -197,6 +201,20 @@ static void end_locked(const td_server_intake *intake, td_server_client *client,
         td_server_core_stray(intake->ctx->core, outcome);
 }
 
+static void measure_locked(const td_server_intake *intake,
+                           const td_server_request *request)
+{
+    td_server_stats *stats = intake->ctx->stats;
+    uint32_t number = request->client->number;
+    td_server_align_ages ages;
+    td_server_align_ages_of(&request->obs, &ages);
+    td_server_stats_record(stats, TD_SERVER_SPREAD_PAYLOAD, number,
+                           request->arrived_ns, (int64_t)request->size);
+    if (ages.count > 0)
+        td_server_stats_record(stats, TD_SERVER_SPREAD_STALENESS, number,
+                               request->arrived_ns, ages.oldest_us);
+}
+
 // Into the core, where it waits, and which may hand older ones back. What the
 // core does not take is given back, or its robot is notified.
 static void wait_locked(td_server_intake *intake, td_server_request *request)
@@ -205,7 +223,7 @@ static void wait_locked(td_server_intake *intake, td_server_request *request)
         "too many kinds of batches wait: try again, or send what others send";
     const td_server_context *ctx = intake->ctx;
     td_server_core_dropped dropped;
-    td_server_measure_arrival_locked(ctx->stats, request);
+    measure_locked(intake, request);
     td_server_outcome outcome = td_server_core_observe(
         ctx->core, request->arrived_ns, request, &dropped);
     td_server_pool_return_dropped_locked(intake->pool, &dropped);
