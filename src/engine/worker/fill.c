@@ -39,6 +39,7 @@ static void begin_locked(td_engine_worker_self *self,
     slot->state = TD_ENGINE_WORKER_FILLING;
     slot->life = self->prefixes.life;
     self->filling = true;
+    slot->has_suspects = self->suspects.count > 0;
     *ret_writer = (td_engine_worker_writer){.spec = &self->agreed,
                                             .layout = &self->layout,
                                             .pictures = self->pictures};
@@ -88,10 +89,7 @@ static void arrange(td_engine_worker_self *self, td_engine_worker_slot *slot)
     slot->rounds = 1;
     for (uint32_t i = 0; i < slot->batch->count; i++)
         slot->round_of[i] = 0;
-    pthread_mutex_lock(&self->lock);
-    bool any = self->suspects.count > 0;
-    pthread_mutex_unlock(&self->lock);
-    if (!any) return;
+    if (!slot->has_suspects) return;
     for (uint32_t i = 0; i < slot->batch->count; i++)
         if (td_engine_worker_is_whole(slot->batch->items[i]))
             slot->hashes[i] =

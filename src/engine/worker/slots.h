@@ -32,6 +32,7 @@ typedef struct td_engine_worker_slot {
     td_engine_batch *batch;
     td_engine_done done;
     void *user;
+    bool has_suspects; // there were some when its filling began
     uint32_t round, rounds;
     uint32_t round_of[TD_ENGINE_MAX_BATCH];
     uint64_t hashes[TD_ENGINE_MAX_BATCH];        // of suspects

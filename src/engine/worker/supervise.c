@@ -58,18 +58,28 @@ static void fail_pending(const td_engine_worker_slot *slot, td_err err,
     }
 }
 
+// What is over is completed outside the lock.
+typedef struct completion {
+    td_engine_done done; // NULL: it is not over
+    void *user;
+    td_engine_batch *batch;
+} completion;
+
 // The slot is free before `done`, which may submit the next batch.
-static void complete(td_engine_worker_self *self, td_engine_worker_slot *slot)
+static completion end_locked(td_engine_worker_slot *slot)
 {
     for (uint32_t i = 0; i < slot->batch->count; i++)
         free(slot->made[i]); // of those that failed
-    td_engine_done done = slot->done;
-    void *user = slot->user;
-    td_engine_batch *batch = slot->batch;
-    pthread_mutex_lock(&self->lock);
     slot->state = TD_ENGINE_WORKER_FREE;
+    return (completion){slot->done, slot->user, slot->batch};
+}
+
+static void complete(td_engine_worker_self *self, td_engine_worker_slot *slot)
+{
+    pthread_mutex_lock(&self->lock);
+    completion over = end_locked(slot);
     pthread_mutex_unlock(&self->lock);
-    done(user, batch);
+    over.done(over.user, over.batch);
 }
 
 // Those that were in the worker's hands: one, if it said which, or all of the
@@ -163,8 +173,8 @@ static void start(td_engine_worker_self *self)
 }
 
 // After a round: the next one, or the end.
-static bool is_over_locked(td_engine_worker_self *self,
-                           td_engine_worker_slot *slot)
+static completion end_round_locked(td_engine_worker_self *self,
+                                   td_engine_worker_slot *slot)
 {
     for (uint32_t i = 0; i < slot->count; i++) {
         slot->pending[slot->members[i]] = false;
@@ -173,14 +183,11 @@ static bool is_over_locked(td_engine_worker_self *self,
             td_engine_worker_suspects_clear(&self->suspects,
                                             slot->hashes[slot->members[i]]);
     }
-    if (slot->round + 1 == slot->rounds) {
-        slot->state = TD_ENGINE_WORKER_OVER;
-        return true;
-    }
+    if (slot->round + 1 == slot->rounds) return end_locked(slot);
     slot->round++;
     slot->state = TD_ENGINE_WORKER_WAITING;
     pthread_cond_signal(&self->work);
-    return false;
+    return (completion){NULL};
 }
 
 static td_err read_round(const td_engine_worker_self *self,
@@ -229,28 +236,35 @@ static void take_answer(td_engine_worker_self *self,
     bool starved = is_starved(self, slot);
     pthread_mutex_lock(&self->lock);
     td_engine_worker_watch_answered(&self->watch, seen_ns, service_ns);
-    bool over = is_over_locked(self, slot);
+    completion over = end_round_locked(self, slot);
     pthread_mutex_unlock(&self->lock);
-    if (over) complete(self, slot);
+    if (over.done) over.done(over.user, over.batch);
     if (starved) give_up(self, TD_ERR_NOMEM, "has run out of memory");
 }
 
-static bool runs(td_engine_worker_self *self, const td_engine_worker_slot *slot)
+// Which slots are in this state, a bit each. Only the supervisor takes one out
+// of RUNNING or OVER, so for it they stay so.
+static uint32_t slots_in(td_engine_worker_self *self,
+                         td_engine_worker_slot_state state)
 {
+    uint32_t found = 0;
     pthread_mutex_lock(&self->lock);
-    bool running = slot->state == TD_ENGINE_WORKER_RUNNING;
+    for (size_t i = 0; i < TD_WORKER_SLOTS; i++)
+        if (self->slots.each[i].state == state) found |= 1U << i;
     pthread_mutex_unlock(&self->lock);
-    return running;
+    return found;
 }
 
+// One that begins to run meanwhile rings again.
 static void take_answers(td_engine_worker_self *self)
 {
+    uint32_t running = slots_in(self, TD_ENGINE_WORKER_RUNNING);
     for (size_t i = 0; i < TD_WORKER_SLOTS && !self->is_lost; i++) {
         td_engine_worker_slot *slot = &self->slots.each[i];
         const td_worker_result *result =
             (const void *)(self->process.results +
                            i * self->layout.result_bytes);
-        if (runs(self, slot) &&
+        if (running >> i & 1 &&
             td_engine_worker_read_ready(result, slot->generation))
             take_answer(self, slot, result);
     }
@@ -286,12 +300,10 @@ static void on_end(td_engine_worker_self *self)
 // What the filler left for us.
 static void complete_over(td_engine_worker_self *self)
 {
+    uint32_t over = slots_in(self, TD_ENGINE_WORKER_OVER);
     for (size_t i = 0; i < TD_WORKER_SLOTS; i++) {
         td_engine_worker_slot *slot = &self->slots.each[i];
-        pthread_mutex_lock(&self->lock);
-        bool over = slot->state == TD_ENGINE_WORKER_OVER;
-        pthread_mutex_unlock(&self->lock);
-        if (!over) continue;
+        if (!(over >> i & 1)) continue;
         fail_pending(slot, TD_ERR_CLOSED, self->failure.text);
         complete(self, slot);
     }
@@ -351,12 +363,22 @@ static void remind_locked(td_engine_worker_self *self)
         td_engine_worker_process_ring(&self->process);
 }
 
-// Does what is due, and says when to look again.
-static int64_t decide(td_engine_worker_self *self)
+static bool goes_on_locked(const td_engine_worker_self *self)
+{
+    bool busy = td_engine_worker_slots_busy(&self->slots, NULL);
+    return !self->failed && (!self->stopping || busy);
+}
+
+// Does what is due, and says when to look again. False: it is the end.
+static bool decide(td_engine_worker_self *self, int64_t *ret_until_ns)
 {
     char why[128];
     int64_t until_ns = 0;
     pthread_mutex_lock(&self->lock);
+    if (!goes_on_locked(self)) {
+        pthread_mutex_unlock(&self->lock);
+        return false;
+    }
     const td_worker_hello *hello = self->process.hello;
     uint64_t beat = hello ? __atomic_load_n(&hello->beat, __ATOMIC_RELAXED) : 0;
     bool ended = self->process.pid == 0;
@@ -383,17 +405,10 @@ static int64_t decide(td_engine_worker_self *self)
         give_up(self, TD_ERR_TIMEOUT, why);
         break;
     }
-    return verdict == TD_ENGINE_WORKER_WAIT ? until_ns
-                                            : td_clock_monotonic_ns() + LOOK_NS;
-}
-
-static bool goes_on(td_engine_worker_self *self)
-{
-    pthread_mutex_lock(&self->lock);
-    bool busy = td_engine_worker_slots_busy(&self->slots, NULL);
-    bool on = !self->failed && (!self->stopping || busy);
-    pthread_mutex_unlock(&self->lock);
-    return on;
+    *ret_until_ns = verdict == TD_ENGINE_WORKER_WAIT
+                        ? until_ns
+                        : td_clock_monotonic_ns() + LOOK_NS;
+    return true;
 }
 
 // Its output is read meanwhile, so that it cannot wait for us.
@@ -423,8 +438,9 @@ static void end_process(td_engine_worker_self *self)
 void td_engine_worker_supervise(void *user)
 {
     td_engine_worker_self *self = user;
-    while (goes_on(self)) {
-        wait_until(self, decide(self));
+    int64_t until_ns = 0;
+    while (decide(self, &until_ns)) {
+        wait_until(self, until_ns);
         tend_segments(self);
     }
     end_process(self);
