@@ -52,12 +52,13 @@ struct td_edge_publisher {
     td_edge_frames *frames;
     td_edge_similar similar;
     td_edge_codec_choice choice;
+    td_edge_link_sizes wanted;    // by the present server
     uint64_t connection, episode; // of what was sent last
     uint64_t prepared_seq;        // what frames are taken for; 0: nothing
     int64_t spent_ns;             // on it so far
     int64_t encoded_ns;           // when it was
     td_wire_obs obs;
-    char task[TD_WIRE_MAX_TEXT + 1];
+    td_edge_task_copy task;
     bool raw;          // its images
     td_net_loan *loan; // where the message lies; NULL: in parts
     td_net_loan *loans[TD_WIRE_MAX_IMAGES]; // where its images lie
@@ -153,14 +154,14 @@ static td_err make_images(td_edge_publisher *publisher, bool raw,
 static td_err prepare(td_edge_publisher *publisher, uint64_t seq,
                       td_errinfo *info)
 {
-    td_media_size wanted[TD_WIRE_MAX_IMAGES];
     publisher->prepared_seq = 0;
     TD_TRY(take_buffers_back(publisher, info));
     meet_server(publisher);
-    td_edge_link_wanted(publisher->config.link, wanted);
+    td_edge_link_wanted(publisher->config.link, &publisher->wanted);
     int64_t began_ns = td_clock_monotonic_ns();
     bool raw = td_edge_codec_is_raw(&publisher->choice);
-    TD_TRY(td_edge_frames_take(publisher->frames, wanted, began_ns, info));
+    TD_TRY(td_edge_frames_take(publisher->frames, publisher->wanted.sizes,
+                               began_ns, info));
     td_edge_frames_lend(publisher->frames, raw, publisher->pub);
     if (!publisher->similar.settings.on)
         TD_TRY(make_images(publisher, raw, info));
@@ -181,7 +182,7 @@ static bool is_prepared(const td_edge_publisher *publisher, uint64_t seq)
 // Nothing is similar in another task or episode.
 static void follow(td_edge_publisher *publisher, uint64_t episode)
 {
-    if (td_edge_task_update(publisher->config.task, publisher->task) ||
+    if (td_edge_task_update(publisher->config.task, &publisher->task) ||
         episode != publisher->episode)
         td_edge_similar_forget(&publisher->similar);
     publisher->episode = episode;
@@ -226,7 +227,7 @@ static td_err write_obs(td_edge_publisher *publisher,
                         const td_edge_outgoing *outgoing, td_errinfo *info)
 {
     const td_edge_publisher_config *config = &publisher->config;
-    td_edge_observe_fill(config->core, config->client, publisher->task,
+    td_edge_observe_fill(config->core, config->client, publisher->task.text,
                          outgoing, td_clock_monotonic_ns(), &publisher->obs);
     TD_TRY(encode(publisher, td_edge_codec_is_raw(&publisher->choice), info));
     publisher->loan_count =

@@ -7,7 +7,9 @@
 // that it notices a change: nothing is similar in another task.
 //
 // Lock: one, held while the text is checked against a copy, copied or set.
-// Whoever holds it takes no other. The control tick never comes here.
+// Whoever holds it takes no other. A count of the settings lies beside it, so
+// that the publisher takes it only after one. The control tick never comes
+// here.
 //
 // End: a plain value, freed when both readers have ended.
 #include "edge/observe/task.h"
@@ -15,11 +17,13 @@
 #include "wire/msgpack/text.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 struct td_edge_task {
-    pthread_mutex_t lock; // guards `text`
+    _Atomic uint64_t settings; // so far; changes after `text`
+    pthread_mutex_t lock;      // guards `text`
     char text[TD_WIRE_MAX_TEXT + 1];
 };
 
@@ -47,15 +51,20 @@ td_err td_edge_task_set(td_edge_task *task, const char *text, td_errinfo *info)
     TD_TRY(td_wire_text_check(&at, td_wire_text_of(text)));
     pthread_mutex_lock(&task->lock);
     memcpy(task->text, text, strlen(text) + 1);
+    atomic_fetch_add_explicit(&task->settings, 1, memory_order_release);
     pthread_mutex_unlock(&task->lock);
     return TD_OK;
 }
 
-bool td_edge_task_update(td_edge_task *task, char text[TD_WIRE_MAX_TEXT + 1])
+bool td_edge_task_update(td_edge_task *task, td_edge_task_copy *copy)
 {
+    uint64_t settings =
+        atomic_load_explicit(&task->settings, memory_order_acquire);
+    if (settings == copy->settings) return false;
+    copy->settings = settings;
     pthread_mutex_lock(&task->lock);
-    bool changed = strcmp(text, task->text) != 0;
-    if (changed) memcpy(text, task->text, sizeof task->text);
+    bool changed = strcmp(copy->text, task->text) != 0;
+    if (changed) memcpy(copy->text, task->text, sizeof task->text);
     pthread_mutex_unlock(&task->lock);
     return changed;
 }

@@ -24,8 +24,15 @@ TD_AUTO_FREE(td_edge_task, td_edge_task_free)
 TD_NODISCARD td_err td_edge_task_set(td_edge_task *task, const char *text,
                                      td_errinfo *info);
 
-// Makes `text` the present task. True: it was another.
-bool td_edge_task_update(td_edge_task *task, char text[TD_WIRE_MAX_TEXT + 1]);
+// A reader's own. {0}: no task yet.
+typedef struct td_edge_task_copy {
+    uint64_t settings; // that it knows of
+    char text[TD_WIRE_MAX_TEXT + 1];
+} td_edge_task_copy;
+
+// Makes `copy` the present task. True: it was another. Takes no lock unless one
+// was set since.
+bool td_edge_task_update(td_edge_task *task, td_edge_task_copy *copy);
 
 // The task, or `otherwise` where it is empty; cut to `size` with its end, but
 // never inside a character.

@@ -12,27 +12,29 @@ static void a_change_is_noticed_once(void **state)
 {
     (void)state;
     TD_AUTO(td_edge_task) *task = NULL;
-    char mine[TD_WIRE_MAX_TEXT + 1] = "";
+    td_edge_task_copy mine = {0};
     assert_int_equal(td_edge_task_new("fold the towel", &task, NULL), TD_OK);
-    assert_true(td_edge_task_update(task, mine));
-    assert_string_equal(mine, "fold the towel");
-    assert_false(td_edge_task_update(task, mine));
+    assert_true(td_edge_task_update(task, &mine));
+    assert_string_equal(mine.text, "fold the towel");
+    assert_false(td_edge_task_update(task, &mine));
     assert_int_equal(td_edge_task_set(task, "stack the cups", NULL), TD_OK);
-    assert_true(td_edge_task_update(task, mine));
-    assert_string_equal(mine, "stack the cups");
+    assert_true(td_edge_task_update(task, &mine));
+    assert_string_equal(mine.text, "stack the cups");
+    assert_int_equal(td_edge_task_set(task, "stack the cups", NULL), TD_OK);
+    assert_false(td_edge_task_update(task, &mine)); // set, and the same
 }
 
 static void a_bad_task_changes_nothing(void **state)
 {
     (void)state;
     TD_AUTO(td_edge_task) *task = NULL;
-    char mine[TD_WIRE_MAX_TEXT + 1] = "";
+    td_edge_task_copy mine = {0};
     td_errinfo info;
     assert_int_equal(td_edge_task_new("fold", &task, NULL), TD_OK);
     assert_int_equal(td_edge_task_set(task, "\xff", &info), TD_ERR_FORMAT);
     assert_non_null(strstr(info.text, "task"));
-    assert_true(td_edge_task_update(task, mine));
-    assert_string_equal(mine, "fold");
+    assert_true(td_edge_task_update(task, &mine));
+    assert_string_equal(mine.text, "fold");
 }
 
 static void a_long_task_is_cut_between_characters(void **state)

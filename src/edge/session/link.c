@@ -8,10 +8,11 @@
 // its rows are joined; the core keeps the timeline that is being joined alive
 // between the two. Whoever holds it takes no other lock.
 //
-// The number of the connection and the time of the last merge are atomics
-// beside it, so that the tick and the session's watchdog can read them without
-// waiting. The number changes after everything else is in place: a tick that
-// sees it may ask the new server at once.
+// The number of the connection, the count of namings and the time of the last
+// merge are atomics beside it, so that the tick, the publisher and the
+// session's watchdog can read them without waiting. Each changes after
+// everything else is in place: a tick that sees the number may ask the new
+// server at once.
 //
 // End: a plain value; it is freed when no thread is left that knows it.
 #include "edge/session/link.h"
@@ -23,6 +24,7 @@
 struct td_edge_link {
     td_edge_core *core;
     _Atomic uint64_t connection; // 0: none
+    _Atomic uint64_t namings;    // of servers, so far
     _Atomic int64_t merged_ns;
     uint64_t connections; // so far; session's thread's own
 
@@ -52,6 +54,7 @@ void td_edge_link_name_server(td_edge_link *link, const td_edge_server *server)
     pthread_mutex_lock(&link->lock);
     memcpy(link->server, server->id, sizeof link->server);
     memcpy(link->wanted, server->wanted, sizeof link->wanted);
+    atomic_fetch_add_explicit(&link->namings, 1, memory_order_release);
     pthread_mutex_unlock(&link->lock);
 }
 
@@ -80,11 +83,14 @@ void td_edge_link_server(td_edge_link *link, char ret_id[TD_WIRE_MAX_NAME + 1])
     pthread_mutex_unlock(&link->lock);
 }
 
-void td_edge_link_wanted(td_edge_link *link,
-                         td_media_size ret_wanted[TD_WIRE_MAX_IMAGES])
+void td_edge_link_wanted(td_edge_link *link, td_edge_link_sizes *wanted)
 {
+    uint64_t namings =
+        atomic_load_explicit(&link->namings, memory_order_acquire);
+    if (namings == wanted->namings) return;
+    wanted->namings = namings;
     pthread_mutex_lock(&link->lock);
-    memcpy(ret_wanted, link->wanted, sizeof link->wanted);
+    memcpy(wanted->sizes, link->wanted, sizeof link->wanted);
     pthread_mutex_unlock(&link->lock);
 }
 

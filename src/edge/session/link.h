@@ -33,11 +33,19 @@ void td_edge_link_disconnect(td_edge_link *link);
 // too; never blocks.
 uint64_t td_edge_link_connection(const td_edge_link *link);
 
-// The server's name ("" before the first) and the sizes that it wants, by
-// camera; height 0: it does not want that one. Any thread but the tick's.
+// The server's name; "" before the first. Any thread but the tick's.
 void td_edge_link_server(td_edge_link *link, char ret_id[TD_WIRE_MAX_NAME + 1]);
-void td_edge_link_wanted(td_edge_link *link,
-                         td_media_size ret_wanted[TD_WIRE_MAX_IMAGES]);
+
+// The sizes that it wants, by camera; height 0: it does not want that one. {0}
+// before the first.
+typedef struct td_edge_link_sizes {
+    uint64_t namings; // that it knows of
+    td_media_size sizes[TD_WIRE_MAX_IMAGES];
+} td_edge_link_sizes;
+
+// Makes `wanted` those of the present server. Takes no lock unless one was
+// named since. Publisher's thread.
+void td_edge_link_wanted(td_edge_link *link, td_edge_link_sizes *wanted);
 
 // As td_edge_core_sent(), td_edge_core_unsent() and td_edge_core_skipped(); the
 // last says how many were skipped for that reason so far. Publisher's thread.

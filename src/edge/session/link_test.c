@@ -65,13 +65,24 @@ static void the_server_is_known_by_name_and_features(void **state)
 {
     (void)state;
     char id[TD_WIRE_MAX_NAME + 1];
-    td_media_size wanted[TD_WIRE_MAX_IMAGES];
+    td_edge_link_sizes wanted = {0};
     td_edge_link_server(link, id);
-    td_edge_link_wanted(link, wanted);
+    td_edge_link_wanted(link, &wanted);
     assert_string_equal(id, SERVER);
-    assert_int_equal(wanted[0].height, 48);
-    assert_int_equal(wanted[0].width, 64);
-    assert_int_equal(wanted[1].height, 0);
+    assert_int_equal(wanted.sizes[0].height, 48);
+    assert_int_equal(wanted.sizes[0].width, 64);
+    assert_int_equal(wanted.sizes[1].height, 0);
+}
+
+static void the_same_server_may_want_another_size(void **state)
+{
+    (void)state;
+    td_edge_link_sizes wanted = {0};
+    td_edge_link_wanted(link, &wanted);
+    td_edge_server again = {.id = SERVER, .wanted = {{24, 32}}};
+    td_edge_link_name_server(link, &again);
+    td_edge_link_wanted(link, &wanted);
+    assert_int_equal(wanted.sizes[0].height, 24);
 }
 
 static void only_the_named_server_is_heard(void **state)
@@ -163,6 +174,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(each_connection_has_its_own_number),
         TEST(the_server_is_known_by_name_and_features),
+        TEST(the_same_server_may_want_another_size),
         TEST(only_the_named_server_is_heard),
         TEST(what_is_sent_after_a_reset_is_of_another_episode),
         TEST(what_is_not_sent_is_counted_by_why),
