@@ -125,8 +125,8 @@ static double value_of(const td_sim_figures *figures, size_t metric)
     return metrics[metric].scale * value;
 }
 
-static void say_matrix(const td_bench_options *options, table figures,
-                       size_t metric)
+static void print_matrix(const td_bench_options *options, table figures,
+                         size_t metric)
 {
     char line[160];
     int used = 0;
@@ -176,7 +176,7 @@ static void print(const td_bench_options *options, table figures)
                  TD_BENCH_ASYNC_HZ, TD_BENCH_ASYNC_CHUNK,
                  TD_BENCH_ASYNC_TRANSPORT_MS);
     for (size_t k = 0; k < TD_COUNT_OF(metrics); k++)
-        say_matrix(options, figures, k);
+        print_matrix(options, figures, k);
     for (size_t i = 0; options->json && i < TD_BENCH_ASYNC_SERVERS; i++)
         for (size_t j = 0; j < TD_BENCH_ASYNC_SETTINGS; j++)
             print_json(options, figures, i, j);

@@ -36,7 +36,7 @@ static int fail(const char *what, const char *text)
     return 1;
 }
 
-static void say_ready(void)
+static void report_ready(void)
 {
     (void)puts(TD_BENCH_READY);
     (void)fflush(stdout);
@@ -54,7 +54,7 @@ int td_bench_echo(int argc, char **argv)
                       strtoul(argv[4], NULL, 10), &echo, err,
                       sizeof err) != TDR_OK)
         return fail("echo", err);
-    say_ready();
+    report_ready();
     while (next_signal(&signals) == SIGUSR1)
         continue;
     tdr_echo_close(echo);
@@ -90,7 +90,7 @@ int td_bench_ping(int argc, char **argv)
                       sizeof err) != TDR_OK)
         return fail("ping", err);
     int64_t period_ns = TD_NS_PER_S / strtol(argv[4], NULL, 10);
-    say_ready();
+    report_ready();
     bool ok = true;
     while (ok && next_signal(&signals) == SIGUSR1) {
         ok = run_block(ping, period_ns, strtoul(argv[5], NULL, 10), &hist);

@@ -62,11 +62,11 @@ static const char *const marks[] = {[TD_CLI_DOCTOR_FINE] = "ok  ",
 
 static bool broken;
 
-static void say(td_cli_doctor_verdict found, const char *what, const char *fmt,
-                ...) TD_PRINTF(3, 4);
+static void print_verdict(td_cli_doctor_verdict found, const char *what,
+                          const char *fmt, ...) TD_PRINTF(3, 4);
 
-static void say(td_cli_doctor_verdict found, const char *what, const char *fmt,
-                ...)
+static void print_verdict(td_cli_doctor_verdict found, const char *what,
+                          const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
@@ -100,9 +100,9 @@ static void check_cpu(void)
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
     cpu_name(name, sizeof name);
     (void)uname(&system);
-    say(cores >= 2 ? TD_CLI_DOCTOR_FINE : TD_CLI_DOCTOR_WORSE, "cpu",
-        "%ld x %s, Linux %s%s", cores, name, system.release,
-        cores >= 2 ? "" : "; a robot wants 2 cores or more");
+    print_verdict(cores >= 2 ? TD_CLI_DOCTOR_FINE : TD_CLI_DOCTOR_WORSE, "cpu",
+                  "%ld x %s, Linux %s%s", cores, name, system.release,
+                  cores >= 2 ? "" : "; a robot wants 2 cores or more");
 }
 
 static void do_nothing(void *user)
@@ -117,14 +117,14 @@ static void check_realtime(void)
     td_thread *thread = NULL;
     td_errinfo info = {.text = ""};
     if (td_thread_start(&config, do_nothing, NULL, &thread, &info) != TD_OK) {
-        say(TD_CLI_DOCTOR_BROKEN, "threads", "%s", info.text);
+        print_verdict(TD_CLI_DOCTOR_BROKEN, "threads", "%s", info.text);
         return;
     }
     const char *refusal = td_thread_refusal(thread);
     if (refusal)
-        say(TD_CLI_DOCTOR_WORSE, "real-time", "%s", refusal);
+        print_verdict(TD_CLI_DOCTOR_WORSE, "real-time", "%s", refusal);
     else
-        say(TD_CLI_DOCTOR_FINE, "real-time", "SCHED_FIFO is allowed");
+        print_verdict(TD_CLI_DOCTOR_FINE, "real-time", "SCHED_FIFO is allowed");
     td_thread_join(thread);
 }
 
@@ -157,14 +157,15 @@ static void check_preemption(void)
     if (!mode[0])
         (void)snprintf(mode, sizeof mode, "%s", dynamic ? "not said" : "none");
     if (strstr(system.version, "PREEMPT_RT"))
-        say(TD_CLI_DOCTOR_FINE, "preemption",
-            "PREEMPT_RT: the tick goes before everything");
+        print_verdict(TD_CLI_DOCTOR_FINE, "preemption",
+                      "PREEMPT_RT: the tick goes before everything");
     else if (dynamic ? strcmp(mode, "full") == 0
                      : strstr(system.version, "PREEMPT") != NULL)
-        say(TD_CLI_DOCTOR_FINE, "preemption",
-            "full: the tick goes before system calls");
+        print_verdict(TD_CLI_DOCTOR_FINE, "preemption",
+                      "full: the tick goes before system calls");
     else
-        say(TD_CLI_DOCTOR_WORSE, "preemption",
+        print_verdict(
+            TD_CLI_DOCTOR_WORSE, "preemption",
             "%s: a tick may wait for another program's system call; start the "
             "kernel with preempt=full, or take one with PREEMPT_RT",
             mode);
@@ -174,9 +175,9 @@ static void check_memlock(void)
 {
     td_errinfo info = {.text = ""};
     if (td_thread_lock_memory(&info) == TD_OK)
-        say(TD_CLI_DOCTOR_FINE, "locked memory", "allowed");
+        print_verdict(TD_CLI_DOCTOR_FINE, "locked memory", "allowed");
     else
-        say(TD_CLI_DOCTOR_WORSE, "locked memory", "%s", info.text);
+        print_verdict(TD_CLI_DOCTOR_WORSE, "locked memory", "%s", info.text);
 }
 
 static void check_awake(void)
@@ -184,9 +185,9 @@ static void check_awake(void)
     int fd = -1;
     td_errinfo info = {.text = ""};
     if (td_thread_stay_awake(INT32_MAX, &fd, &info) == TD_OK)
-        say(TD_CLI_DOCTOR_FINE, "awake CPUs", "allowed");
+        print_verdict(TD_CLI_DOCTOR_FINE, "awake CPUs", "allowed");
     else
-        say(TD_CLI_DOCTOR_WORSE, "awake CPUs", "%s", info.text);
+        print_verdict(TD_CLI_DOCTOR_WORSE, "awake CPUs", "%s", info.text);
     if (fd >= 0) (void)close(fd);
 }
 
@@ -194,14 +195,14 @@ static void check_shm(void)
 {
     struct statvfs shm;
     if (statvfs("/dev/shm", &shm) != 0) {
-        say(TD_CLI_DOCTOR_WORSE, "/dev/shm",
-            "not there: large messages are copied instead");
+        print_verdict(TD_CLI_DOCTOR_WORSE, "/dev/shm",
+                      "not there: large messages are copied instead");
         return;
     }
     uint64_t free_mib = ((uint64_t)shm.f_bavail * shm.f_frsize) >> 20;
-    say(free_mib >= 128 ? TD_CLI_DOCTOR_FINE : TD_CLI_DOCTOR_WORSE, "/dev/shm",
-        "%" PRIu64 " MiB free%s", free_mib,
-        free_mib >= 128 ? "" : "; 128 MiB or more is wanted");
+    print_verdict(free_mib >= 128 ? TD_CLI_DOCTOR_FINE : TD_CLI_DOCTOR_WORSE,
+                  "/dev/shm", "%" PRIu64 " MiB free%s", free_mib,
+                  free_mib >= 128 ? "" : "; 128 MiB or more is wanted");
 }
 
 // What the first link says of itself.
@@ -253,11 +254,13 @@ static void check_link(const char *what, const char *endpoint)
     TD_AUTO(td_net) *net = NULL;
     if (dial(endpoint, &net, &info) != TD_OK ||
         !wait_for_link(net, &link, &info)) {
-        say(TD_CLI_DOCTOR_BROKEN, what, "%s: %s; is somebody listening there?",
-            endpoint, info.text);
+        print_verdict(TD_CLI_DOCTOR_BROKEN, what,
+                      "%s: %s; is somebody listening there?", endpoint,
+                      info.text);
         return;
     }
-    say(TD_CLI_DOCTOR_FINE, what, "%s, %s", link.address,
+    print_verdict(
+        TD_CLI_DOCTOR_FINE, what, "%s, %s", link.address,
         link.shared_memory
             ? "through shared memory"
             : "large messages are copied: the other end is on another "
@@ -272,7 +275,8 @@ static void check_zenoh(void)
     const char *listen = endpoint;
     td_errinfo info = {.text = ""};
     if (!mkdtemp(folder)) {
-        say(TD_CLI_DOCTOR_BROKEN, "zenoh", "cannot make a folder in /tmp");
+        print_verdict(TD_CLI_DOCTOR_BROKEN, "zenoh",
+                      "cannot make a folder in /tmp");
         return;
     }
     (void)snprintf(endpoint, sizeof endpoint, "unixsock-stream/%s/socket",
@@ -284,14 +288,16 @@ static void check_zenoh(void)
         .shared_memory = true,
     };
     td_net *net = NULL;
-    say(TD_CLI_DOCTOR_FINE, "zenoh", "version %s", td_net_zenoh_version());
+    print_verdict(TD_CLI_DOCTOR_FINE, "zenoh", "version %s",
+                  td_net_zenoh_version());
     if (td_net_zenoh_open(&config, &net, &info) == TD_OK) {
         const char *refusal = td_net_zenoh_shm_refusal(net);
-        if (refusal) say(TD_CLI_DOCTOR_WORSE, "shared memory", "%s", refusal);
+        if (refusal)
+            print_verdict(TD_CLI_DOCTOR_WORSE, "shared memory", "%s", refusal);
         check_link("zenoh link", endpoint);
         td_net_close(net);
     } else {
-        say(TD_CLI_DOCTOR_BROKEN, "zenoh link", "%s", info.text);
+        print_verdict(TD_CLI_DOCTOR_BROKEN, "zenoh link", "%s", info.text);
     }
     (void)rmdir(folder);
 }
@@ -301,9 +307,9 @@ static void check_gpu(void)
 {
     void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
-        say(TD_CLI_DOCTOR_FINE, "gpu",
-            "no NVIDIA driver: robots and synthetic servers need "
-            "none");
+        print_verdict(TD_CLI_DOCTOR_FINE, "gpu",
+                      "no NVIDIA driver: robots and synthetic servers need "
+                      "none");
         return;
     }
     int (*init)(unsigned) = (int (*)(unsigned))dlsym(library, "cuInit");
@@ -312,12 +318,12 @@ static void check_gpu(void)
         (int (*)(char *, int, int))dlsym(library, "cuDeviceGetName");
     int devices = 0;
     if (!init || !count || !name || init(0) != 0 || count(&devices) != 0)
-        say(TD_CLI_DOCTOR_WORSE, "gpu",
-            "a driver that does not start: see `nvidia-smi`");
+        print_verdict(TD_CLI_DOCTOR_WORSE, "gpu",
+                      "a driver that does not start: see `nvidia-smi`");
     for (int i = 0; i < devices; i++) {
         char text[128] = "";
         (void)name(text, sizeof text, i);
-        say(TD_CLI_DOCTOR_FINE, "gpu", "%d: %s", i, text);
+        print_verdict(TD_CLI_DOCTOR_FINE, "gpu", "%d: %s", i, text);
     }
     (void)dlclose(library);
 }
@@ -329,23 +335,24 @@ static void check_videos(void)
     for (int i = 0; i < TD_MEDIA_CODEC_COUNT; i++) {
         size_t used = strlen(codecs);
         if (td_media_codec_check((td_media_codec)i, &info) != TD_OK) {
-            say(TD_CLI_DOCTOR_WORSE, "videos", "%s", info.text);
+            print_verdict(TD_CLI_DOCTOR_WORSE, "videos", "%s", info.text);
             return;
         }
         (void)snprintf(codecs + used, sizeof codecs - used, "%s%s",
                        i > 0 ? " and " : "",
                        td_media_codec_name((td_media_codec)i));
     }
-    say(TD_CLI_DOCTOR_FINE, "videos", "%s can be recorded", codecs);
+    print_verdict(TD_CLI_DOCTOR_FINE, "videos", "%s can be recorded", codecs);
 }
 
 static void check_datasets(void)
 {
     td_errinfo info = {.text = ""};
     if (td_dataset_table_load(&info) == TD_OK)
-        say(TD_CLI_DOCTOR_FINE, "datasets", "can be recorded and read");
+        print_verdict(TD_CLI_DOCTOR_FINE, "datasets",
+                      "can be recorded and read");
     else
-        say(TD_CLI_DOCTOR_WORSE, "datasets", "%s", info.text);
+        print_verdict(TD_CLI_DOCTOR_WORSE, "datasets", "%s", info.text);
 }
 
 static bool is_manifest(const char *operand)
@@ -366,7 +373,7 @@ static void check_models(const char *path, const char *folder)
     if (err == TD_OK && folder)
         err = td_config_profiles_load(folder, &profiles, &info);
     if (err != TD_OK) {
-        say(TD_CLI_DOCTOR_BROKEN, "manifest", "%s", info.text);
+        print_verdict(TD_CLI_DOCTOR_BROKEN, "manifest", "%s", info.text);
         return;
     }
     for (size_t i = 0; i < manifest->model_count && !td_cli_is_stopping();
@@ -375,7 +382,7 @@ static void check_models(const char *path, const char *folder)
         char text[TD_CLI_DOCTOR_TEXT];
         td_cli_doctor_verdict found =
             td_cli_doctor_model(model, profiles, text);
-        say(found, model->model_id, "%s", text);
+        print_verdict(found, model->model_id, "%s", text);
     }
 }
 

@@ -65,7 +65,7 @@ static void name_gpu(const td_config_model *model, td_cli_gpu *ret_gpu)
         (void)snprintf(ret_gpu->name, sizeof ret_gpu->name, "unknown GPU");
 }
 
-static void say_place(const td_config_model *model, const char *gpu, line *to)
+static void add_place(const td_config_model *model, const char *gpu, line *to)
 {
     add(to, "%s", kinds[model->engine.kind]);
     if (is_on_gpu(model))
@@ -140,7 +140,7 @@ static td_err measure(td_engine *engine, double *ret_alone_ms,
     return TD_OK;
 }
 
-static void say_times(double alone_ms, double full_ms, uint32_t most, line *to)
+static void add_times(double alone_ms, double full_ms, uint32_t most, line *to)
 {
     add(to, ": ");
     add_ms(to, alone_ms);
@@ -168,7 +168,7 @@ td_cli_doctor_verdict td_cli_doctor_model(const td_config_model *model,
     double alone_ms = 0, full_ms = 0;
     TD_AUTO(td_engine) *engine = NULL;
     name_gpu(model, &gpu);
-    say_place(model, gpu.name, &said);
+    add_place(model, gpu.name, &said);
     if (model->engine.kind == TD_CONFIG_CALLBACK) {
         add(&said, ": a function of another program, not here to be asked");
         return TD_CLI_DOCTOR_WORSE;
@@ -177,6 +177,6 @@ td_cli_doctor_verdict td_cli_doctor_model(const td_config_model *model,
     if (err == TD_OK) err = measure(engine, &alone_ms, &full_ms, &info);
     if (err != TD_OK) return failed(err, &info, &said);
     uint32_t most = engine->ops->spec(engine)->max_batch;
-    say_times(alone_ms, full_ms, most, &said);
+    add_times(alone_ms, full_ms, most, &said);
     return expect(model, profiles, gpu.name, alone_ms, &said);
 }

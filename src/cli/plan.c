@@ -149,10 +149,10 @@ static bool read_change(const char *text, change *ret_change)
 }
 
 // What would become of the newcomers without a new plan.
-static td_err say_admission(const td_cli_planning *in,
-                            const td_config_factory *changed,
-                            const td_plan *before, const td_plan *after,
-                            td_errinfo *info)
+static td_err print_admission(const td_cli_planning *in,
+                              const td_config_factory *changed,
+                              const td_plan *before, const td_plan *after,
+                              td_errinfo *info)
 {
     TD_AUTO(td_plan_admission) *admission = NULL;
     td_cli_newcomers newcomers;
@@ -216,7 +216,7 @@ static td_err what_if_planned(const td_cli_planning *in, const change *other,
                  "server\n",
                  after->reloaded, after->rerouted);
     if (changed->robot_count > in->factory->robot_count && in->options.capped)
-        return say_admission(in, changed, before, after, info);
+        return print_admission(in, changed, before, after, info);
     return TD_OK;
 }
 

@@ -149,7 +149,7 @@ static td_err send_now(td_model *model, int64_t limit_ns, td_errinfo *info)
                    td_err_text(err));
 }
 
-static void let_go(td_model *model)
+static void discard_held(td_model *model)
 {
     free(model->held.bytes);
     model->held = (td_client_held){0};
@@ -173,7 +173,7 @@ static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
         free(held.bytes);
         return err;
     }
-    let_go(model);
+    discard_held(model);
     model->held = held;
     return TD_OK;
 }
@@ -247,6 +247,6 @@ void td_client_outbox_flush(td_model *model)
         if (read_held(model) == TD_OK && write_obs(model, &loan, NULL) == TD_OK)
             (void)put(model, loan);
     }
-    let_go(model);
+    discard_held(model);
     pthread_mutex_unlock(&model->sending);
 }

@@ -168,7 +168,7 @@ static void answer(fake_server *p, const td_wire_obs *obs)
     world_put(p->action, p->world->encoder);
 }
 
-static void hear(fake_server *p, td_net_msg *msg)
+static void receive(fake_server *p, td_net_msg *msg)
 {
     td_slice bytes;
     td_wire_obs obs;
@@ -192,7 +192,7 @@ void fake_server_work(fake_server *p)
     }
     td_net_msg *msg;
     while (td_queue_pop(p->heard, &msg) == TD_OK) {
-        hear(p, msg);
+        receive(p, msg);
         td_net_msg_free(msg);
     }
 }

@@ -108,7 +108,7 @@ static td_err answer_due(td_sim_components *self, component *c, int64_t now_ns,
     return TD_OK;
 }
 
-static void hear(td_sim_components *self, uint32_t index, int64_t now_ns)
+static void receive(td_sim_components *self, uint32_t index, int64_t now_ns)
 {
     component *c = &self->list[index];
     td_net_msg *msg;
@@ -136,7 +136,7 @@ td_err td_sim_components_act(td_sim_components *self, int64_t now_ns,
         }
         TD_TRY(answer_due(self, c, now_ns, &due_ns, info));
         if (due_ns < *ret_due_ns) *ret_due_ns = due_ns;
-        hear(self, i, now_ns);
+        receive(self, i, now_ns);
     }
     return TD_OK;
 }

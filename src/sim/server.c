@@ -17,8 +17,8 @@
 // A request is one block of memory with its message, its observation and room
 // for its answer. It belongs to whoever the core says: waiting, running, kept
 // for an answer again, or dropped. Whatever the core drops is freed by drop().
-// At the end let_go() resets every client, so that the core drops what it still
-// holds.
+// At the end free_all() resets every client, so that the core drops what it
+// still holds.
 //
 // Randomness comes from two forks of the seed: one for latencies, one for the
 // noise of chunks, which depends on client and seq alone.
@@ -436,7 +436,7 @@ static void client_close(td_sim_server *server, uint32_t number)
 }
 
 // What runs; and, as at the end of all episodes, what waits or is kept.
-static void let_go(td_sim_server *server)
+static void free_all(td_sim_server *server)
 {
     for (uint32_t i = 0; i < server->batch.count; i++)
         request_free(server->batch.picks[i].request.payload);
@@ -460,7 +460,7 @@ void td_sim_server_free(td_sim_server *server)
         td_net_request_free(server->queries[i]);
     for (uint32_t i = 0; i < TD_SIM_MAX_ROBOTS; i++)
         client_close(server, i);
-    if (server->core) let_go(server);
+    if (server->core) free_all(server);
     if (server->net) td_net_close(server->net);
     if (server->core) td_server_core_free(server->core);
     if (server->dispatch) td_server_dispatch_free(server->dispatch);

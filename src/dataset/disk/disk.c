@@ -139,7 +139,8 @@ bool td_dataset_disk_exists(const char *path)
     return lstat(path, &found) == 0;
 }
 
-static td_err look(const char *path, struct stat *ret_found, td_errinfo *info)
+static td_err stat_path(const char *path, struct stat *ret_found,
+                        td_errinfo *info)
 {
     if (lstat(path, ret_found) == 0) return TD_OK;
     return td_dataset_disk_fail(path, info);
@@ -182,7 +183,7 @@ static td_err remove_one(const char *path, const char *to, td_errinfo *info)
 {
     (void)to;
     struct stat found;
-    TD_TRY(look(path, &found, info));
+    TD_TRY(stat_path(path, &found, info));
     if (S_ISDIR(found.st_mode)) {
         TD_TRY(for_each(path, NULL, remove_one, info));
         return rmdir(path) == 0 ? TD_OK : td_dataset_disk_fail(path, info);
@@ -228,7 +229,7 @@ static td_err mirror_folder(const char *from, const char *to, mode_t mode,
 static td_err mirror_one(const char *from, const char *to, td_errinfo *info)
 {
     struct stat found;
-    TD_TRY(look(from, &found, info));
+    TD_TRY(stat_path(from, &found, info));
     if (S_ISDIR(found.st_mode))
         return mirror_folder(from, to, found.st_mode & 07777, info);
     if (S_ISLNK(found.st_mode)) return mirror_link(from, to, info);
@@ -254,7 +255,7 @@ static td_err sync_one(const char *path, const char *to, td_errinfo *info)
 {
     (void)to;
     struct stat found;
-    TD_TRY(look(path, &found, info));
+    TD_TRY(stat_path(path, &found, info));
     if (S_ISDIR(found.st_mode))
         TD_TRY(for_each(path, NULL, sync_one, info));
     else if (!S_ISREG(found.st_mode) || found.st_nlink > 1)

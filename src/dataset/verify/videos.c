@@ -40,9 +40,9 @@ static td_err report_facts(td_dataset_verification *check,
 }
 
 // Leaves the file closed where it cannot be read, after reporting it.
-static td_err look_into(td_dataset_verification *check,
-                        const td_dataset_feature *feature, td_dataset_place at,
-                        open_file *file)
+static td_err open_file_at(td_dataset_verification *check,
+                           const td_dataset_feature *feature,
+                           td_dataset_place at, open_file *file)
 {
     td_errinfo why = {""};
     td_dataset_disk_path path;
@@ -101,7 +101,7 @@ static td_err check_camera(td_dataset_verification *check, uint32_t video,
         const td_dataset_span *span = &check->episodes->items[i].videos[video];
         if (!any || span->at.chunk != file.at.chunk ||
             span->at.file != file.at.file) {
-            TD_TRY(look_into(check, feature, span->at, &file));
+            TD_TRY(open_file_at(check, feature, span->at, &file));
             reached_s = 0;
             any = true;
         }

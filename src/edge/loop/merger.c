@@ -94,7 +94,7 @@ static void note_merged(td_edge_merger *merger, int64_t received_ns,
     if (merger->config.trace) td_edge_trace_merge(merger->config.trace, &merge);
 }
 
-static void say_dropped(td_edge_merger *merger, const td_edge_answer *answer,
+static void log_dropped(td_edge_merger *merger, const td_edge_answer *answer,
                         const td_wire_action *action)
 {
     td_edge_counts counts;
@@ -117,7 +117,7 @@ static void take(td_edge_merger *merger, int64_t received_ns,
     else if (!answer.stray && answer.outcome == TD_EDGE_MERGED)
         note_merged(merger, received_ns, &answer);
     else
-        say_dropped(merger, &answer, action);
+        log_dropped(merger, &answer, action);
 }
 
 static void drop_malformed(td_edge_merger *merger, const td_errinfo *why)

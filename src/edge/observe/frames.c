@@ -127,7 +127,7 @@ static td_err decode(picture *pic, td_errinfo *info)
 }
 
 // Finds the pixels of what was taken, once.
-static td_err look_into(picture *pic, td_errinfo *info)
+static td_err prepare_rgb(picture *pic, td_errinfo *info)
 {
     if (pic->rgb) return TD_OK;
     const uint8_t *rgb = pic->frame->bytes;
@@ -156,7 +156,7 @@ static td_err take(picture *pic, int64_t now_ns, td_errinfo *info)
         return td_fail(info, TD_ERR_EMPTY, "camera %.*s has no new frame",
                        (int)pic->wire->name.size, pic->wire->name.data);
     pic->rgb = NULL;
-    return is_ready_made(pic) ? TD_OK : look_into(pic, info);
+    return is_ready_made(pic) ? TD_OK : prepare_rgb(pic, info);
 }
 
 td_err td_edge_frames_take(td_edge_frames *frames,
@@ -200,7 +200,7 @@ td_edge_frames_pixels(td_edge_frames *frames,
     for (uint32_t i = 0; i < frames->count; i++) {
         picture *pic = &frames->pictures[i];
         if (!pic->frame) continue;
-        TD_TRY(look_into(pic, info));
+        TD_TRY(prepare_rgb(pic, info));
         ret_images[count++] = (td_edge_similar_image){
             pic->rgb, pic->size.height, pic->size.width};
     }
@@ -210,7 +210,7 @@ td_edge_frames_pixels(td_edge_frames *frames,
 
 static td_err make_raw(picture *pic, td_errinfo *info)
 {
-    TD_TRY(look_into(pic, info));
+    TD_TRY(prepare_rgb(pic, info));
     pic->image = (td_wire_image){
         .name = pic->wire->name,
         .codec = TD_WIRE_RAW,

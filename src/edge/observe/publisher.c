@@ -280,7 +280,7 @@ static bool send(td_edge_publisher *publisher, const td_edge_outgoing *outgoing)
     return false;
 }
 
-static void say_choice(const td_edge_codec_choice *choice)
+static void log_choice(const td_edge_codec_choice *choice)
 {
     double raw_ms = (double)choice->cost_ns[TD_EDGE_CODEC_RAW] / TD_NS_PER_MS;
     double jpeg_ms = (double)choice->cost_ns[TD_EDGE_CODEC_JPEG] / TD_NS_PER_MS;
@@ -308,7 +308,7 @@ static void note_sent(td_edge_publisher *publisher,
     if (publisher->obs.image_count > 0 &&
         td_edge_codec_tried(&publisher->choice, publisher->raw,
                             publisher->spent_ns))
-        say_choice(&publisher->choice);
+        log_choice(&publisher->choice);
 }
 
 static void count_stale(td_edge_publisher *publisher)

@@ -69,7 +69,7 @@ static td_dataset_schema schema_of(const td_config_robot *config,
     };
 }
 
-static void say_open(const td_config_robot *config, td_dataset_writer *writer)
+static void log_open(const td_config_robot *config, td_dataset_writer *writer)
 {
     td_dataset_writer_state state = td_dataset_writer_report(writer);
     td_log_text(TD_LOG_INFO, "recording: into %s, %u episodes there",
@@ -87,7 +87,7 @@ td_err td_edge_dataset_sink_open(const td_config_robot *config,
     };
     td_dataset_writer *writer = NULL;
     TD_TRY(td_dataset_writer_open(&writing, &writer, info));
-    say_open(config, writer);
+    log_open(config, writer);
     *ret_sink = (td_edge_episode_sink){
         .user = writer,
         .begin = begin,

@@ -99,8 +99,8 @@ static td_err stop(td_edge_episode_writer *writer, td_err err,
     return err;
 }
 
-static td_err say_stopped(const td_edge_episode_writer *writer,
-                          td_errinfo *info)
+static td_err fail_stopped(const td_edge_episode_writer *writer,
+                           td_errinfo *info)
 {
     return td_fail(info, writer->why, "recording has stopped: %s",
                    writer->why_text.text);
@@ -112,13 +112,13 @@ td_err td_edge_episode_writer_begin(td_edge_episode_writer *writer,
     td_edge_episode_sink *sink = &writer->config.sink;
     td_errinfo why = {.text = ""};
     if (writer->now.state == TD_EDGE_RECORD_STOPPED)
-        return say_stopped(writer, info);
+        return fail_stopped(writer, info);
     if (writer->now.state == TD_EDGE_RECORD_RECORDING)
         return td_fail(info, TD_ERR_EXISTS, "an episode is being recorded");
     td_err err = sink->begin(sink->user, &why);
     if (err != TD_OK) {
         (void)stop(writer, err, &why);
-        return say_stopped(writer, info);
+        return fail_stopped(writer, info);
     }
     writer->now.state = TD_EDGE_RECORD_RECORDING;
     writer->now.frames = 0;
@@ -126,7 +126,7 @@ td_err td_edge_episode_writer_begin(td_edge_episode_writer *writer,
     return TD_OK;
 }
 
-static void say_saved(const td_edge_episode_writer *writer, uint32_t episode)
+static void log_saved(const td_edge_episode_writer *writer, uint32_t episode)
 {
     double length_s = (double)writer->now.frames *
                       (double)writer->config.period_ns / TD_NS_PER_S;
@@ -148,7 +148,7 @@ static td_err save(td_edge_episode_writer *writer, td_errinfo *why)
     }
     TD_TRY(err);
     writer->now.episodes++;
-    say_saved(writer, episode);
+    log_saved(writer, episode);
     return TD_OK;
 }
 
@@ -166,20 +166,20 @@ td_err td_edge_episode_writer_end(td_edge_episode_writer *writer, bool keep,
 {
     td_errinfo why = {.text = ""};
     if (writer->now.state == TD_EDGE_RECORD_STOPPED)
-        return say_stopped(writer, info);
+        return fail_stopped(writer, info);
     if (writer->now.state != TD_EDGE_RECORD_RECORDING)
         return td_fail(info, TD_ERR_EMPTY, "no episode is being recorded");
     td_err err = keep ? save(writer, &why) : discard(writer, &why);
     if (err != TD_OK) {
         (void)stop(writer, err, &why);
-        return say_stopped(writer, info);
+        return fail_stopped(writer, info);
     }
     writer->now.state = TD_EDGE_RECORD_WAITING;
     writer->now.frames = 0;
     return TD_OK;
 }
 
-static void say_missing(td_edge_episode_writer *writer, uint32_t camera,
+static void log_missing(td_edge_episode_writer *writer, uint32_t camera,
                         td_edge_picture_kind kind)
 {
     const td_wire_text *name = &writer->config.camera_names[camera];
@@ -201,7 +201,7 @@ static td_dataset_image image_at(td_edge_episode_writer *writer,
     td_edge_picture_kind kind =
         td_edge_pictures_at(&writer->pictures[camera], at_ns, most_ns, &frame);
     if (kind != TD_EDGE_PICTURE_THERE) {
-        say_missing(writer, camera, kind);
+        log_missing(writer, camera, kind);
         return (td_dataset_image){.kind = TD_DATASET_IMAGE_MISSING};
     }
     if (frame->jpeg > 0)
@@ -217,7 +217,7 @@ static void note_bad(td_edge_episode_writer *writer)
     td_dataset_writer_state at = sink->look(sink->user);
     for (uint32_t i = 0; i < writer->config.camera_count; i++)
         for (; writer->bad[i] < at.bad[i]; writer->bad[i]++)
-            say_missing(writer, i, TD_EDGE_PICTURE_BAD);
+            log_missing(writer, i, TD_EDGE_PICTURE_BAD);
 }
 
 // The disk is nearly full, and there is just room to end the episode.

@@ -32,7 +32,7 @@ void td_edge_pictures_init(td_edge_pictures *pictures,
     *pictures = (td_edge_pictures){.source = *source};
 }
 
-static void let_go(td_edge_pictures *pictures, td_edge_arrival *taken)
+static void release(td_edge_pictures *pictures, td_edge_arrival *taken)
 {
     if (taken->frame)
         pictures->source.give_back(pictures->source.user, taken->frame);
@@ -41,9 +41,9 @@ static void let_go(td_edge_pictures *pictures, td_edge_arrival *taken)
 
 void td_edge_pictures_done(td_edge_pictures *pictures)
 {
-    let_go(pictures, &pictures->present);
+    release(pictures, &pictures->present);
     do
-        let_go(pictures, &pictures->coming);
+        release(pictures, &pictures->coming);
     while (pictures->source.next(pictures->source.user, &pictures->coming));
 }
 
@@ -59,7 +59,7 @@ td_edge_picture_kind td_edge_pictures_at(td_edge_pictures *pictures,
 {
     td_edge_arrival *present = &pictures->present;
     while (is_coming(pictures) && pictures->coming.arrived_ns <= at_ns) {
-        let_go(pictures, present);
+        release(pictures, present);
         *present = pictures->coming;
         pictures->coming = (td_edge_arrival){0};
     }

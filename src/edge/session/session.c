@@ -81,7 +81,8 @@ static void report(const td_edge_session *session, bool last)
     session->config.report(session->config.user, last);
 }
 
-static void say(const td_edge_session *session, const td_edge_transition *step)
+static void log_transition(const td_edge_session *session,
+                           const td_edge_transition *step)
 {
     char text[TD_WIRE_MAX_NAME + sizeof((td_errinfo *)0)->text];
     bool bad =
@@ -122,7 +123,7 @@ static void handle(td_edge_session *session, td_edge_event event)
     if (!attached && td_edge_state_is_attached(step->from)) end(session);
     atomic_store(&session->state, (int)step->to);
     atomic_fetch_add(&session->entered[step->to], 1);
-    say(session, step);
+    log_transition(session, step);
 }
 
 // What came of asking a server to take the robot.

@@ -200,7 +200,7 @@ static td_err end(td_media_video_encoder *encoder, td_errinfo *info)
 
 // SVT-AV1 waits for ever when it is closed before its end, or had no picture;
 // an end that failed has left packets in it.
-static void let_go(td_media_video_encoder *encoder)
+static void finish_codec(td_media_video_encoder *encoder)
 {
     encoder->config.sink = NULL;
     if (encoder->added == 0) (void)send(encoder, NULL);
@@ -210,7 +210,7 @@ static void let_go(td_media_video_encoder *encoder)
 
 static void close_encoder(td_media_video_encoder *encoder)
 {
-    if (encoder->codec) let_go(encoder);
+    if (encoder->codec) finish_codec(encoder);
     avcodec_free_context(&encoder->codec);
     av_packet_free(&encoder->packet);
     av_frame_free(&encoder->last);

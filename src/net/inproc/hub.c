@@ -53,7 +53,7 @@ td_err td_inproc_hub_push(td_net_hub *hub, const td_inproc_delivery *delivery)
     return err;
 }
 
-static void let_go(td_net_hub *hub, const td_inproc_delivery *delivery)
+static void release(td_net_hub *hub, const td_inproc_delivery *delivery)
 {
     if (delivery->what == TD_INPROC_SAMPLE) hub->stats.cut++;
     if (delivery->what == TD_INPROC_REQUEST ||
@@ -69,7 +69,7 @@ void td_inproc_hub_discard(td_net_hub *hub, td_inproc_doomed doomed,
     size_t kept = 0;
     for (size_t i = 0; i < heap->count; i++) {
         if (doomed(&heap->items[i], user))
-            let_go(hub, &heap->items[i]);
+            release(hub, &heap->items[i]);
         else
             heap->items[kept++] = heap->items[i];
     }
