@@ -148,7 +148,8 @@ static td_err run_batch(world *w, size_t i, td_errinfo *info)
     td_hist_init(&took_ns);
     for (int k = -10; k < rounds; k++) {
         int64_t start_ns = td_clock_monotonic_ns();
-        TD_TRY(td_native_model_run(w->model, sizes[i].batch, info));
+        TD_TRY(td_native_model_run(w->model, TD_NATIVE_WHOLE, sizes[i].batch,
+                                   info));
         if (k >= 0)
             td_hist_record(&took_ns, td_clock_monotonic_ns() - start_ns);
     }
@@ -164,7 +165,7 @@ static td_err run(world *w, const td_ops *ops, td_errinfo *info)
     int64_t start_ns = td_clock_monotonic_ns();
     TD_TRY(open_model(w, ops, info));
     fill_frames(w);
-    TD_TRY(td_native_model_run(w->model, 1, info));
+    TD_TRY(td_native_model_run(w->model, TD_NATIVE_WHOLE, 1, info));
     double start_s = (double)(td_clock_monotonic_ns() - start_ns) / TD_NS_PER_S;
     td_native_model_info(w->model, &backend);
     td_bench_say(w->options, "engine: on %s", backend.device);

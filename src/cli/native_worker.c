@@ -6,9 +6,10 @@
 
 int td_cli_native_worker(int argc, char **argv)
 {
-    td_native_child_options wanted = {NULL, NULL};
+    td_native_child_options wanted = {NULL, NULL, NULL};
     const td_cli_option options[] = {{"tokenizer", &wanted.tokenizer, NULL},
                                      {"ensemble", &wanted.ensemble, NULL},
+                                     {"prefixes", &wanted.prefixes, NULL},
                                      {0}};
     if (!td_cli_parse(argc, argv, options, NULL)) return 2;
     return td_native_child_run(&wanted);

@@ -23,12 +23,14 @@ static td_err read_member(const job *of, const td_native_policy *policy,
 {
     const td_native_camera *camera = &policy->cameras[0];
     size_t bytes = (size_t)camera->height * camera->width * 3;
+    float state[TD_WIRE_MAX_CHANNELS];
+    const td_native_model_input input = {.state = state};
     if (fread(td_native_model_frame(model, member, 0), 1, bytes, of->frames) !=
             bytes ||
-        fread(td_native_model_state(model, member), sizeof(float),
-              policy->state_dim, of->states) != policy->state_dim)
+        fread(state, sizeof *state, policy->state_dim, of->states) !=
+            policy->state_dim)
         return TD_ERR_IO;
-    return TD_OK;
+    return td_native_model_observe(model, member, &input, NULL);
 }
 
 static td_err run_batch(const job *of, const td_native_policy *policy,
@@ -37,12 +39,17 @@ static td_err run_batch(const job *of, const td_native_policy *policy,
     size_t values = (size_t)policy->chunk_rows * policy->action_dim;
     for (uint32_t i = 0; i < of->batch; i++)
         TD_TRY(read_member(of, policy, model, i));
-    TD_TRY(td_native_model_run(model, of->batch, info));
-    for (uint32_t i = 0; i < of->batch; i++)
-        if (fwrite(td_native_model_actions(model, i), sizeof(float), values,
-                   of->out) != values)
-            return TD_ERR_IO;
-    return TD_OK;
+    float *actions = malloc(values * sizeof *actions);
+    td_err err =
+        actions ? td_native_model_run(model, TD_NATIVE_WHOLE, of->batch, info)
+                : TD_ERR_NOMEM;
+    for (uint32_t i = 0; err == TD_OK && i < of->batch; i++) {
+        td_native_model_actions(model, i, actions);
+        if (fwrite(actions, sizeof *actions, values, of->out) != values)
+            err = TD_ERR_IO;
+    }
+    free(actions);
+    return err;
 }
 
 static td_err run(const job *of, td_errinfo *info)

@@ -8,6 +8,10 @@
 // until the server ends it. Frames and numbers are copied from the ring into
 // pinned memory of the backend's, and answers back.
 //
+// A policy that denoises has halves: what its first leaves of an observation is
+// kept under the number that the server gives, in a slot of the model's, until
+// the server lets it go.
+//
 // An error of one member is that member's. NOMEM of a batch is told to its
 // members, and the child goes on. Any other error of CUDA's ends the process
 // after the batch was answered with it: the server starts another.
@@ -31,6 +35,13 @@
 
 #define OWN_MAX_BATCH 16 // where the manifest says nothing
 
+// A prefix that is kept; the model's slot has the number of its place.
+typedef struct kept {
+    bool used;
+    uint64_t number; // the server's
+    float base[TD_WIRE_MAX_CHANNELS];
+} kept;
+
 typedef struct child {
     td_worker *worker;
     const td_native_child_options *options;
@@ -38,6 +49,8 @@ typedef struct child {
     td_native_pipeline *pipeline;
     td_native_model *model;
     td_native_ensemble *ensemble; // NULL: none
+    kept *prefixes;               // [slots], or NULL
+    float *left;                  // room for rows that a robot has promised
     td_worker_spec spec;
     td_native_pipeline_prepared prepared[TD_WORKER_MAX_BATCH];
 } child;
@@ -49,6 +62,8 @@ static void child_free(child *self)
     if (self->pipeline) td_native_pipeline_free(self->pipeline);
     if (self->checkpoint) td_native_checkpoint_close(self->checkpoint);
     if (self->worker) td_worker_close(self->worker);
+    free(self->prefixes);
+    free(self->left);
     free(self);
 }
 TD_AUTO_FREE(child, child_free)
@@ -155,6 +170,10 @@ static td_err open_model(child *self, const td_ops *ops, uint32_t device,
         .ops = ops,
         .backend = {.precision = TD_OPS_BF16, .threads = 1, .device = device},
         .max_batch = self->spec.max_batch,
+        .kept_bytes =
+            self->options->prefixes
+                ? (uint64_t)strtoull(self->options->prefixes, NULL, 10) << 20
+                : 0,
     };
     td_ops_info backend;
     td_err err = td_native_model_open(&config, &self->model, info);
@@ -162,6 +181,9 @@ static td_err open_model(child *self, const td_ops *ops, uint32_t device,
         return err == TD_ERR_NOMEM ? say_no_room(self, info) : err;
     td_native_model_info(self->model, &backend);
     self->spec.tolerance = backend.tolerance;
+    self->spec.rtc = td_native_model_can_guide(self->model);
+    self->spec.prefix =
+        td_native_model_slots(self->model) > 0 && !self->options->ensemble;
     (void)printf("native: %s on %s, bf16, %zu MiB\n",
                  td_native_policy_name(self->checkpoint->policy.type),
                  backend.device, backend.bytes >> 20);
@@ -182,7 +204,29 @@ static td_err load(child *self, td_errinfo *info)
     TD_TRY(td_native_pipeline_new(self->checkpoint, self->options->tokenizer,
                                   &self->pipeline, info));
     TD_TRY(describe(self, info));
-    return open_model(self, ops, device, info);
+    TD_TRY(open_model(self, ops, device, info));
+    const td_native_policy *policy = &self->checkpoint->policy;
+    self->prefixes =
+        calloc(td_native_model_slots(self->model) + 1, sizeof *self->prefixes);
+    self->left = calloc((size_t)policy->chunk_rows * policy->action_dim,
+                        sizeof *self->left);
+    return self->prefixes && self->left ? TD_OK : TD_ERR_NOMEM;
+}
+
+// One that is used, by its number, or any that is not. NULL: there is none.
+static kept *find_kept(const child *self, bool used, uint64_t number)
+{
+    for (uint32_t i = 0; i < td_native_model_slots(self->model); i++) {
+        kept *at = &self->prefixes[i];
+        if (at->used == used && (!used || at->number == number)) return at;
+    }
+    return NULL;
+}
+
+static void drop(void *user, uint64_t number)
+{
+    kept *of = find_kept(user, true, number);
+    if (of) of->used = false;
 }
 
 static const float *find_environment(const child *self,
@@ -224,15 +268,8 @@ static td_err take_numbers(child *self, const td_worker_item *item,
                        "tensors." TD_NATIVE_ENVIRONMENT
                        ": is missing, or not %u x <f4",
                        policy->env_dim);
-    TD_TRY(
-        td_native_pipeline_preprocess(self->pipeline, &input, prepared, info));
-    if (policy->state_dim)
-        memcpy(td_native_model_state(self->model, slot), prepared->state,
-               policy->state_dim * sizeof(float));
-    if (policy->env_dim)
-        memcpy(td_native_model_env(self->model, slot), prepared->env,
-               policy->env_dim * sizeof(float));
-    return TD_OK;
+    return td_native_pipeline_preprocess(self->pipeline, &input, prepared,
+                                         info);
 }
 
 static td_err take(child *self, const td_worker_item *item, uint32_t slot,
@@ -248,7 +285,8 @@ static td_err take(child *self, const td_worker_item *item, uint32_t slot,
                            self->spec.cameras[i].name);
         memcpy(td_native_model_frame(self->model, slot, i), frame, bytes);
     }
-    return TD_OK;
+    return td_native_request_observe(self->model, slot, &self->prepared[slot],
+                                     info);
 }
 
 // The ensemble asks who it is, and when.
@@ -272,8 +310,7 @@ static td_err make_answer(child *self, const td_worker_item *item,
 {
     const td_native_policy *policy = &self->checkpoint->policy;
     size_t values = (size_t)policy->chunk_rows * policy->action_dim;
-    memcpy(actions, td_native_model_actions(self->model, slot),
-           values * sizeof(float));
+    td_native_model_actions(self->model, slot, actions);
     bool finite = td_finite_f32(actions, values);
     if (finite && self->ensemble) TD_TRY(join_ensemble(self, item, actions));
     td_native_pipeline_postprocess(self->pipeline, &self->prepared[slot],
@@ -293,27 +330,112 @@ static void answer(child *self, const td_worker_batch *batch, uint32_t member,
         err == TD_OK ? self->checkpoint->policy.chunk_rows : 0, why.text);
 }
 
+// Rows that the robot has promised, as a tensor of the wire.
+static bool left_of(const child *self, const td_worker_item *item,
+                    td_wire_tensor *ret_left)
+{
+    const td_worker_tensor *from = &item->rtc_prefix;
+    td_wire_tensor left = {.dtype = (td_wire_dtype)from->dtype,
+                           .rank = from->rank,
+                           .size = from->size};
+    if (!item->has_rtc || from->rank != 2) return false;
+    memcpy(left.shape, from->shape, 2 * sizeof *left.shape);
+    left.data = td_worker_at(self->worker, from->offset, from->size);
+    if (!left.data ||
+        left.size != (size_t)left.shape[0] * left.shape[1] * sizeof(float))
+        return false;
+    *ret_left = left;
+    return true;
+}
+
+static td_err sample(child *self, const td_worker_item *item, uint32_t slot,
+                     td_errinfo *info)
+{
+    td_wire_tensor left;
+    const td_native_request_chance chance = {
+        .seed = item->seed,
+        .left = left_of(self, item, &left) ? &left : NULL,
+        .delay = item->rtc_delay_steps,
+        .base = self->prepared[slot].base,
+        .room = self->left,
+    };
+    return td_native_request_sample(self->model, self->pipeline, &chance, slot,
+                                    info);
+}
+
+static td_err restore(child *self, const td_worker_item *item, uint32_t slot,
+                      td_errinfo *info)
+{
+    const kept *of = find_kept(self, true, item->prefix);
+    if (!of)
+        return td_fail(info, TD_ERR_NOTFOUND, "the prefix is no longer there");
+    memcpy(self->prepared[slot].base, of->base, sizeof of->base);
+    return td_native_model_restore(self->model, (uint32_t)(of - self->prefixes),
+                                   slot, info);
+}
+
+// All that member `slot` is run with.
+static td_err prepare(child *self, const td_worker_batch *batch,
+                      const td_worker_item *item, uint32_t slot,
+                      td_errinfo *info)
+{
+    TD_TRY(batch->operation == TD_WORKER_DECODE
+               ? restore(self, item, slot, info)
+               : take(self, item, slot, info));
+    return batch->operation == TD_WORKER_PREFIX
+               ? TD_OK
+               : sample(self, item, slot, info);
+}
+
+static void keep(child *self, const td_worker_batch *batch, uint32_t member,
+                 uint32_t slot)
+{
+    td_errinfo why = {.text = ""};
+    kept *to = find_kept(self, false, 0);
+    td_err err =
+        to ? td_native_model_keep(self->model, slot,
+                                  (uint32_t)(to - self->prefixes), &why)
+           : td_fail(&why, TD_ERR_NOMEM, "there is no room for another prefix");
+    if (err != TD_OK) {
+        td_worker_answer_member(self->worker, member, err, 0, why.text);
+        return;
+    }
+    to->used = true;
+    to->number = batch->items[member].prefix;
+    memcpy(to->base, self->prepared[slot].base, sizeof to->base);
+    td_worker_answer_prefix(self->worker, member,
+                            td_native_model_prefix_bytes(self->model));
+}
+
 // IO when the GPU failed, NOMEM when it had no room for this one.
 static td_err run_batch(child *self, const td_worker_batch *batch,
                         td_errinfo *info)
 {
+    static const td_native_part parts[] = {
+        [TD_WORKER_WHOLE] = TD_NATIVE_WHOLE,
+        [TD_WORKER_PREFIX] = TD_NATIVE_PREFIX,
+        [TD_WORKER_DECODE] = TD_NATIVE_DECODE,
+    };
     uint32_t members[TD_WORKER_MAX_BATCH], count = 0;
     for (uint32_t i = 0; i < batch->count; i++) {
         td_errinfo why = {.text = ""};
-        td_err err = take(self, &batch->items[i], count, &why);
+        td_err err = prepare(self, batch, &batch->items[i], count, &why);
         if (err == TD_OK)
             members[count++] = i;
         else
             td_worker_answer_member(self->worker, i, err, 0, why.text);
     }
     if (count == 0) return TD_OK;
-    td_err err = td_native_model_run(self->model, count, info);
+    td_err err =
+        td_native_model_run(self->model, parts[batch->operation], count, info);
     for (uint32_t i = 0; i < count; i++)
-        if (err == TD_OK)
-            answer(self, batch, members[i], i);
-        else
+        if (err != TD_OK)
             td_worker_answer_member(self->worker, members[i], err, 0,
                                     info->text);
+        else if (batch->operation == TD_WORKER_PREFIX)
+            keep(self, batch, members[i], i);
+        else
+            answer(self, batch, members[i], i);
     return err;
 }
 
@@ -322,7 +444,7 @@ static td_err warm_up(child *self, td_errinfo *info)
     int64_t start = 0;
     for (int i = 0; i < 3; i++) {
         start = td_clock_monotonic_ns();
-        TD_TRY(td_native_model_run(self->model, 1, info));
+        TD_TRY(td_native_model_run(self->model, TD_NATIVE_WHOLE, 1, info));
     }
     td_worker_ready(self->worker, td_clock_monotonic_ns() - start);
     return TD_OK;
@@ -361,6 +483,7 @@ static td_err run(child *self, td_errinfo *info)
         td_worker_fail(self->worker, info->text);
         return err;
     }
+    td_worker_on_drop(self->worker, drop, self);
     td_worker_want_environment(self->worker, self->checkpoint->policy.env_dim);
     TD_TRY(td_worker_describe(self->worker, &self->spec, info));
     TD_TRY(warm_up(self, info));

@@ -15,6 +15,7 @@ typedef struct td_native_child_options {
                            // checkpoint's folder
     const char *ensemble;  // the coefficient of the temporal ensemble, which it
                            // keeps for each client; NULL: there is none
+    const char *prefixes;  // megabytes of prefixes that are kept; NULL: none
 } td_native_child_options;
 
 // Serves until the server ends it. Returns the process' exit status: 0, or 1

@@ -310,7 +310,7 @@ static int begin(void **state)
 
 int main(void)
 {
-    td_native_golden_make("no-camera", &golden);
+    td_native_golden_make("act", "no-camera", &golden);
     expected =
         td_native_golden_expected(&golden, (size_t)OBSERVATIONS * VALUES);
     prepare();

@@ -18,7 +18,8 @@
 
 #include <cmocka.h>
 
-#define KEPT TD_SOURCE_DIR "/tests/golden/act"
+#define KEPT TD_SOURCE_DIR "/tests/golden"
+#define HEADER ".header"
 
 // The whole of a file. Owned: free().
 static void *read_file(const char *path, size_t *ret_size)
@@ -51,20 +52,43 @@ static size_t end_of(const json_t *tensor)
     return (size_t)json_integer_value(json_array_get(offsets, 1));
 }
 
+// Rounded to the nearest, as PyTorch does.
+static uint16_t brain_of(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof bits);
+    return (uint16_t)((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
+}
+
+static void store(const char *dtype, const float *values, size_t count,
+                  char *to)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strcmp(dtype, "BF16") == 0)
+            memcpy(to + 2 * i, &(uint16_t){brain_of(values[i])}, 2);
+        else if (strcmp(dtype, "F16") == 0)
+            memcpy(to + 2 * i, &(_Float16){(_Float16)values[i]}, 2);
+        else
+            memcpy(to + 4 * i, &values[i], 4);
+}
+
 static void fill(const char *name, const json_t *tensor, char *data)
 {
     const json_t *shape = json_object_get(tensor, "shape");
     const json_t *offsets = json_object_get(tensor, "data_offsets");
+    const char *dtype = json_string_value(json_object_get(tensor, "dtype"));
     size_t begin = (size_t)json_integer_value(json_array_get(offsets, 0));
-    size_t count = (end_of(tensor) - begin) / sizeof(float);
+    size_t bytes = strstr(dtype, "16") ? 2 : 4;
+    size_t count = (end_of(tensor) - begin) / bytes;
     size_t rank = json_array_size(shape);
-    void *values = data + begin;
+    float *values = malloc((count + 1) * sizeof *values);
     uint64_t first =
         rank ? (uint64_t)json_integer_value(json_array_get(shape, 0)) : 1;
-    assert_string_equal(json_string_value(json_object_get(tensor, "dtype")),
-                        "F32");
+    assert_non_null(values);
     td_native_hashed_weights(name, (uint32_t)rank, count / first, count,
                              values);
+    store(dtype, values, count, data + begin);
+    free(values);
 }
 
 // The header as LeRobot wrote it, and the tensors that it speaks of.
@@ -96,11 +120,14 @@ static void copy_one(const td_native_golden *golden, const char *file)
 {
     char from[512], to[512];
     size_t size = 0;
-    (void)snprintf(from, sizeof from, KEPT "/%s/%s", golden->name, file);
+    (void)snprintf(from, sizeof from, KEPT "/%s/%s/%s", golden->room,
+                   golden->name, file);
     char *data = read_file(from, &size);
-    bool weights = strcmp(file, "model.header") == 0;
-    (void)snprintf(to, sizeof to, "%s/%s", golden->folder,
-                   weights ? "model.safetensors" : file);
+    const char *header = strstr(file, HEADER);
+    bool weights = header != NULL;
+    (void)snprintf(to, sizeof to, "%s/%.*s%s", golden->folder,
+                   (int)(header ? (size_t)(header - file) : strlen(file)), file,
+                   weights ? ".safetensors" : "");
     if (weights)
         write_weights(to, data, size);
     else
@@ -108,18 +135,20 @@ static void copy_one(const td_native_golden *golden, const char *file)
     free(data);
 }
 
-void td_native_golden_make(const char *name, td_native_golden *ret_golden)
+void td_native_golden_make(const char *room, const char *name,
+                           td_native_golden *ret_golden)
 {
     char path[512];
-    td_native_golden golden = {.name = name};
+    td_native_golden golden = {.room = room, .name = name};
     (void)snprintf(golden.folder, sizeof golden.folder, "%s/tendon-act-XXXXXX",
                    getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
     assert_non_null(mkdtemp(golden.folder));
-    (void)snprintf(path, sizeof path, KEPT "/%s", name);
+    (void)snprintf(path, sizeof path, KEPT "/%s/%s", room, name);
     DIR *kept = opendir(path);
     if (!kept) abort();
     for (const struct dirent *at; (at = readdir(kept));)
-        if (at->d_name[0] != '.' && strcmp(at->d_name, "expected.f32") != 0)
+        if (at->d_name[0] != '.' && strcmp(at->d_name, "expected.f32") != 0 &&
+            strcmp(at->d_name, "asked.json") != 0)
             copy_one(&golden, at->d_name);
     (void)closedir(kept);
     *ret_golden = golden;
@@ -141,7 +170,8 @@ float *td_native_golden_expected(const td_native_golden *golden, size_t count)
 {
     char path[512];
     size_t size = 0;
-    (void)snprintf(path, sizeof path, KEPT "/%s/expected.f32", golden->name);
+    (void)snprintf(path, sizeof path, KEPT "/%s/%s/expected.f32", golden->room,
+                   golden->name);
     float *data = read_file(path, &size);
     assert_int_equal(size, count * sizeof(float));
     return data;

@@ -16,11 +16,16 @@ typedef struct td_engine_native_settings {
     uint32_t max_batch;
     uint32_t threads;      // 0: one for each CPU that this process may use
     const char *tokenizer; // a tokenizer.json; NULL or "": the checkpoint's
+    uint64_t prefix_bytes; // of prefixes that are kept; 0: none
     bool ensemble;         // answers then depend on a client's earlier ones
     double ensemble_coefficient;
 } td_engine_native_settings;
 
 extern const td_engine_ops td_engine_native;
+
+// The same with halves: what an engine that td_engine_native opened has where
+// its policy can be run so.
+extern const td_engine_ops td_engine_native_halves;
 
 // What it computes in on this device of a manifest's: "float32" or "bf16". Any
 // thread.

@@ -154,7 +154,7 @@ static void wrong_pictures_are_refused_by_name(void **state)
         {"wrist", TD_WIRE_RAW, 64, 18432, JOINTS, TD_OK, ""},
     };
     td_native_golden cameras;
-    td_native_golden_make("two-cameras", &cameras);
+    td_native_golden_make("act", "two-cameras", &cameras);
     config.pretrained_path = cameras.folder;
     td_engine *engine = open_engine();
     config.pretrained_path = golden.folder;
@@ -255,7 +255,7 @@ static void weights_that_are_not_finite_are_refused_by_name(void **state)
 
 int main(void)
 {
-    td_native_golden_make("no-camera", &golden);
+    td_native_golden_make("act", "no-camera", &golden);
     config.pretrained_path = golden.folder;
 #define TEST(test) cmocka_unit_test_setup(test, begin)
     const struct CMUnitTest tests[] = {

@@ -120,3 +120,92 @@ td_err td_native_params_norm(td_native_model *model, const char *prefix,
                    &source.bias, info));
     return model->ops->norm_weight(model->backend, &source, ret_norm, info);
 }
+
+td_err td_native_params_norm_of(td_native_model *model, const char *prefix,
+                                const td_native_params_norm_kind *kind,
+                                td_ops_norm **ret_norm, td_errinfo *info)
+{
+    td_ops_norm_source source = {.cols = kind->cols,
+                                 .epsilon = kind->epsilon,
+                                 .kind = kind->kind,
+                                 .base = kind->base};
+    const uint64_t cols = kind->cols;
+    char name[TD_NATIVE_NAME_BYTES];
+    const td_native_tensor *weight = NULL;
+    if (kind->kind == TD_OPS_LAYER_NORM) {
+        TD_TRY(pair_of(model, prefix, 1, &cols, &source.weight, &source.bias,
+                       info));
+    } else {
+        td_native_params_name(name, "%s.weight", prefix);
+        TD_TRY(td_native_params_tensor(model, name, 1, &cols, &weight, info));
+        source.weight = td_native_params_source(weight, 0);
+    }
+    return model->ops->norm_weight(model->backend, &source, ret_norm, info);
+}
+
+static td_err read_part(const td_native_model *model, const char *prefix,
+                        const td_native_params_stack *stack, uint32_t index,
+                        td_ops_linear_part *ret_part, td_errinfo *info)
+{
+    const td_native_params_rows *rows = &stack->rows[index];
+    td_ops_linear_part part = {.out = rows->out};
+    const uint64_t shape[2] = {rows->out, stack->in};
+    const td_native_tensor *weight = NULL, *bias = NULL;
+    char name[TD_NATIVE_NAME_BYTES];
+    td_native_params_name(name, "%s.%s.weight", prefix, rows->name);
+    TD_TRY(td_native_params_tensor(model, name, 2, shape, &weight, info));
+    part.weight = td_native_params_source(weight, 0);
+    if (stack->biased) {
+        td_native_params_name(name, "%s.%s.bias", prefix, rows->name);
+        TD_TRY(td_native_params_tensor(model, name, 1, shape, &bias, info));
+        part.bias = td_native_params_source(bias, 0);
+    }
+    *ret_part = part;
+    return TD_OK;
+}
+
+td_err td_native_params_stacked(td_native_model *model, const char *prefix,
+                                const td_native_params_stack *stack,
+                                td_ops_linear_weight **ret_weight,
+                                td_errinfo *info)
+{
+    td_ops_linear_part parts[1 + TD_OPS_MORE_PARTS] = {0};
+    for (uint32_t i = 0; i < stack->count; i++)
+        TD_TRY(read_part(model, prefix, stack, i, &parts[i], info));
+    const td_ops_linear_source source = {
+        .weight = parts[0].weight,
+        .bias = parts[0].bias,
+        .in = stack->in,
+        .out = parts[0].out,
+        .more = {parts[1], parts[2]},
+        .gated = stack->gated,
+    };
+    return model->ops->linear_weight(model->backend, &source, ret_weight, info);
+}
+
+uint32_t td_native_params_layers(const td_native_model *model,
+                                 const char *prefix, const char *rest)
+{
+    uint32_t count = 0;
+    char name[TD_NATIVE_NAME_BYTES];
+    while (count < TD_NATIVE_MOST_LAYERS) {
+        td_native_params_name(name, "%s.%u.%s", prefix, count, rest);
+        if (!td_native_weights_find(model->checkpoint->weights, name)) break;
+        count++;
+    }
+    return count;
+}
+
+td_err td_native_params_table(td_native_model *model, uint32_t rows,
+                              uint32_t cols, const float *from,
+                              td_ops_view *ret_view, td_errinfo *info)
+{
+    td_ops_info backend;
+    void *data = NULL;
+    model->ops->info(model->backend, &backend);
+    TD_TRY(model->ops->alloc(model->backend,
+                             (size_t)rows * cols * td_ops_bytes(backend.dtype),
+                             &data, info));
+    *ret_view = td_ops_dense(data, backend.dtype, 1, rows, cols);
+    return model->ops->upload(model->backend, ret_view, from, info);
+}

@@ -51,4 +51,49 @@ TD_NODISCARD td_err td_native_params_norm(td_native_model *model,
                                           td_ops_norm **ret_norm,
                                           td_errinfo *info);
 
+// LayerNorm or RMS norm, with the epsilon of its own.
+typedef struct td_native_params_norm_kind {
+    uint32_t cols;
+    float epsilon;
+    td_ops_norm_kind kind;
+    float base; // of an RMS norm, which has no bias
+} td_native_params_norm_kind;
+
+TD_NODISCARD td_err
+td_native_params_norm_of(td_native_model *model, const char *prefix,
+                         const td_native_params_norm_kind *kind,
+                         td_ops_norm **ret_norm, td_errinfo *info);
+
+// "PREFIX.NAME.weight" [out][in], and its bias.
+typedef struct td_native_params_rows {
+    const char *name;
+    uint32_t out;
+} td_native_params_rows;
+
+// Weights that are one product, one below the other or gated.
+typedef struct td_native_params_stack {
+    const td_native_params_rows *rows;
+    uint32_t count; // 1 to 1 + TD_OPS_MORE_PARTS
+    uint32_t in;
+    bool biased, gated;
+} td_native_params_stack;
+
+TD_NODISCARD td_err
+td_native_params_stacked(td_native_model *model, const char *prefix,
+                         const td_native_params_stack *stack,
+                         td_ops_linear_weight **ret_weight, td_errinfo *info);
+
+// How many layers there are: numbers from 0 on for which there is a tensor
+// "PREFIX.NUMBER.REST". At most TD_NATIVE_MOST_LAYERS.
+#define TD_NATIVE_MOST_LAYERS 128
+uint32_t td_native_params_layers(const td_native_model *model,
+                                 const char *prefix, const char *rest);
+
+// A table of the backend's own type that members share. NOMEM.
+TD_NODISCARD td_err td_native_params_table(td_native_model *model,
+                                           uint32_t rows, uint32_t cols,
+                                           const float *from,
+                                           td_ops_view *ret_view,
+                                           td_errinfo *info);
+
 #endif

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/request.h"
 
+#include "base/finite.h"
+#include "engine/native/flow/noise.h"
 #include "wire/msgpack/text.h"
 #include "wire/wire.h"
 
@@ -54,14 +56,16 @@ static td_err name_channels(const channels *of, char (*names)[NAME_BYTES],
 static void fill_cameras(const td_native_checkpoint *from, td_engine_spec *spec)
 {
     const td_native_policy *policy = &from->policy;
-    spec->camera_count = policy->camera_count;
-    for (uint32_t i = 0; i < policy->camera_count; i++)
-        spec->cameras[i] = (td_wire_camera){
+    spec->camera_count = 0;
+    for (uint32_t i = 0; i < policy->camera_count; i++) {
+        if (policy->cameras[i].empty) continue;
+        spec->cameras[spec->camera_count++] = (td_wire_camera){
             .name = td_wire_text_of(
                 td_native_checkpoint_name(from, policy->cameras[i].key)),
             .height = policy->cameras[i].height,
             .width = policy->cameras[i].width,
         };
+    }
 }
 
 td_err td_native_names_fill(const td_native_checkpoint *from,
@@ -171,11 +175,61 @@ td_err td_native_request_prepare(const td_native_request *request,
         TD_TRY(take_environment(obs, spec->environment_count, env, info));
     TD_TRY(td_native_pipeline_preprocess(request->pipeline, &input,
                                          ret_prepared, info));
-    if (spec->state_count > 0)
-        memcpy(td_native_model_state(request->model, slot), ret_prepared->state,
-               spec->state_count * sizeof(float));
-    if (spec->environment_count > 0)
-        memcpy(td_native_model_env(request->model, slot), ret_prepared->env,
-               spec->environment_count * sizeof(float));
-    return take_pictures(request, obs, slot, info);
+    TD_TRY(take_pictures(request, obs, slot, info));
+    return td_native_request_observe(request->model, slot, ret_prepared, info);
+}
+
+td_err td_native_request_observe(td_native_model *model, uint32_t slot,
+                                 const td_native_pipeline_prepared *prepared,
+                                 td_errinfo *info)
+{
+    const td_native_model_input input = {
+        .state = prepared->state,
+        .env = prepared->env,
+        .ids = prepared->ids,
+        .id_count = prepared->id_count,
+    };
+    return td_native_model_observe(model, slot, &input, info);
+}
+
+// The rows that a robot has promised, as the policy has them. The tensor's
+// bytes need not be aligned.
+static td_err take_left(const td_native_pipeline *pipeline,
+                        const td_native_request_chance *chance,
+                        uint32_t columns, uint32_t count, td_errinfo *info)
+{
+    const td_wire_tensor *from = chance->left;
+    size_t numbers = (size_t)count * columns;
+    if (from->dtype != TD_WIRE_F32 || from->rank != 2 ||
+        from->shape[1] != columns || count == 0)
+        return td_fail(info, TD_ERR_MISMATCH,
+                       "rtc_prefix: is not rows of %u x <f4", columns);
+    memcpy(chance->room, from->data, numbers * sizeof(float));
+    if (!td_finite_f32(chance->room, numbers))
+        return td_fail(info, TD_ERR_INVALID, "rtc_prefix: is not finite");
+    td_native_pipeline_renormalize(pipeline, chance->base, count, chance->room);
+    return TD_OK;
+}
+
+td_err td_native_request_sample(td_native_model *model,
+                                const td_native_pipeline *pipeline,
+                                const td_native_request_chance *chance,
+                                uint32_t slot, td_errinfo *info)
+{
+    uint32_t numbers = td_native_model_noise_count(model);
+    const td_native_policy *policy = td_native_model_policy(model);
+    if (numbers == 0) return TD_OK;
+    td_native_noise_fill(chance->seed, numbers,
+                         td_native_model_noise(model, slot));
+    td_native_model_guide(model, slot, NULL);
+    if (!chance->left) return TD_OK;
+    uint32_t rows = chance->left->rank == 2 ? chance->left->shape[0] : 0;
+    const td_native_model_left left = {
+        .rows = chance->room,
+        .count = rows < policy->chunk_rows ? rows : policy->chunk_rows,
+        .delay = chance->delay,
+    };
+    TD_TRY(take_left(pipeline, chance, policy->action_dim, left.count, info));
+    td_native_model_guide(model, slot, &left);
+    return TD_OK;
 }

@@ -36,4 +36,25 @@ TD_NODISCARD td_err td_native_request_prepare(
     const td_native_request *request, const td_wire_obs *obs, uint32_t slot,
     td_native_pipeline_prepared *ret_prepared, td_errinfo *info);
 
+// What was prepared into member `slot`, when its frames are there. As
+// td_native_model_observe.
+TD_NODISCARD td_err td_native_request_observe(
+    td_native_model *model, uint32_t slot,
+    const td_native_pipeline_prepared *prepared, td_errinfo *info);
+
+// What a chunk is made from beside an observation. Borrowed.
+typedef struct td_native_request_chance {
+    uint64_t seed;              // of all noise
+    const td_wire_tensor *left; // rows that the robot has promised, or NULL
+    uint32_t delay;             // how many of them will have been played
+    const float *base;          // as td_native_pipeline_prepared
+    float *room;                // for chunk_rows x action_dim numbers
+} td_native_request_chance;
+
+// That of member `slot`, before each run of decode. MISMATCH, INVALID for rows
+// that do not fit.
+TD_NODISCARD td_err td_native_request_sample(
+    td_native_model *model, const td_native_pipeline *pipeline,
+    const td_native_request_chance *chance, uint32_t slot, td_errinfo *info);
+
 #endif

@@ -210,12 +210,13 @@ static void find_tendon(char path[PATH_MAX])
 }
 
 // On a GPU the native engine is a process of its own.
-static td_err open_native_child(const td_config_engine *from,
+static td_err open_native_child(const td_config_model *model,
                                 td_engine_config *config,
                                 td_engine **ret_engine, td_errinfo *info)
 {
-    char program[PATH_MAX], coefficient[32];
-    const char *command[7] = {program, "native-worker"};
+    const td_config_engine *from = &model->engine;
+    char program[PATH_MAX], coefficient[32], megabytes[32];
+    const char *command[9] = {program, "native-worker"};
     size_t words = 2;
     if (from->threads > 0)
         return td_fail(info, TD_ERR_UNSUPPORTED,
@@ -229,11 +230,17 @@ static td_err open_native_child(const td_config_engine *from,
         command[words++] = "--ensemble";
         command[words++] = coefficient;
     }
+    if (model->prefixes.mb > 0) {
+        command[words++] = "--prefixes";
+        command[words++] = megabytes;
+    }
     td_engine_worker_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
     find_tendon(program);
     (void)snprintf(coefficient, sizeof coefficient, "%.17g",
                    from->ensemble.coefficient);
+    (void)snprintf(megabytes, sizeof megabytes, "%lld",
+                   (long long)model->prefixes.mb);
     fill_worker_channels(from->actions, from->action_count,
                          settings->spec.actions, &settings->spec.action_count);
     fill_worker_channels(from->states, from->state_count, settings->spec.states,
@@ -254,12 +261,13 @@ static bool is_gpu(const char *device)
                              strlen(TD_NATIVE_CHILD_DEVICE)) == 0;
 }
 
-static td_err open_native(const td_config_engine *from,
+static td_err open_native(const td_config_model *model,
                           td_engine_config *config, td_engine **ret_engine,
                           td_errinfo *info)
 {
+    const td_config_engine *from = &model->engine;
     if (is_gpu(config->device))
-        return open_native_child(from, config, ret_engine, info);
+        return open_native_child(model, config, ret_engine, info);
     td_engine_native_settings *settings = calloc(1, sizeof *settings);
     if (!settings) return TD_ERR_NOMEM;
     fill_channels(from->actions, from->action_count, settings->actions,
@@ -271,6 +279,7 @@ static td_err open_native(const td_config_engine *from,
     settings->tokenizer = from->tokenizer;
     settings->ensemble = from->ensemble.enabled;
     settings->ensemble_coefficient = from->ensemble.coefficient;
+    settings->prefix_bytes = (uint64_t)model->prefixes.mb << 20;
     config->settings = settings;
     td_err err = td_engine_open("native", config, ret_engine, info);
     free(settings);
@@ -297,7 +306,7 @@ td_err td_server_engines_open(const td_config_model *config,
         return open_callback(&config->engine, function, &engine, ret_engine,
                              info);
     case TD_CONFIG_NATIVE:
-        return open_native(&config->engine, &engine, ret_engine, info);
+        return open_native(config, &engine, ret_engine, info);
     }
     return TD_ERR_INVALID;
 }

@@ -275,9 +275,11 @@ static td_err decode(const builder *graph, td_ops_view memory,
     return TD_OK;
 }
 
-static td_err build(td_native_model *model, uint32_t batch, td_errinfo *info)
+static td_err build(td_native_model *model, const td_native_build *of,
+                    td_errinfo *info)
 {
     const td_native_act_network *act = model->network;
+    uint32_t batch = of->batch;
     const builder graph = {.act = act,
                            .ops = model->ops,
                            .backend = model->backend,

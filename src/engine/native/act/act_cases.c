@@ -40,7 +40,7 @@ static int open_world(void **state)
     world *w = calloc(1, sizeof *w);
     td_errinfo info = {.text = ""};
     assert_non_null(w);
-    td_native_golden_make(*state, &w->golden);
+    td_native_golden_make("act", *state, &w->golden);
     check(td_native_checkpoint_open(w->golden.folder, &w->checkpoint, &info),
           &info);
     check(td_native_pipeline_new(w->checkpoint, NULL, &w->pipeline, &info),
@@ -95,11 +95,6 @@ static void observe(world *w, int observation, uint32_t slot,
     td_native_hashed_floats(name, policy->env_dim, given_env);
     check(td_native_pipeline_preprocess(w->pipeline, &input, prepared, &info),
           &info);
-    memcpy(td_native_model_state(w->model, slot), prepared->state,
-           policy->state_dim * sizeof(float));
-    if (policy->env_dim > 0)
-        memcpy(td_native_model_env(w->model, slot), prepared->env,
-               policy->env_dim * sizeof(float));
     for (uint32_t i = 0; i < policy->camera_count; i++) {
         const td_native_camera *camera = &policy->cameras[i];
         input_name(w, observation, camera->key, name);
@@ -107,12 +102,15 @@ static void observe(world *w, int observation, uint32_t slot,
                                 (size_t)camera->height * camera->width * 3,
                                 td_native_model_frame(w->model, slot, i));
     }
+    const td_native_model_input taken = {.state = prepared->state,
+                                         .env = prepared->env};
+    check(td_native_model_observe(w->model, slot, &taken, &info), &info);
 }
 
 static void run(world *w, uint32_t count)
 {
     td_errinfo info = {.text = ""};
-    check(td_native_model_run(w->model, count, &info), &info);
+    check(td_native_model_run(w->model, TD_NATIVE_WHOLE, count, &info), &info);
 }
 
 static double largest(const float *values, size_t count)
@@ -135,8 +133,7 @@ static void answers_are_those_of_lerobot(void **state)
         td_native_pipeline_prepared prepared;
         observe(w, i, 0, &prepared);
         run(w, 1);
-        memcpy(actions, td_native_model_actions(w->model, 0),
-               w->values * sizeof *actions);
+        td_native_model_actions(w->model, 0, actions);
         td_native_pipeline_postprocess(
             w->pipeline, &prepared, w->checkpoint->policy.chunk_rows, actions);
         for (size_t k = 0; k < w->values; k++)
@@ -159,8 +156,7 @@ static float *ask_alone(world *w)
     for (int i = 0; i < OBSERVATIONS; i++) {
         observe(w, i, 0, &prepared);
         run(w, 1);
-        memcpy(alone + i * w->values, td_native_model_actions(w->model, 0),
-               w->values * sizeof *alone);
+        td_native_model_actions(w->model, 0, alone + i * w->values);
     }
     return alone;
 }
@@ -178,15 +174,16 @@ static void same_observation_gives_the_same_bits(void **state)
 static void answers_are_the_same_in_any_batch_and_place(void **state)
 {
     world *w = *state;
-    float *alone = ask_alone(w);
+    float *alone = ask_alone(w), *got = malloc(w->values * sizeof *got);
     double most = largest(alone, OBSERVATIONS * w->values), off = 0;
+    assert_non_null(got);
     for (int shift = 0; shift < OBSERVATIONS; shift++) {
         td_native_pipeline_prepared prepared;
         for (uint32_t slot = 0; slot < OBSERVATIONS; slot++)
             observe(w, ((int)slot + shift) % OBSERVATIONS, slot, &prepared);
         run(w, OBSERVATIONS);
         for (uint32_t slot = 0; slot < OBSERVATIONS; slot++) {
-            const float *got = td_native_model_actions(w->model, slot);
+            td_native_model_actions(w->model, slot, got);
             const float *want =
                 alone + ((int)slot + shift) % OBSERVATIONS * w->values;
             for (size_t k = 0; k < w->values; k++)
@@ -196,14 +193,17 @@ static void answers_are_the_same_in_any_batch_and_place(void **state)
     print_message("%s: in a batch off by %.1e\n", w->golden.name, off / most);
     assert_true(off <= (double)w->across * most);
     free(alone);
+    free(got);
 }
 
 static void a_batch_of_a_wrong_size_is_refused(void **state)
 {
     world *w = *state;
-    assert_int_equal(td_native_model_run(w->model, 0, NULL), TD_ERR_INVALID);
-    assert_int_equal(td_native_model_run(w->model, OBSERVATIONS + 1, NULL),
+    assert_int_equal(td_native_model_run(w->model, TD_NATIVE_WHOLE, 0, NULL),
                      TD_ERR_INVALID);
+    assert_int_equal(
+        td_native_model_run(w->model, TD_NATIVE_WHOLE, OBSERVATIONS + 1, NULL),
+        TD_ERR_INVALID);
 }
 
 int td_native_act_cases(const td_native_act_backend *backend)

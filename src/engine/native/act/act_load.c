@@ -350,6 +350,7 @@ static td_err alloc_rooms(const td_native_act_loading *load)
                                 model->max_batch * values * sizeof(float),
                                 &act->actions, load->info));
     model->actions = act->actions.host;
+    model->action_stride = model->checkpoint->policy.action_dim;
     return TD_OK;
 }
 

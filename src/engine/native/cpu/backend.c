@@ -17,11 +17,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #define ALIGN_BYTES 64
 
+#define MAPPED_BYTES (1u << 20) // what is larger takes memory once it is used
+
 typedef struct block {
     struct block *next;
+    size_t mapped; // bytes; 0: of the heap
     _Alignas(ALIGN_BYTES) char data[];
 } block;
 
@@ -53,12 +57,36 @@ static void free_graphs(td_ops_graph *graph)
     }
 }
 
+// Zeros. NULL when there are none.
+static block *new_block(size_t bytes)
+{
+    block *made = NULL;
+    if (bytes < MAPPED_BYTES) {
+        made = aligned_alloc(ALIGN_BYTES, bytes);
+        if (made) memset(made, 0, bytes);
+        return made;
+    }
+    made = mmap(NULL, bytes, PROT_READ | PROT_WRITE,
+                MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (made == MAP_FAILED) return NULL;
+    made->mapped = bytes;
+    return made;
+}
+
+static void free_block(block *of)
+{
+    if (of->mapped)
+        (void)munmap(of, of->mapped);
+    else
+        free(of);
+}
+
 static void close_backend(td_ops_backend *backend)
 {
     if (backend->pool) td_native_cpu_pool_free(backend->pool);
     while (backend->blocks) {
         block *next = backend->blocks->next;
-        free(backend->blocks);
+        free_block(backend->blocks);
         backend->blocks = next;
     }
     for (uint32_t i = 0; backend->scratch && i < backend->threads; i++)
@@ -100,6 +128,7 @@ static void say_info(const td_ops_backend *backend, td_ops_info *ret_info)
     *ret_info = (td_ops_info){
         .dtype = TD_OPS_F32,
         .exact_batches = true,
+        .apart = true,
         .bytes = backend->bytes,
     };
     (void)snprintf(ret_info->device, sizeof ret_info->device, "%u thread%s, %s",
@@ -112,9 +141,8 @@ static void *take(td_ops_backend *backend, size_t bytes)
 {
     size_t whole =
         (sizeof(block) + bytes + ALIGN_BYTES - 1) / ALIGN_BYTES * ALIGN_BYTES;
-    block *made = aligned_alloc(ALIGN_BYTES, whole);
+    block *made = new_block(whole);
     if (!made) return NULL;
-    memset(made, 0, whole);
     made->next = backend->blocks;
     backend->blocks = made;
     backend->bytes += whole;

@@ -67,7 +67,8 @@ static inline size_t td_ops_bytes(td_ops_dtype dtype)
 
 // Rows of numbers, for each member of a batch. Memory is the backend's; a
 // policy never reads it. Strides count elements; elements of a row are
-// contiguous. A batch_stride of 0 is one block that all members share. Feature
+// contiguous. A batch_stride of 0 is one block that all members share, a
+// row_stride of 0 (of `add` alone) one row that all rows share. Feature
 // maps are views of height x width rows of channels (NHWC).
 typedef struct td_ops_view {
     void *data;
@@ -330,6 +331,7 @@ typedef struct td_ops_info {
     char device[96];    // "NVIDIA H200", "2 threads, AVX2"
     td_ops_dtype dtype; // of activations
     bool exact_batches; // a graph for each batch size; else powers of two
+    bool apart;         // pictures gain nothing from a pass that they share
     float tolerance;    // largest difference of an answer across batch sizes,
                         // of the largest value in it
     size_t bytes;       // of memory taken so far, weights and buffers

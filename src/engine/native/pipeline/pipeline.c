@@ -150,9 +150,9 @@ td_err td_native_pipeline_preprocess(const td_native_pipeline *pipeline,
     return TD_OK;
 }
 
-static void add_base(const td_native_pipeline *pipeline,
-                     const td_native_pipeline_prepared *prepared, uint32_t rows,
-                     float *actions)
+// What actions are relative to, added or, with -1, taken off.
+static void add_base(const td_native_pipeline *pipeline, const float *base,
+                     float sign, uint32_t rows, float *actions)
 {
     uint32_t dim = pipeline->from->policy.action_dim;
     const bool *mask =
@@ -160,7 +160,7 @@ static void add_base(const td_native_pipeline *pipeline,
             ->mask;
     for (uint32_t row = 0; row < rows; row++)
         for (uint32_t i = 0; i < dim; i++)
-            if (mask[i]) actions[row * dim + i] += prepared->base[i];
+            if (mask[i]) actions[row * dim + i] += sign * base[i];
 }
 
 void td_native_pipeline_postprocess(const td_native_pipeline *pipeline,
@@ -173,6 +173,20 @@ void td_native_pipeline_postprocess(const td_native_pipeline *pipeline,
         if (step->kind == TD_NATIVE_STEP_UNNORMALIZE)
             td_native_norm_undo(&step->norms->action, rows, actions);
         if (step->kind == TD_NATIVE_STEP_ABSOLUTE && step->enabled)
-            add_base(pipeline, prepared, rows, actions);
+            add_base(pipeline, prepared->base, 1, rows, actions);
+    }
+}
+
+void td_native_pipeline_renormalize(const td_native_pipeline *pipeline,
+                                    const float *base, uint32_t rows,
+                                    float *actions)
+{
+    const td_native_steps *steps = &pipeline->from->after;
+    for (uint32_t i = steps->count; i-- > 0;) {
+        const td_native_step *step = &steps->each[i];
+        if (step->kind == TD_NATIVE_STEP_ABSOLUTE && step->enabled)
+            add_base(pipeline, base, -1, rows, actions);
+        if (step->kind == TD_NATIVE_STEP_UNNORMALIZE)
+            td_native_norm_apply(&step->norms->action, rows, actions);
     }
 }

@@ -60,4 +60,10 @@ void td_native_pipeline_postprocess(const td_native_pipeline *pipeline,
                                     const td_native_pipeline_prepared *prepared,
                                     uint32_t rows, float *actions);
 
+// The way back, of actions that a robot has: the robot's units to the policy's.
+// `base` is as in td_native_pipeline_prepared.
+void td_native_pipeline_renormalize(const td_native_pipeline *pipeline,
+                                    const float *base, uint32_t rows,
+                                    float *actions);
+
 #endif

@@ -191,6 +191,31 @@ static void one_request_leaves_nothing_to_the_next(void **state)
     close_golden(&golden);
 }
 
+// What a robot has promised goes the way back.
+static void actions_there_and_back_are_the_same(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < TD_COUNT_OF(kinds); k++) {
+        folder golden;
+        open_golden(kinds[k], &golden);
+        uint32_t columns = golden.checkpoint->policy.action_dim;
+        td_native_pipeline_prepared prepared = {.id_count = 0};
+        float actions[3 * TD_WIRE_MAX_CHANNELS];
+        for (uint32_t i = 0; i < columns; i++)
+            prepared.base[i] = 0.25f * (float)i;
+        for (uint32_t i = 0; i < 3 * columns; i++)
+            actions[i] = 0.1f * (float)i - 0.5f;
+        td_native_pipeline_postprocess(golden.pipeline, &prepared, 3, actions);
+        td_native_pipeline_renormalize(golden.pipeline, prepared.base, 3,
+                                       actions);
+        for (uint32_t i = 0; i < 3 * columns; i++)
+            if (i % columns != 1 && i % columns != 2) // which hardly moved
+                assert_true(fabsf(actions[i] - (0.1f * (float)i - 0.5f)) <
+                            1e-5f);
+        close_golden(&golden);
+    }
+}
+
 static void a_missing_tokenizer_is_named_with_where_to_get_it(void **state)
 {
     (void)state;
@@ -252,6 +277,7 @@ int main(void)
         cmocka_unit_test(values_text_and_actions_are_lerobots_to_the_bit),
         cmocka_unit_test(colours_are_lerobots),
         cmocka_unit_test(one_request_leaves_nothing_to_the_next),
+        cmocka_unit_test(actions_there_and_back_are_the_same),
         cmocka_unit_test(a_missing_tokenizer_is_named_with_where_to_get_it),
         cmocka_unit_test(a_tokenizer_that_is_given_counts),
     };
