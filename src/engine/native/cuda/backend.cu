@@ -255,6 +255,7 @@ static td_err begin(td_ops_backend *backend, td_errinfo *info)
     backend->is_building = true;
     backend->is_alone = true;
     backend->is_split = false;
+    backend->has_floats = false;
     backend->waiting_count = 0;
     backend->words_used = 0;
     error = follow(backend, backend->aside, backend->stream);
@@ -299,7 +300,7 @@ static td_err fetch(td_ops_backend *backend, const td_ops_io *io, size_t bytes,
     if (bytes < LARGE_BYTES ||
         backend->waiting_count == TD_NATIVE_CUDA_BACKEND_WAITING)
         return copy_aside(backend, io, 0, bytes, info);
-    const td_native_cuda_backend_fetch waits = {*io, bytes};
+    const td_native_cuda_backend_fetch waits = {*io, bytes, 0};
     backend->waiting[backend->waiting_count++] = waits;
     return TD_OK;
 }
@@ -309,11 +310,14 @@ td_err td_native_cuda_backend_fetch_part(td_ops_backend *backend,
                                          td_errinfo *info)
 {
     for (uint32_t i = 0; i < backend->waiting_count; i++) {
-        const td_native_cuda_backend_fetch *from = &backend->waiting[i];
+        td_native_cuda_backend_fetch *from = &backend->waiting[i];
         size_t at = (uintptr_t)data - (uintptr_t)from->io.device;
         if (at >= from->bytes) continue;
-        if (bytes > from->bytes - at) bytes = from->bytes - at;
-        TD_TRY(copy_aside(backend, &from->io, at, bytes, info));
+        size_t end = bytes > from->bytes - at ? from->bytes : at + bytes;
+        if (at < from->begun) at = from->begun;
+        if (at >= end) continue;
+        if (at == from->begun) from->begun = end;
+        TD_TRY(copy_aside(backend, &from->io, at, end - at, info));
     }
     return TD_OK;
 }
@@ -393,6 +397,16 @@ static td_err run(td_ops_backend *backend, td_ops_graph *graph,
                : td_native_cuda_backend_fail(info, error, "running");
 }
 
+static td_err copy(td_ops_backend *backend, void *to, const void *from,
+                   size_t bytes, td_errinfo *info)
+{
+    cudaError_t error = cudaMemcpyAsync(
+        to, from, bytes, cudaMemcpyDeviceToDevice, backend->stream);
+    return error == cudaSuccess
+               ? TD_OK
+               : td_native_cuda_backend_fail(info, error, "copying");
+}
+
 static const td_ops ops = {
     "cuda",
     open_backend,
@@ -413,12 +427,12 @@ static const td_ops ops = {
     td_native_cuda_graph_attention,
     end,
     run,
-    NULL, // embedding
-    NULL, // embed
-    NULL, // modulate
-    NULL, // blocks
-    NULL, // step
-    NULL, // copy
+    td_native_cuda_weights_embedding,
+    td_native_cuda_graph_embed,
+    td_native_cuda_graph_modulate,
+    td_native_cuda_graph_blocks,
+    td_native_cuda_graph_step,
+    copy,
 };
 
 extern "C" __attribute__((visibility("default"))) const td_ops *

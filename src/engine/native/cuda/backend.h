@@ -19,6 +19,13 @@
 
 struct td_ops_linear_weight {
     td_native_cuda_filter filter;
+    int32_t second; // row at which the other half of a gated one begins; else 0
+};
+
+struct td_ops_embedding {
+    const __nv_bfloat16 *weight;
+    uint32_t cols;
+    float scale;
 };
 
 struct td_ops_conv_weight {
@@ -29,7 +36,8 @@ struct td_ops_conv_weight {
 struct td_ops_norm {
     const float *weight, *bias;
     int32_t width;
-    float epsilon;
+    float epsilon, base;
+    bool rms;
 };
 
 struct td_ops_graph {
@@ -52,6 +60,7 @@ typedef struct td_native_cuda_backend_held {
 typedef struct td_native_cuda_backend_fetch {
     td_ops_io io;
     size_t bytes;
+    size_t begun; // how many of them, from the first, are on their way
 } td_native_cuda_backend_fetch;
 
 struct td_ops_backend {
@@ -68,9 +77,11 @@ struct td_ops_backend {
     size_t bytes;
     uint32_t *words; // zeros, for kernels that talk to each other
     uint32_t words_used;
+    void *staged; // weights on their way
     bool is_building;
-    bool is_split; // something went aside that the stream must still wait for
-    bool is_alone; // so that the next kernel must not start early
+    bool is_split;   // something went aside that the stream must still wait for
+    bool is_alone;   // so that the next kernel must not start early
+    bool has_floats; // the graph itself writes floats, which may be inputs too
 };
 
 // What CUDA said, in words. NOMEM or IO.
@@ -108,7 +119,15 @@ td_native_cuda_order td_native_cuda_backend_order(td_ops_backend *backend);
 td_native_cuda_order
 td_native_cuda_backend_order_aside(td_ops_backend *backend);
 
-// Operations of the table, in weights.cu and graph.cu.
+// For graphs: rows of a view; whether a view is fit for the kernels,
+// UNSUPPORTED otherwise; what CUDA says of a kernel that was added.
+td_native_cuda_rows td_native_cuda_graph_rows(const td_ops_view *view);
+td_err td_native_cuda_graph_check(const td_ops_view *view, const char *what,
+                                  td_errinfo *info);
+td_err td_native_cuda_graph_added(cudaError_t error, const char *what,
+                                  td_errinfo *info);
+
+// Operations of the table, in weights.cu, graph.cu and graph_tokens.cu.
 td_err td_native_cuda_weights_linear(td_ops_backend *backend,
                                      const td_ops_linear_source *source,
                                      td_ops_linear_weight **ret_weight,
@@ -120,6 +139,10 @@ td_err td_native_cuda_weights_conv(td_ops_backend *backend,
 td_err td_native_cuda_weights_norm(td_ops_backend *backend,
                                    const td_ops_norm_source *source,
                                    td_ops_norm **ret_norm, td_errinfo *info);
+td_err td_native_cuda_weights_embedding(td_ops_backend *backend,
+                                        const td_ops_embedding_source *source,
+                                        td_ops_embedding **ret_embedding,
+                                        td_errinfo *info);
 td_err td_native_cuda_weights_upload(td_ops_backend *backend,
                                      const td_ops_view *to, const float *from,
                                      td_errinfo *info);
@@ -136,5 +159,18 @@ td_err td_native_cuda_graph_norm(td_ops_backend *backend,
 td_err td_native_cuda_graph_attention(td_ops_backend *backend,
                                       const td_ops_attention *op,
                                       td_errinfo *info);
+td_err td_native_cuda_graph_embed(td_ops_backend *backend,
+                                  const td_ops_embedding *embedding,
+                                  const td_ops_view *ids,
+                                  const td_ops_view *out, td_errinfo *info);
+td_err td_native_cuda_graph_modulate(td_ops_backend *backend,
+                                     const td_ops_norm *norm,
+                                     const td_ops_modulation *modulation,
+                                     const td_ops_view *x,
+                                     const td_ops_view *out, td_errinfo *info);
+td_err td_native_cuda_graph_blocks(td_ops_backend *backend,
+                                   const td_ops_blocks *op, td_errinfo *info);
+td_err td_native_cuda_graph_step(td_ops_backend *backend, const td_ops_step *op,
+                                 td_errinfo *info);
 
 #endif

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
-// From an operation of the table to its kernels, while a graph is captured.
+// From an operation of the table to its kernels, while a graph is captured:
+// copies and pictures (graph_tokens.cu has the rest).
 //
 // Each function checks that the views fit what the kernels can do (bf16, rows
 // at multiples of 16 bytes, widths that are multiples of 8), fills in the
 // kernel's arguments and enqueues it; nothing runs before the whole graph does.
-// Linears and convolutions are one kernel (conv.cu), with bias, addition and
-// ReLU in it; GELU and norms are kernels of their own after it (norm.cu).
+// A convolution is one kernel (conv.cu), with bias, addition and ReLU in it;
+// GELU is one of its own after it.
 //
-// Inputs of few floats go aside, on the second stream, since nothing before
-// them uses what they give. A frame that is alone is fetched by a kernel
-// (move.cu) piece by piece, and the first layers (stem.cu) begin while it
-// arrives; of several, each is copied while the one before is worked on.
+// A frame that is alone is fetched by a kernel (move.cu) piece by piece, and
+// the first layers (stem.cu) begin while it arrives; of several, each is copied
+// while the one before is worked on.
 #include "engine/native/cuda/backend.h"
 
 #define FEW_BYTES ((size_t)128 << 10) // that leave by a kernel
 
-static td_native_cuda_rows rows_of(const td_ops_view *view)
+td_native_cuda_rows td_native_cuda_graph_rows(const td_ops_view *view)
 {
     const td_native_cuda_rows rows = {(__nv_bfloat16 *)view->data,
                                       (int64_t)view->batch_stride,
@@ -23,7 +23,8 @@ static td_native_cuda_rows rows_of(const td_ops_view *view)
     return rows;
 }
 
-static td_err added(cudaError_t error, const char *what, td_errinfo *info)
+td_err td_native_cuda_graph_added(cudaError_t error, const char *what,
+                                  td_errinfo *info)
 {
     return error == cudaSuccess
                ? TD_OK
@@ -37,8 +38,8 @@ static bool is_even(const td_ops_view *view)
            view->batch_stride % 8 == 0;
 }
 
-static td_err check_view(const td_ops_view *view, const char *what,
-                         td_errinfo *info)
+td_err td_native_cuda_graph_check(const td_ops_view *view, const char *what,
+                                  td_errinfo *info)
 {
     if (view->dtype == TD_OPS_BF16 && is_even(view)) return TD_OK;
     return td_fail(info, TD_ERR_UNSUPPORTED,
@@ -55,151 +56,28 @@ td_err td_native_cuda_graph_copy_out(td_ops_backend *backend,
         const td_native_cuda_leave leave = {(const float *)io->device,
                                             (float *)io->host,
                                             (int32_t)(bytes / sizeof(float))};
-        return added(td_native_cuda_leave_run(&leave, order), "adding a copy",
-                     info);
+        return td_native_cuda_graph_added(
+            td_native_cuda_leave_run(&leave, order), "adding a copy", info);
     }
     backend->is_alone = true;
-    return added(cudaMemcpyAsync(io->host, io->device, bytes,
-                                 cudaMemcpyDeviceToHost, order.stream),
-                 "adding a copy", info);
-}
-
-td_err td_native_cuda_graph_norm(td_ops_backend *backend,
-                                 const td_ops_norm *norm, const td_ops_view *x,
-                                 const td_ops_view *out, td_errinfo *info)
-{
-    TD_TRY(check_view(x, "what is normalised", info));
-    TD_TRY(check_view(out, "what a norm gives", info));
-    if (x->cols != (uint32_t)norm->width)
-        return td_fail(info, TD_ERR_INVALID, "a norm of %d columns, not %u",
-                       norm->width, x->cols);
-    td_native_cuda_norm op = {};
-    op.x = rows_of(x);
-    op.out = rows_of(out);
-    op.weight = norm->weight;
-    op.bias = norm->bias;
-    op.batches = (int32_t)x->batch;
-    op.rows = (int32_t)x->rows;
-    op.width = norm->width;
-    op.epsilon = norm->epsilon;
-    return added(
-        td_native_cuda_norm_run(&op, td_native_cuda_backend_order(backend)),
-        "adding a norm", info);
-}
-
-// Inputs are dense floats of any width. They go aside, while the stream is busy
-// with frames: nothing before them uses what they give.
-static td_err build_token(td_ops_backend *backend, const td_ops_linear *op,
-                          const td_ops_view *out, td_errinfo *info)
-{
-    if (op->x.row_stride != op->x.cols ||
-        (op->x.batch > 1 &&
-         op->x.batch_stride != (size_t)op->x.rows * op->x.cols))
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "CUDA: inputs of a linear that are apart");
-    TD_TRY(td_native_cuda_backend_fetch_part(
-        backend, op->x.data,
-        (size_t)op->x.batch * op->x.rows * op->x.cols * sizeof(float), info));
-    td_native_cuda_token token = {};
-    token.x = (const float *)op->x.data;
-    token.filter = op->weight->filter;
-    if (op->add.data) token.add = rows_of(&op->add);
-    token.out = rows_of(out);
-    token.batches = (int32_t)op->x.batch;
-    token.rows = (int32_t)op->x.rows;
-    token.relu = op->activation == TD_OPS_RELU;
-    const td_native_cuda_order order =
-        op->add.data ? td_native_cuda_backend_order(backend)
-                     : td_native_cuda_backend_order_aside(backend);
-    return added(td_native_cuda_token_run(&token, order), "adding a linear",
-                 info);
-}
-
-static td_err build_product(td_ops_backend *backend, const td_ops_linear *op,
-                            const td_ops_view *out, td_errinfo *info)
-{
-    td_native_cuda_conv conv = {};
-    TD_TRY(check_view(&op->x, "what a linear reads", info));
-    if (op->add.data) {
-        TD_TRY(check_view(&op->add, "what a linear adds", info));
-        conv.add = rows_of(&op->add);
-    }
-    conv.x.rows = rows_of(&op->x);
-    conv.x.height = 1;
-    conv.x.width = (int32_t)op->x.rows;
-    conv.x.filter = op->weight->filter;
-    conv.out = rows_of(out);
-    if (out->dtype == TD_OPS_F32)
-        conv.out_float = (float *)out->data;
-    else
-        TD_TRY(check_view(out, "what a linear gives", info));
-    conv.batches = (int32_t)op->x.batch;
-    conv.out_height = 1;
-    conv.out_width = (int32_t)op->x.rows;
-    conv.relu = op->activation == TD_OPS_RELU;
-    return added(
-        td_native_cuda_conv_run(&conv, td_native_cuda_backend_order(backend)),
-        "adding a linear", info);
-}
-
-static td_err check_linear(const td_ops_linear *op, const td_ops_view *out,
-                           td_errinfo *info)
-{
-    const td_native_cuda_filter *of = &op->weight->filter;
-    if (op->x.cols != (uint32_t)of->ins || out->cols != (uint32_t)of->outs ||
-        out->rows != op->x.rows || out->batch != op->x.batch)
-        return td_fail(info, TD_ERR_INVALID,
-                       "a linear of %d to %d over %u x %u x %u gives "
-                       "%u x %u x %u",
-                       of->ins, of->outs, op->x.batch, op->x.rows, op->x.cols,
-                       out->batch, out->rows, out->cols);
-    if (out->dtype != TD_OPS_F32 && out->cols % 8 != 0)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "CUDA: %u columns are no multiple of 8", out->cols);
-    return TD_OK;
-}
-
-static td_err check_extras(const td_ops_linear *op, td_errinfo *info)
-{
-    if (op->rest.data || op->rotary.table.data || op->gate.table.data ||
-        op->modulation.table.data || op->scale != 0)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "CUDA has no linear with a gate, a scale, rotary "
-                       "positions or two results");
-    if (op->activation > TD_OPS_GELU)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "CUDA has no activation but relu and gelu");
-    return TD_OK;
+    return td_native_cuda_graph_added(
+        cudaMemcpyAsync(io->host, io->device, bytes, cudaMemcpyDeviceToHost,
+                        order.stream),
+        "adding a copy", info);
 }
 
 static td_err build_gelu(td_ops_backend *backend, const td_ops_view *x,
                          td_errinfo *info)
 {
-    TD_TRY(check_view(x, "what goes through GELU", info));
+    TD_TRY(td_native_cuda_graph_check(x, "what goes through GELU", info));
     td_native_cuda_gelu gelu = {};
-    gelu.x = rows_of(x);
+    gelu.x = td_native_cuda_graph_rows(x);
     gelu.batches = (int32_t)x->batch;
     gelu.rows = (int32_t)x->rows;
     gelu.width = (int32_t)x->cols;
-    return added(
+    return td_native_cuda_graph_added(
         td_native_cuda_gelu_run(&gelu, td_native_cuda_backend_order(backend)),
         "adding GELU", info);
-}
-
-// A norm alone wants no memory of its own: the sum stands where it goes.
-td_err td_native_cuda_graph_linear(td_ops_backend *backend,
-                                   const td_ops_linear *op, td_errinfo *info)
-{
-    const td_ops_view *out = op->out.data ? &op->out : &op->normed;
-    TD_TRY(check_extras(op, info));
-    TD_TRY(check_linear(op, out, info));
-    if (op->x.dtype == TD_OPS_F32)
-        TD_TRY(build_token(backend, op, out, info));
-    else
-        TD_TRY(build_product(backend, op, out, info));
-    if (op->activation == TD_OPS_GELU) TD_TRY(build_gelu(backend, out, info));
-    if (!op->norm) return TD_OK;
-    return td_native_cuda_graph_norm(backend, op->norm, out, &op->normed, info);
 }
 
 static size_t pieces_of(int64_t bytes)
@@ -219,10 +97,11 @@ static td_err build_arriving(td_ops_backend *backend, td_native_cuda_stem stem,
     arrival.bytes = (int64_t)stem.height * stem.width * 3;
     arrival.there = there;
     stem.there = there;
-    TD_TRY(added(td_native_cuda_arrival_run(
-                     &arrival, td_native_cuda_backend_order(backend)),
-                 "adding a copy", info));
-    TD_TRY(added(
+    TD_TRY(td_native_cuda_graph_added(
+        td_native_cuda_arrival_run(&arrival,
+                                   td_native_cuda_backend_order(backend)),
+        "adding a copy", info));
+    TD_TRY(td_native_cuda_graph_added(
         td_native_cuda_stem_run(&stem, td_native_cuda_backend_order(backend)),
         "adding the first layers", info));
     return td_native_cuda_backend_clear(backend, there,
@@ -243,9 +122,10 @@ static td_err build_frames(td_ops_backend *backend, td_native_cuda_stem stem,
     if (there) return build_arriving(backend, stem, from, there, info);
     for (uint32_t i = 0; i < batch; i++) {
         TD_TRY(td_native_cuda_backend_fetch_part(backend, stem.x, bytes, info));
-        TD_TRY(added(td_native_cuda_stem_run(
-                         &stem, td_native_cuda_backend_order(backend)),
-                     "adding the first layers", info));
+        TD_TRY(td_native_cuda_graph_added(
+            td_native_cuda_stem_run(&stem,
+                                    td_native_cuda_backend_order(backend)),
+            "adding the first layers", info));
         stem.x += bytes;
         stem.out += out_values;
     }
@@ -279,8 +159,9 @@ static td_native_cuda_map map_of(const td_ops_view *view, uint32_t height,
                                  uint32_t width,
                                  const td_ops_conv_weight *weight)
 {
-    const td_native_cuda_map map = {rows_of(view), (int32_t)height,
-                                    (int32_t)width, weight->filter};
+    const td_native_cuda_map map = {td_native_cuda_graph_rows(view),
+                                    (int32_t)height, (int32_t)width,
+                                    weight->filter};
     return map;
 }
 
@@ -296,19 +177,23 @@ td_err td_native_cuda_graph_conv(td_ops_backend *backend, const td_ops_conv *op,
 {
     if (op->pixels) return build_stem(backend, op, info);
     td_native_cuda_conv conv = {};
-    TD_TRY(check_view(&op->x, "what a convolution reads", info));
-    TD_TRY(check_view(&op->out, "what a convolution gives", info));
+    TD_TRY(
+        td_native_cuda_graph_check(&op->x, "what a convolution reads", info));
+    TD_TRY(
+        td_native_cuda_graph_check(&op->out, "what a convolution gives", info));
     conv.x = map_of(&op->x, op->height, op->width, op->weight);
     if (op->shortcut_weight) {
-        TD_TRY(check_view(&op->shortcut, "what joins a convolution", info));
+        TD_TRY(td_native_cuda_graph_check(&op->shortcut,
+                                          "what joins a convolution", info));
         conv.shortcut = map_of(&op->shortcut, op->shortcut_height,
                                op->shortcut_width, op->shortcut_weight);
     }
     if (op->add.data) {
-        TD_TRY(check_view(&op->add, "what a convolution adds", info));
-        conv.add = rows_of(&op->add);
+        TD_TRY(td_native_cuda_graph_check(&op->add, "what a convolution adds",
+                                          info));
+        conv.add = td_native_cuda_graph_rows(&op->add);
     }
-    conv.out = rows_of(&op->out);
+    conv.out = td_native_cuda_graph_rows(&op->out);
     conv.batches = (int32_t)op->x.batch;
     conv.out_height = size_of(op->height, &op->weight->filter);
     conv.out_width = size_of(op->width, &op->weight->filter);
@@ -319,43 +204,9 @@ td_err td_native_cuda_graph_conv(td_ops_backend *backend, const td_ops_conv *op,
                        "a convolution of %u x %u gives %d x %d, not %u pixels",
                        op->height, op->width, conv.out_height, conv.out_width,
                        op->out.rows);
-    TD_TRY(added(
+    TD_TRY(td_native_cuda_graph_added(
         td_native_cuda_conv_run(&conv, td_native_cuda_backend_order(backend)),
         "adding a convolution", info));
     return op->activation == TD_OPS_GELU ? build_gelu(backend, &op->out, info)
                                          : TD_OK;
-}
-
-td_err td_native_cuda_graph_attention(td_ops_backend *backend,
-                                      const td_ops_attention *op,
-                                      td_errinfo *info)
-{
-    const uint32_t size = op->q.cols / op->heads;
-    if ((op->kv_heads && op->kv_heads != op->heads) || op->past_k.data ||
-        op->lengths.data || op->mask != TD_OPS_SEES_ALL)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "CUDA has no attention with a mask, lengths or grouped "
-                       "heads");
-    if (size * op->heads != op->q.cols || size % 8 != 0 || size > 128)
-        return td_fail(info, TD_ERR_UNSUPPORTED,
-                       "CUDA has no attention of %u columns in %u heads",
-                       op->q.cols, op->heads);
-    TD_TRY(check_view(&op->q, "q", info));
-    TD_TRY(check_view(&op->k, "k", info));
-    TD_TRY(check_view(&op->v, "v", info));
-    TD_TRY(check_view(&op->out, "what attention gives", info));
-    td_native_cuda_attention attention = {};
-    attention.q = rows_of(&op->q);
-    attention.k = rows_of(&op->k);
-    attention.v = rows_of(&op->v);
-    attention.out = rows_of(&op->out);
-    attention.batches = (int32_t)op->q.batch;
-    attention.queries = (int32_t)op->q.rows;
-    attention.keys = (int32_t)op->k.rows;
-    attention.heads = (int32_t)op->heads;
-    attention.size = (int32_t)size;
-    attention.scale = op->scale;
-    return added(td_native_cuda_attention_run(
-                     &attention, td_native_cuda_backend_order(backend)),
-                 "adding attention", info);
 }

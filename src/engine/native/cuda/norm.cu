@@ -1,25 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
 // What goes row by row: a warp each.
-#include "engine/native/cuda/device.cuh"
 #include "engine/native/cuda/launch.cuh"
+#include "engine/native/cuda/row.cuh"
 
 #define WARPS 4
 #define MOST_CHUNKS 8 // of 8 values, in a lane
 
-__device__ static inline float sum_of_warp(float value)
+// Eight columns' weights and biases.
+__device__ static inline void scale8(const td_native_cuda_norm *n,
+                                     const float *table, int column,
+                                     float *value)
 {
-    for (int i = 16; i > 0; i /= 2)
-        value += __shfl_xor_sync(~0u, value, i);
-    return value;
-}
-
-__device__ static inline void unpack(uint4 eight, float *to)
-{
-    const uint32_t pairs[4] = {eight.x, eight.y, eight.z, eight.w};
+    const float *weight = table ? table + column : n->weight + column;
+    const float *bias = table ? table + n->width + column : n->bias + column;
+    const float base = table ? 1 : n->base;
 #pragma unroll
-    for (int i = 0; i < 4; i++) {
-        to[2 * i] = low_of(pairs[i]);
-        to[2 * i + 1] = high_of(pairs[i]);
+    for (int j = 0; j < 8; j += 4) {
+        float4 by = *(const float4 *)(weight + j);
+        float4 more = *(const float4 *)(bias + j);
+        value[j] = value[j] * (base + by.x) + more.x;
+        value[j + 1] = value[j + 1] * (base + by.y) + more.y;
+        value[j + 2] = value[j + 2] * (base + by.z) + more.z;
+        value[j + 3] = value[j + 3] * (base + by.w) + more.w;
     }
 }
 
@@ -29,12 +31,14 @@ __global__ void __launch_bounds__(WARPS * 32)
 {
     const int lane = (int)threadIdx.x % 32;
     const int row = (int)blockIdx.x * WARPS + (int)threadIdx.x / 32;
-    wait_for_earlier();
     let_next_start();
+    wait_for_earlier();
     if (row >= n.batches * n.rows) return;
     int batch = row / n.rows, inner = row % n.rows;
     const bf16 *x = n.x.at + batch * n.x.batch + (int64_t)inner * n.x.row;
     bf16 *out = n.out.at + batch * n.out.batch + (int64_t)inner * n.out.row;
+    const float *table =
+        n.table.at ? chosen(&n.table, batch, inner) : (const float *)NULL;
     float value[CHUNKS][8], sum = 0, square = 0;
 #pragma unroll
     for (int i = 0; i < CHUNKS; i++) {
@@ -45,7 +49,7 @@ __global__ void __launch_bounds__(WARPS * 32)
         for (int j = 0; j < 8; j++)
             sum += value[i][j];
     }
-    float mean = sum_of_warp(sum) / (float)n.width;
+    float mean = n.rms ? 0 : sum_of_warp(sum) / (float)n.width;
 #pragma unroll
     for (int i = 0; i < CHUNKS; i++)
         for (int j = 0; j < 8; j++)
@@ -57,11 +61,9 @@ __global__ void __launch_bounds__(WARPS * 32)
         int column = (i * 32 + lane) * 8;
         if (column >= n.width) break;
         for (int j = 0; j < 8; j++)
-            value[i][j] = (value[i][j] - mean) * scale * n.weight[column + j] +
-                          n.bias[column + j];
-        *(uint4 *)(out + column) = make_uint4(
-            pack(value[i][0], value[i][1]), pack(value[i][2], value[i][3]),
-            pack(value[i][4], value[i][5]), pack(value[i][6], value[i][7]));
+            value[i][j] = (value[i][j] - mean) * scale;
+        scale8(&n, table, column, value[i]);
+        *(uint4 *)(out + column) = pack8(value[i]);
     }
 }
 
@@ -74,7 +76,9 @@ cudaError_t td_native_cuda_norm_run(const td_native_cuda_norm *norm,
     how.threads = WARPS * 32;
     if (norm->width <= 256) return start(norm_kernel<1>, &how, norm, order);
     if (norm->width <= 512) return start(norm_kernel<2>, &how, norm, order);
+    if (norm->width <= 768) return start(norm_kernel<3>, &how, norm, order);
     if (norm->width <= 1024) return start(norm_kernel<4>, &how, norm, order);
+    if (norm->width <= 1280) return start(norm_kernel<5>, &how, norm, order);
     return start(norm_kernel<MOST_CHUNKS>, &how, norm, order);
 }
 
@@ -94,8 +98,7 @@ __global__ void __launch_bounds__(WARPS * 32)
     unpack(*(const uint4 *)at, x);
     for (int j = 0; j < 8; j++)
         x[j] *= 0.5f * (1 + erff(x[j] * 0.70710678f));
-    *(uint4 *)at = make_uint4(pack(x[0], x[1]), pack(x[2], x[3]),
-                              pack(x[4], x[5]), pack(x[6], x[7]));
+    *(uint4 *)at = pack8(x);
 }
 
 cudaError_t td_native_cuda_gelu_run(const td_native_cuda_gelu *gelu,
@@ -106,41 +109,4 @@ cudaError_t td_native_cuda_gelu_run(const td_native_cuda_gelu *gelu,
     how.threads = WARPS * 32;
     how.grid = dim3((unsigned)(all + WARPS * 32 - 1) / how.threads);
     return start(gelu_kernel, &how, gelu, order);
-}
-
-// A warp for each value of the result.
-__global__ void __launch_bounds__(WARPS * 32)
-    token_kernel(const __grid_constant__ td_native_cuda_token t)
-{
-    const int lane = (int)threadIdx.x % 32;
-    const int out = (int)blockIdx.x * WARPS + (int)threadIdx.x / 32;
-    const int row = (int)blockIdx.y;
-    const int ins = t.filter.ins;
-    wait_for_earlier();
-    let_next_start();
-    if (out >= t.filter.outs) return;
-    const bf16 *weight =
-        t.filter.weight + (int64_t)out * td_native_cuda_up(ins, 64);
-    float sum = 0;
-    for (int i = lane; i < ins; i += 32)
-        sum += t.x[(int64_t)row * ins + i] * __bfloat162float(weight[i]);
-    sum = sum_of_warp(sum) + t.filter.bias[out];
-    if (lane != 0) return;
-    int batch = row / t.rows, inner = row % t.rows;
-    if (t.add.at)
-        sum += __bfloat162float(
-            t.add.at[batch * t.add.batch + (int64_t)inner * t.add.row + out]);
-    if (t.relu) sum = fmaxf(sum, 0);
-    t.out.at[batch * t.out.batch + (int64_t)inner * t.out.row + out] =
-        __float2bfloat16(sum);
-}
-
-cudaError_t td_native_cuda_token_run(const td_native_cuda_token *token,
-                                     td_native_cuda_order order)
-{
-    launch how = {};
-    how.grid = dim3((unsigned)((token->filter.outs + WARPS - 1) / WARPS),
-                    (unsigned)(token->batches * token->rows));
-    how.threads = WARPS * 32;
-    return start(token_kernel, &how, token, order);
 }

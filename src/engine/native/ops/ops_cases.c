@@ -64,17 +64,19 @@ td_ops_source td_ops_case_source(td_ops_case *w, const char *part,
                            TD_OPS_F32};
 }
 
-// A view with a gap after each row and member, so that strides are used.
+// A view with a gap after each row and member, so that strides are used, which
+// are multiples of 8.
 td_err td_ops_case_room(td_ops_case *w, uint32_t batch, uint32_t rows,
                         uint32_t cols, td_ops_view *ret_view)
 {
     void *data = NULL;
+    size_t stride = ((size_t)cols + 15) / 8 * 8;
     td_ops_view view = {.dtype = w->dtype,
                         .batch = batch,
                         .rows = rows,
                         .cols = cols,
-                        .row_stride = cols + 8,
-                        .batch_stride = (size_t)(rows + 1) * (cols + 8)};
+                        .row_stride = stride,
+                        .batch_stride = (rows + 1) * stride};
     TD_TRY(w->ops->alloc(w->backend,
                          batch * view.batch_stride * td_ops_bytes(w->dtype),
                          &data, &w->info));

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// Linear layers of tokens: out = x W^T and what is done with it, one product
+// with wgmma.
+//
+// A block makes a tile of the result in steps of 64 along K. One of its warps
+// has the copy engine fill a ring of STAGES; the others multiply. Weights are
+// nobody's output, so that those of the first stages are on their way before
+// the kernel waits for the one before it.
+//
+// The rows of a tile's weight come in two halves, which need not be neighbours:
+// of a gated weight they are the same columns of its two parts, of heads that
+// are turned and larger than a tile the two numbers that a turn mixes. So
+// whatever is to be joined stands in one tile, `apart` columns from each other,
+// and is joined as it leaves (linear_ending.cuh).
+//
+// Ways to fill the multiprocessors, chosen by the size of the result when the
+// graph is built:
+//   ALONE  a block makes a tile
+//   SPLIT  few tiles: a cluster of blocks shares one, each takes a part of K,
+//          and they add up through each other's shared memory in a fixed order
+//   ROWS   many tiles: two blocks with other rows and the same columns share
+//          what each has read of the weight
+//   COLS   the same with the same rows and other columns
+#include "engine/native/cuda/linear_ending.cuh"
+
+#include <string.h>
+
+// The ring, in shared memory: the stages, and for each what is full and empty.
+template <int TILE_M, int TILE_N, int STAGES> struct ring {
+    static constexpr uint32_t a_bytes = TILE_M * STEP_BYTES;
+    static constexpr uint32_t half_bytes = TILE_N / 2 * STEP_BYTES;
+    static constexpr uint32_t bytes = a_bytes + 2 * half_bytes;
+    static constexpr uint32_t size = STAGES * (bytes + 16) + 1024;
+    uint32_t memory;
+
+    __device__ __forceinline__ uint32_t stage(int i) const
+    {
+        return memory + (uint32_t)i * bytes;
+    }
+    __device__ __forceinline__ uint32_t full(int i) const
+    {
+        return memory + STAGES * bytes + (uint32_t)i * 16;
+    }
+    __device__ __forceinline__ uint32_t empty(int i) const
+    {
+        return full(i) + 8;
+    }
+};
+
+// Where a block works.
+typedef struct tile {
+    int rank;       // in its cluster
+    int row;        // the first of the result
+    int begin, end; // of its steps
+    halves of;
+} tile;
+
+template <int TILE_M, int TILE_N, int STAGES, way WAY>
+__device__ __forceinline__ static void
+load_weight(ring<TILE_M, TILE_N, STAGES> r, const product *p, const tile *t,
+            int i, int step)
+{
+    const uint32_t to = r.stage(i) + r.a_bytes, full = r.full(i);
+    barrier_expect(full, r.bytes);
+    if (WAY == ROWS) {
+        copy_box_to(to + (uint32_t)t->rank * r.half_bytes, &p->weight,
+                    step * STEP, t->rank ? t->of.second : t->of.first, full, 3);
+        return;
+    }
+    copy_box(to, &p->weight, step * STEP, t->of.first, full);
+    copy_box(to + r.half_bytes, &p->weight, step * STEP, t->of.second, full);
+}
+
+template <int TILE_M, int TILE_N, int STAGES, way WAY>
+__device__ __forceinline__ static void load_rows(ring<TILE_M, TILE_N, STAGES> r,
+                                                 const product *p,
+                                                 const tile *t, int i, int step)
+{
+    const int column = step * STEP;
+    if (WAY == COLS) {
+        copy_box_to(r.stage(i) + (uint32_t)t->rank * (r.a_bytes / 2), &p->x,
+                    column, t->row + t->rank * (TILE_M / 2), r.full(i), 3);
+        return;
+    }
+    if (p->is_flat)
+        copy_box(r.stage(i), &p->x, column, t->row, r.full(i));
+    else
+        copy_pixels(r.stage(i), &p->x, column, t->row % p->op.rows, 0,
+                    t->row / p->op.rows, 0, 0, r.full(i));
+}
+
+// The feeding thread.
+template <int TILE_M, int TILE_N, int STAGES, way WAY>
+__device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
+                            const tile *t)
+{
+    const int early = min(t->begin + STAGES, t->end);
+    for (int step = t->begin, i = 0; step < early; step++, i++)
+        load_weight<TILE_M, TILE_N, STAGES, WAY>(r, p, t, i, step);
+    wait_for_earlier();
+    for (int step = t->begin, i = 0, lap = 0; step < t->end; step++) {
+        if (step >= early) {
+            barrier_wait(r.empty(i), (uint32_t)(lap - 1) & 1);
+            load_weight<TILE_M, TILE_N, STAGES, WAY>(r, p, t, i, step);
+        }
+        load_rows<TILE_M, TILE_N, STAGES, WAY>(r, p, t, i, step);
+        if (++i == STAGES) {
+            i = 0;
+            lap++;
+        }
+    }
+}
+
+template <way WAY> __device__ __forceinline__ static void freed(uint32_t empty)
+{
+    if (threadIdx.x % 32 != 0) return;
+    if (WAY == SPLIT || WAY == ALONE) {
+        barrier_arrive(empty);
+        return;
+    }
+    barrier_arrive_at(empty, 0);
+    barrier_arrive_at(empty, 1);
+}
+
+// The warps that multiply.
+template <int TILE_M, int TILE_N, int STAGES, way WAY>
+__device__ static inline void eat(ring<TILE_M, TILE_N, STAGES> r, int count,
+                                  float (&sum)[TILE_N / 2])
+{
+    const uint32_t group = threadIdx.x / 128 * 64 * STEP_BYTES;
+    int stage = 0, before = STAGES - 1;
+    uint32_t parity = 0;
+    for (int i = 0; i < count; i++) {
+        barrier_wait(r.full(stage), parity);
+        uint64_t a = matrix_at(r.stage(stage) + group);
+        uint64_t b = matrix_at(r.stage(stage) + r.a_bytes);
+        wgmma_begin();
+#pragma unroll
+        for (int j = 0; j < STEP / 16; j++)
+            multiply(sum, a + j * 2, b + j * 2, i > 0 || j > 0);
+        wgmma_commit();
+        wgmma_wait<1>();
+        if (i > 0) freed<WAY>(r.empty(before));
+        before = stage;
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+    wgmma_wait<0>();
+}
+
+template <int TILE_N, way WAY>
+__device__ __forceinline__ static tile tile_of(const product *p, int tile_m)
+{
+    const int blocks = WAY == ALONE ? 1 : WAY == SPLIT ? p->share : 2;
+    const int x = (int)blockIdx.x, y = (int)blockIdx.y;
+    tile t;
+    t.rank = x % blocks;
+    t.row = (WAY == ROWS ? x : x / blocks) * tile_m;
+    t.of = halves_of<TILE_N>(p, WAY == COLS ? y * 2 + t.rank : y);
+    t.begin = WAY == SPLIT ? p->steps * t.rank / blocks : 0;
+    t.end = WAY == SPLIT ? p->steps * (t.rank + 1) / blocks : p->steps;
+    return t;
+}
+
+// From the registers of wgmma to rows in shared memory.
+template <int TILE_N>
+__device__ __forceinline__ static void spread(const float (&sum)[TILE_N / 2],
+                                              float *sums)
+{
+    constexpr int pitch = TILE_N + 8;
+    const int lane = (int)threadIdx.x % 32;
+    const int row = (int)threadIdx.x / 32 * 16 + lane / 4;
+#pragma unroll
+    for (int i = 0; i < TILE_N / 8; i++) {
+        float *to = sums + row * pitch + i * 8 + lane % 4 * 2;
+        *(float2 *)to = make_float2(sum[4 * i], sum[4 * i + 1]);
+        *(float2 *)(to + 8 * pitch) =
+            make_float2(sum[4 * i + 2], sum[4 * i + 3]);
+    }
+}
+
+template <int GROUPS, int TILE_N, int STAGES, way WAY>
+__global__ void __launch_bounds__(GROUPS * 128 + 32, TILE_N > 128 ? 1 : 2)
+    linear_kernel(const __grid_constant__ product p)
+{
+    constexpr int tile_m = GROUPS * 64;
+    constexpr bool is_pair = WAY == ROWS || WAY == COLS;
+    typedef ring<tile_m, TILE_N, STAGES> here;
+    static_assert(tile_m * (TILE_N + 8) * 4 <= STAGES * here::bytes,
+                  "sums fit");
+    extern __shared__ uint8_t shared[];
+    here r;
+    r.memory = (shared_address(shared) + 1023) & ~1023u;
+    const bool feeds = threadIdx.x / 32 == GROUPS * 4; // the last warp
+    const tile t = tile_of<TILE_N, WAY>(&p, tile_m);
+
+    if (threadIdx.x == GROUPS * 128) {
+        prefetch_map(&p.x);
+        prefetch_map(&p.weight);
+        for (int i = 0; i < STAGES; i++) {
+            barrier_init(r.full(i), 1);
+            barrier_init(r.empty(i), GROUPS * 4 * (is_pair ? 2 : 1));
+        }
+        barriers_are_made();
+    }
+    if (is_pair)
+        cluster_sync();
+    else
+        __syncthreads();
+    if (p.is_early) let_next_start();
+
+    float sum[TILE_N / 2];
+    ending<GROUPS, TILE_N, WAY> last;
+    if (feeds) {
+        if (threadIdx.x % 32 == 0) feed<tile_m, TILE_N, STAGES, WAY>(r, &p, &t);
+        __syncwarp();
+    } else {
+        last.begin(&p, t.row, t.rank, &t.of);
+        wait_for_earlier();
+        last.read(&p);
+        eat<tile_m, TILE_N, STAGES, WAY>(r, t.end - t.begin, sum);
+    }
+    if (!p.is_early) let_next_start();
+    __syncthreads();
+    if (!feeds)
+        spread<TILE_N>(sum,
+                       (float *)(shared + (r.memory - shared_address(shared))));
+    if (WAY == ALONE)
+        __syncthreads();
+    else
+        cluster_sync();
+    if (!feeds) last.write(&p, r.memory);
+    if (WAY != ALONE) cluster_sync(); // until nobody needs this block's memory
+}
+
+static int ceiling(int a, int b)
+{
+    return (a + b - 1) / b;
+}
+
+// The driver's functions, which the runtime finds.
+template <typename T> static bool find(const char *name, T *ret_function)
+{
+    cudaDriverEntryPointQueryResult found;
+    void *function;
+    if (cudaGetDriverEntryPointByVersion(
+            name, &function, 12000, cudaEnableDefault, &found) != cudaSuccess ||
+        found != cudaDriverEntryPointSuccess)
+        return false;
+    *ret_function = (T)function;
+    return true;
+}
+
+// A matrix of rows that are `pitch` apart, and how much of it is a box.
+static bool map_matrix(const void *at, int width, int rows, int64_t pitch,
+                       int box_rows, CUtensorMap *ret_map)
+{
+    decltype(&cuTensorMapEncodeTiled) encode;
+    if (!find("cuTensorMapEncodeTiled", &encode)) return false;
+    const cuuint64_t size[2] = {(cuuint64_t)width, (cuuint64_t)rows};
+    const cuuint64_t apart[1] = {(cuuint64_t)pitch * 2};
+    const cuuint32_t box[2] = {STEP, (cuuint32_t)box_rows}, step[2] = {1, 1};
+    return encode(ret_map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 2,
+                  (void *)(uintptr_t)at, size, apart, box, step,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+// Rows of batches that are apart, one after the other: pixels of pictures of
+// one line.
+static bool map_apart(const td_native_cuda_linear *op, int box_rows,
+                      CUtensorMap *ret_map)
+{
+    decltype(&cuTensorMapEncodeIm2col) encode;
+    if (!find("cuTensorMapEncodeIm2col", &encode)) return false;
+    const cuuint64_t size[4] = {(cuuint64_t)op->weight.ins,
+                                (cuuint64_t)op->rows, 1,
+                                (cuuint64_t)op->batches};
+    const cuuint64_t line = (cuuint64_t)op->x.row * 2;
+    const cuuint64_t apart[3] = {line, line * size[1],
+                                 (cuuint64_t)op->x.batch * 2};
+    const int none[2] = {0, 0};
+    const cuuint32_t step[4] = {1, 1, 1, 1};
+    return encode(ret_map, CU_TENSOR_MAP_DATA_TYPE_BFLOAT16, 4, op->x.at, size,
+                  apart, none, none, STEP, (cuuint32_t)box_rows, step,
+                  CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+                  CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                  CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+template <int GROUPS, int TILE_N, int STAGES, way WAY>
+static cudaError_t run_tiles(product *p, int share, td_native_cuda_order order)
+{
+    const int tile_m = GROUPS * 64, box_m = WAY == COLS ? tile_m / 2 : tile_m;
+    const td_native_cuda_linear *op = &p->op;
+    const td_native_cuda_filter *weight = &op->weight;
+    p->share = share;
+    lay_out<TILE_N>(p);
+    if (!map_matrix(weight->weight, td_native_cuda_up(weight->ins, STEP),
+                    weight->outs, td_native_cuda_up(weight->ins, STEP),
+                    TILE_N / 2, &p->weight) ||
+        !(p->is_flat ? map_matrix(op->x.at, weight->ins, p->all_rows, op->x.row,
+                                  box_m, &p->x)
+                     : map_apart(op, box_m, &p->x)))
+        return cudaErrorInvalidValue;
+    int down = ceiling(p->all_rows, tile_m), across = ceiling(p->tiled, TILE_N);
+    launch how = {};
+    how.grid = dim3((unsigned)(down * share), (unsigned)across);
+    if (WAY == ROWS)
+        how.grid = dim3((unsigned)ceiling(down, 2) * 2, (unsigned)across);
+    if (WAY == COLS)
+        how.grid = dim3((unsigned)down * 2, (unsigned)ceiling(across, 2));
+    how.cluster = WAY == ROWS || WAY == COLS ? 2 : (unsigned)share;
+    how.threads = GROUPS * 128 + 32;
+    how.shared_bytes = ring<tile_m, TILE_N, STAGES>::size;
+    return start(linear_kernel<GROUPS, TILE_N, STAGES, WAY>, &how, p, order);
+}
+
+// Few rows: weights are read once, by all multiprocessors. As many blocks share
+// a tile as there is room for, as long as each has two steps.
+static cudaError_t run_few(product *p, td_native_cuda_order order)
+{
+    const int tiles = ceiling(p->all_rows, 64) * ceiling(p->tiled, 64);
+    int share = 1;
+    while (share < 8 && tiles * (share + 1) <= 140 &&
+           p->steps / (share + 1) >= 2)
+        share++;
+    p->is_early = tiles * share <= 132;
+    return share == 1 ? run_tiles<1, 64, 6, ALONE>(p, 1, order)
+                      : run_tiles<1, 64, 6, SPLIT>(p, share, order);
+}
+
+static cudaError_t run_best(product *p, td_native_cuda_order order)
+{
+    const int down = ceiling(p->all_rows, 128);
+    const int across = ceiling(p->tiled, 256);
+    if (p->all_rows <= 64 || down * ceiling(p->tiled, 128) < 40)
+        return run_few(p, order);
+    if (!p->is_flat || down * across < 100)
+        return run_tiles<2, 128, 3, ALONE>(p, 1, order);
+    return down % 2 == 0 || down > 16 ? run_tiles<2, 256, 4, ROWS>(p, 1, order)
+                                      : run_tiles<2, 256, 4, COLS>(p, 1, order);
+}
+
+// One block of rows, where batches are no further apart than rows.
+static bool is_flat(const td_native_cuda_linear *op)
+{
+    return op->batches == 1 || op->x.batch == (int64_t)op->rows * op->x.row;
+}
+
+bool td_native_cuda_linear_turns(const td_native_cuda_rotary *rotary)
+{
+    const int size = rotary->size;
+    return size == 16 || size == 32 || size == 64 || size == 128 ||
+           size % 256 == 0;
+}
+
+cudaError_t td_native_cuda_linear_run(const td_native_cuda_linear *linear,
+                                      td_native_cuda_order order)
+{
+    product p;
+    memset(&p, 0, sizeof p);
+    p.op = *linear;
+    p.all_rows = linear->batches * linear->rows;
+    p.outs = linear->second ? linear->second : linear->weight.outs;
+    p.tiled = linear->weight.outs;
+    p.steps = ceiling(linear->weight.ins, STEP);
+    p.is_flat = is_flat(linear);
+    return run_best(&p, order);
+}
