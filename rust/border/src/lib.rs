@@ -102,7 +102,7 @@ impl ErrBuf {
 static PANICS: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    static TOLD: Cell<bool> = const { Cell::new(false) }; // C gets the text of a panic
+    static REPORTED: Cell<bool> = const { Cell::new(false) }; // C gets the text of a panic
 }
 
 /// Rust says every panic on stderr; one whose text C gets is for C alone to say.
@@ -111,18 +111,18 @@ fn say_panics_once() {
     HOOKED.call_once(|| {
         let say = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            if !TOLD.get() || env::var_os("RUST_BACKTRACE").is_some() {
+            if !REPORTED.get() || env::var_os("RUST_BACKTRACE").is_some() {
                 say(info);
             }
         }));
     });
 }
 
-fn catch<T>(told: bool, body: impl FnOnce() -> T) -> thread::Result<T> {
+fn catch<T>(reported: bool, body: impl FnOnce() -> T) -> thread::Result<T> {
     say_panics_once();
-    let before = TOLD.replace(told);
+    let before = REPORTED.replace(reported);
     let outcome = catch_unwind(AssertUnwindSafe(body));
-    TOLD.set(before);
+    REPORTED.set(before);
     outcome
 }
 

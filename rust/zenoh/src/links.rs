@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who is connected. Zenoh tells of transports (with shared memory or not) and
-//! of their links (with addresses); we tell of a peer once both are known.
+//! Who is connected. Zenoh reports transports (with shared memory or not) and
+//! their links (with addresses); we report a peer once both are known.
 
 use std::{
     collections::HashMap,
@@ -40,7 +40,7 @@ struct Peer {
 }
 
 impl Peer {
-    fn tell(&self, hook: Hook<OnLink>, up: bool) {
+    fn notify(&self, hook: Hook<OnLink>, up: bool) {
         let Some(address) = &self.address else { return };
         let link = CLink {
             peer: self.name.as_ptr(),
@@ -123,7 +123,7 @@ impl Links {
                 state
                     .watchers
                     .values()
-                    .for_each(|hook| peer.tell(*hook, false));
+                    .for_each(|hook| peer.notify(*hook, false));
             }
         }
     }
@@ -147,12 +147,15 @@ impl Links {
         if peer.shared_memory {
             self.sharing.fetch_add(1, Ordering::Relaxed);
         }
-        watchers.values().for_each(|hook| peer.tell(*hook, true));
+        watchers.values().for_each(|hook| peer.notify(*hook, true));
     }
 
     fn watch(&self, hook: Hook<OnLink>) -> usize {
         let mut state = self.lock();
-        state.peers.values().for_each(|peer| peer.tell(hook, true));
+        state
+            .peers
+            .values()
+            .for_each(|peer| peer.notify(hook, true));
         let id = state.next_watcher;
         state.next_watcher += 1;
         state.watchers.insert(id, hook);

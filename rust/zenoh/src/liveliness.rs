@@ -16,7 +16,7 @@ use crate::{
 
 type OnAlive = unsafe extern "C" fn(*mut c_void, *const c_char, bool);
 
-fn tell(hook: Hook<OnAlive>, sample: &Sample) {
+fn notify(hook: Hook<OnAlive>, sample: &Sample) {
     let alive = sample.kind() == SampleKind::Put;
     callback(|| {
         // SAFETY: as the header says.
@@ -62,7 +62,7 @@ unsafe extern "C" fn tdr_watch(
             let subscriber = liveliness
                 .declare_subscriber(keyexpr_from(keyexpr)?)
                 .history(true)
-                .callback(move |sample: Sample| tell(hook, &sample))
+                .callback(move |sample: Sample| notify(hook, &sample))
                 .wait();
             subscriber.map(Decl::Subscriber).map_err(as_code(IO))
         })

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//! A bare Zenoh ping-pong: the figure that the rest of the house is measured
-//! against. It has the house's settings of Zenoh, so that the two differ in nothing
+//! A bare Zenoh ping-pong: the figure that the rest of Tendon is measured
+//! against. It has Tendon's settings of Zenoh, so that the two differ in nothing
 //! but what is ours, and its bytes are ready: it copies nothing.
 
 use std::{
