@@ -39,10 +39,10 @@ TD_NODISCARD td_err td_server_model_open(td_net *net, td_engine *engine,
 void td_server_model_close(td_server_model *model);
 TD_AUTO_FREE(td_server_model, td_server_model_close)
 
-// Changes whom it takes, what they are allowed and how the model is run, from
-// now on; the id, the boot and the capacity stay as they were. The texts are
-// borrowed in place of the ones before. A client that is no longer allowed is
-// let go. INVALID. Any thread but the loop's.
+// Changes which clients it takes, what they are allowed and how the model is
+// run, from now on; the id, the boot and the capacity stay as they were. The
+// texts are borrowed in place of the ones before. A client that is no
+// longer allowed is detached. INVALID. Any thread but the loop's.
 TD_NODISCARD td_err td_server_model_use(td_server_model *model,
                                         const td_server_settings *settings,
                                         const td_server_model_settings *how);

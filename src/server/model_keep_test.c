@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// What is kept for whom, and for how long: answers that were missed.
+// What is kept for each client, and for how long: answers that were missed.
 #include "engine/results.h"
 #include "server/model_fixture.h"
 
@@ -221,7 +221,7 @@ static halves *open_halves(world *w)
     return &h;
 }
 
-// What the missed chunk continues has changed: it has to be made anew.
+// What the missed chunk continues has changed: it has to be made again.
 static void ask_to_continue(client *c, uint64_t seq, uint64_t missed)
 {
     const float promised[ACTIONS] = {0};

@@ -10,7 +10,7 @@
 // answered; members are answered in place, and td_worker_done() shows the
 // result and rings back.
 //
-// Before it hands a batch out it lets go of all prefixes that the server
+// Before it hands a batch out it drops all prefixes that the server
 // dropped before that batch was set. It maps no segments of frames, so that the
 // server copies them into the ring. One thread. It ends when the server says
 // so, or when the bell's other end is gone.

@@ -36,7 +36,7 @@ static void setup_done(setup *made)
     free(made->envp);
 }
 
-// Ours, without what we say anew.
+// Our environment, without the variables that are set here.
 static td_err make_environment(setup *made, const char *python_path)
 {
     size_t count = 0;

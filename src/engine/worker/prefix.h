@@ -42,7 +42,7 @@ void td_engine_worker_prefix_drop(td_engine_worker_prefixes *prefixes,
                                   const td_worker_hello *hello);
 
 // Hands over what is to be dropped, as much as there is room for. Returns
-// whether the process has anything left to let go.
+// whether the process has anything left to drop.
 bool td_engine_worker_prefix_hand_over(td_engine_worker_prefixes *prefixes,
                                        td_worker_offer *offer,
                                        const td_worker_hello *hello);

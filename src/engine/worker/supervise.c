@@ -352,7 +352,7 @@ static void say_limit(char ret_text[128], const char *what, int64_t limit_ns,
                    (double)limit_ns / (double)TD_NS_PER_S, setting);
 }
 
-// A process that has nothing else to do is woken to let go of prefixes.
+// A process that has nothing else to do is woken to drop prefixes.
 static void remind_locked(td_engine_worker_self *self)
 {
     if (!self->agreed.prefix || self->watch.phase != TD_ENGINE_WORKER_UP)

@@ -5,7 +5,7 @@
 // The conformance suite with a Python model; everything of an observation
 // arrives, frames in shared memory included; results beside actions; exceptions
 // and starts that fail, with their texts; coroutines; prefixes that are dropped
-// are let go.
+// are dropped.
 #include "engine/worker/worker.h"
 
 #include "base/clock.h"

@@ -2,13 +2,13 @@
 #ifndef TD_SERVER_CORE_CORE_H
 #define TD_SERVER_CORE_CORE_H
 
-// What a server of one model decides: whom it takes, what waits for the device,
-// what is kept for whom, what it says of itself. Pure: no clock, thread,
-// network or model.
+// What a server of one model decides: which clients it takes, what waits for
+// the device, what is kept for each, what it says of itself. Pure: no clock,
+// thread, network or model.
 //
 // Requests come in with td_server_core_observe() and go out again exactly once:
 // displaced by a newer one, handed out to run, or dropped when the client
-// leaves or starts anew. Every observation that came in ends under one name of
+// leaves or restarts. Every observation that came in ends under one name of
 // TD_SERVER_OUTCOMES. What waits is known to the scheduler alone.
 
 #include "engine/engine.h"
@@ -31,7 +31,7 @@
     X(OLD_BOOT, "old_boot")                                                    \
     X(OLD_EPISODE, "old_episode")                                              \
     X(OLD_SEQ, "old_seq")                                                      \
-    X(DEPARTED, "departed") /* its client left or began anew */
+    X(DEPARTED, "departed") /* its client left or restarted */
 
 typedef enum td_server_outcome {
 #define TD_SERVER_OUTCOME_ENUM(name, text) TD_SERVER_##name,
@@ -101,7 +101,7 @@ typedef struct td_server_counts {
     td_sched_prefixes_counts prefixes;
 } td_server_counts;
 
-// What a client leaves behind when it begins anew or goes: the observation that
+// What a client leaves behind when it restarts or leaves: the observation that
 // waited, the one that was kept until it is asked for, the chunk that was kept,
 // and the prefix, which is the engine's to drop.
 typedef struct td_server_core_dropped {

@@ -130,7 +130,7 @@ static void a_newer_start_takes_the_client_over(void **state)
     assert_int_equal(fixture_count(h, TD_SERVER_DEPARTED), 1);
 
     assert_int_equal(fixture_run_next(h), 0);
-    fixture_taken(h, client, 6, 0, 1); // its seqs and episodes start anew
+    fixture_taken(h, client, 6, 0, 1); // its seqs and episodes start again
     assert_int_equal(fixture_run_next(h), 1);
     td_wire_action answer = {.ident = {.boot = 6}};
     td_server_core_add_superseded(client, &answer);

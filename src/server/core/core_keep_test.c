@@ -330,7 +330,7 @@ static void a_new_chunk_is_made_from_the_kept_prefix(void **state)
     assert_int_equal(server_counts(h->core).prefixes.present, 1);
 }
 
-// What the chunk continues has changed since, so it has to be made anew.
+// What the chunk continues has changed since, so it has to be made again.
 static void a_chunk_that_continues_another_is_made_from_the_prefix(void **state)
 {
     fixture *h = keep_prefixes(*state);

@@ -14,7 +14,7 @@
 //
 // An observation is of a boot, an episode and a seq, in that order. An older
 // one is dropped under the name of what is older about it; a newer boot or
-// episode lets go of everything before it. A seq that will never be answered is
+// episode drops everything before it. A seq that will never be answered is
 // remembered, and named in the next answer, so that the robot need not wait for
 // it. Guarded by the device's lock; no clock, no allocation.
 #include "sched/strategy/heap.h"

@@ -5,7 +5,7 @@
 // A batch is formed on the thread of whoever brings the request that completes
 // it (intake.c), or ends the batch before it (end() here), or keeps the
 // device's time (td_server_run_look, the loop of one of its models). That
-// thread hands it to the engine once the lock is let go. The engine calls
+// thread hands it to the engine once the lock is released. The engine calls
 // on_done() on a thread of its own, which answers each member, gives the run
 // back and starts what follows, of whichever model of the device: from one
 // batch to the next nobody else is woken.
@@ -336,7 +336,7 @@ static void measure_batch_locked(const td_server_run *run, int64_t now_ns)
 
 // Ends what is left of the batch, gives the run back and forms what follows.
 // When nothing of the model is left to run it may be freed as soon as the lock
-// is let go, so nothing of it may be touched after that.
+// is released, so nothing of it may be touched after that.
 static td_server_run *end(td_server_run *run)
 {
     td_server_runs *runs = run->runs;

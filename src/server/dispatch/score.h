@@ -19,7 +19,7 @@ typedef struct td_server_score {
 } td_server_score;
 
 // Takes the policy's function, if it has one, and stands in its place. Warns
-// anew of one that `score` did not have before.
+// again of one that `score` did not have before.
 void td_server_score_wrap(td_server_score *score, td_sched_policy *policy);
 
 // What choosing a batch has cost since the last one. As

@@ -59,7 +59,7 @@ static void on_query(void *user, td_net_request *query)
     td_net_request_free(query);
 }
 
-// Who asks another server is none of ours.
+// Whether the attach is for this server; else another one answers it.
 static bool is_asked(const td_server_loading *loading,
                      const td_wire_attach *attach)
 {

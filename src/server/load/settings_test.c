@@ -48,7 +48,7 @@ static void names_are_in_the_order_of_the_scheduler(void **state)
     assert_int_equal(TD_CONFIG_MAX_BATCH, TD_SCHED_MAX_BATCH);
 }
 
-// Only these three may have a score of one's own.
+// Only these three may have a user's score.
 static void strategies_that_score_come_first(void **state)
 {
     (void)state;

@@ -265,7 +265,7 @@ static td_err read_cursor(const td_server_admin *admin, const char *text,
     if ((uint64_t)after > newest)
         return td_fail(info, TD_ERR_INVALID,
                        "after: the newest event is %llu: the server was "
-                       "started anew, begin again with after=0",
+                       "restarted, begin again with after=0",
                        (unsigned long long)newest);
     *ret_after = (uint64_t)after;
     *ret_limit = limit;

@@ -88,7 +88,8 @@ static td_err read_values(const td_worker_value *shared, uint32_t count,
         if (!td_engine_worker_read_shape(&value, &tensor) ||
             tensor.size > room - at)
             return td_fail(item->info, TD_ERR_FORMAT,
-                           "the worker's result %u is none, or too large", i);
+                           "the worker's result %u is malformed or too large",
+                           i);
         tensor.data = data + at;
         TD_TRY(add_value(item->results, &value, &tensor, item->info));
         at += td_engine_worker_round_up(tensor.size, TD_ENGINE_WORKER_ALIGN);

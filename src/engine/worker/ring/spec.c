@@ -115,7 +115,7 @@ td_err td_engine_worker_spec_read(const td_worker_hello *shared,
     td_worker_hello hello;
     memcpy(&hello, shared, sizeof hello);
     if (hello.magic != TD_WORKER_MAGIC)
-        return td_fail(info, TD_ERR_FORMAT, "the worker's hello is none");
+        return td_fail(info, TD_ERR_FORMAT, "the worker's hello is malformed");
     if (hello.version != TD_WORKER_VERSION)
         return td_fail(info, TD_ERR_VERSION,
                        "the worker speaks version %u, this server %u",

@@ -127,7 +127,7 @@ static void what_no_hello_can_be_is_refused(void **state)
         td_err err;
         const char *text;
     } cases[] = {
-        {no_magic, TD_ERR_FORMAT, "the worker's hello is none"},
+        {no_magic, TD_ERR_FORMAT, "the worker's hello is malformed"},
         {newer, TD_ERR_VERSION, "the worker speaks version 3, this server 2"},
         {no_phase, TD_ERR_FORMAT, "the worker is in phase 4"},
         {many_cameras, TD_ERR_FORMAT,
