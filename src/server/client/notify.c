@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// What the loop puts: why an observation has no answer.
+//
+// Whoever ends a request without an answer holds the device's lock, or is a
+// callback of the transport, and may not put. So the request goes into a list,
+// with its status and the reason in its own record, and the loop is woken; it
+// takes the whole list in one hold, then encodes and puts without a lock, and
+// gives each request back. A client stays until its requests have ended, and
+// the loop, which alone closes clients, sends what is listed before it does.
+//
+// Seqs that will never be answered are named in whatever goes to a client next,
+// so a notice carries them as an answer does.
+//
+// The encoder is the loop's own; the list is guarded by the device's lock.
 #include "server/client/notify.h"
 
 #include "server/client/topics.h"

@@ -1,4 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
+// Requests are made once and used again.
+//
+// A request is large (an observation's fields, room for a chunk), so that one
+// that has ended goes back here and is not freed. One lies ready without the
+// lock, so that an observation that arrives does not have to take it before it
+// is decoded; the others are a list under the device's lock. What none of them
+// has room for is allocated, so the pool grows to what its clients need at
+// once: for each mostly one that waits, one that runs and one that is kept.
+//
+// Giving back a request lets go of what it holds: its use of a kept prefix, the
+// transport's message, and memory of an outline that is larger than most. A
+// request whose answer is kept loses message and prefix alone; what its client
+// had kept before comes back in its place.
+//
+// End: freed when no request is out any more, which the model waits for.
 #include "server/client/pool.h"
 
 #include "base/clock.h"
@@ -7,8 +22,6 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 
-// One request lies ready without the lock, so that an observation that arrives
-// does not have to take it before it is decoded.
 struct td_server_pool {
     const td_server_context *ctx;
     _Atomic(td_server_request *)

@@ -1,4 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
+// A client's end of the network: one topic for answers, two that it sends on.
+//
+// Opened when it attaches and closed when it leaves, both by the loop, which
+// may block in the network. The answers' publisher is declared first, so that
+// nothing can arrive that could not be answered. Closing goes the other way:
+// when both subscriptions are gone no callback runs any more, so what is left
+// in the inbox can be counted and the record freed.
+//
+// Putting is for whoever sees to it that the client stays: the engine's thread
+// while a request of it runs, the loop always. Each has an encoder of its own,
+// so no lock is needed here.
 #include "server/client/topics.h"
 
 #include "server/report/telemetry.h"

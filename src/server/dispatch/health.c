@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// Whether the engine is there, and what follows.
+//
+// An engine says of itself that it is READY, WARMING or BROKEN. The core's
+// state, which the status tells, follows that, unless the server drains or
+// stops, which holds until the end. While the engine is not there new
+// observations are refused at once (check), and those that wait end with the
+// reason instead of growing old (give_up); so do the prefixes that it kept,
+// since they went with it. Both happen at each end of a batch and at each look
+// of the loop, so that robots know within a tenth of a second.
+//
+// The loop alone compares with its last look and reports what changed.
+//
+// Locks: none of its own; `draining` is an atomic because observations are
+// checked without the device's lock, which guards the rest.
 #include "server/dispatch/health.h"
 
 #include "base/log.h"

@@ -1,6 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // What is asked on the status key: how the server is, whether it takes a
 // client, that it lets one go.
+//
+// The loop answers each query here, one after the other. Without a payload it
+// asks for the status. With one it names a server, and the others keep quiet:
+// that server takes the client or says why not, in the same status.
+//
+// A client that is new gets a record, a place in the core and its topics, in
+// this order, so that what it sends finds everything; if the network refuses
+// it, the place is given back. One that is here keeps its place and its topics,
+// and the core begins anew for a newer start; one that is only silent has its
+// place back. While a token of an older start of the same client is alive, a
+// newer one is refused: the same robot runs twice.
+//
+// The device's lock is taken for the core alone, never while the network is
+// asked.
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/intake/internal.h"
@@ -102,8 +116,7 @@ static td_err take_client(td_server_registry *registry,
 {
     td_server_client *client =
         td_server_core_find(registry->ctx->core, attach->client);
-    td_server_client **silent =
-        td_server_registry_find_silent(registry, attach->client);
+    td_server_client **silent = td_server_silent_find(registry, attach->client);
     if (client) {
         TD_TRY(td_server_registry_enter(registry, attach, client, info));
         client->leaving = false;
@@ -111,7 +124,7 @@ static td_err take_client(td_server_registry *registry,
     }
     if (!*silent) return take_new(registry, attach, info);
     TD_TRY(td_server_registry_enter(registry, attach, *silent, info));
-    td_server_registry_came_back(registry, silent);
+    td_server_silent_came_back(registry, silent);
     return TD_OK;
 }
 

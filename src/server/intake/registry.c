@@ -35,15 +35,6 @@
 #define SIGHTINGS 4096
 #define WATCH_NS TD_NS_PER_S // between declarations
 
-td_server_client **td_server_registry_find_silent(td_server_registry *registry,
-                                                  td_wire_text id)
-{
-    td_server_client **at = &registry->silent;
-    while (*at && !td_wire_text_is(id, (*at)->id))
-        at = &(*at)->next;
-    return at;
-}
-
 // Its numbers start before anything is recorded for it, so within one hold of
 // the lock. For want of memory it goes without.
 td_err td_server_registry_enter(td_server_registry *registry,
@@ -68,19 +59,8 @@ td_err td_server_registry_enter(td_server_registry *registry,
     return err;
 }
 
-void td_server_registry_came_back(td_server_registry *registry,
-                                  td_server_client **at)
-{
-    td_server_client *client = *at;
-    *at = client->next;
-    client->leaving = false;
-    td_log_text(TD_LOG_INFO, "server: %s is back", client->id);
-    td_server_telemetry_event(registry->ctx, TD_SERVER_EVENT_ATTACHED,
-                              client->id, "sends again");
-}
-
-static uint64_t boot_of(const td_server_registry *registry,
-                        const td_server_client *client)
+uint64_t td_server_registry_boot(const td_server_registry *registry,
+                                 const td_server_client *client)
 {
     pthread_mutex_lock(registry->ctx->lock);
     uint64_t boot = client->boot;
@@ -88,12 +68,11 @@ static uint64_t boot_of(const td_server_registry *registry,
     return boot;
 }
 
-// Whether the start that the client belongs to is said to be alive.
-static bool is_alive(const td_server_registry *registry,
-                     const td_server_client *client)
+bool td_server_registry_is_alive(const td_server_registry *registry,
+                                 const td_server_client *client)
 {
     return td_server_tokens_has(&registry->tokens, client->id,
-                                boot_of(registry, client));
+                                td_server_registry_boot(registry, client));
 }
 
 static void report_left(const td_server_registry *registry,
@@ -130,10 +109,12 @@ static void close_silent(td_server_registry *registry, td_server_client **at)
 void td_server_registry_leave(td_server_registry *registry, td_wire_text id,
                               uint64_t boot)
 {
-    td_server_client **at = td_server_registry_find_silent(registry, id);
-    if (*at && boot_of(registry, *at) == boot) close_silent(registry, at);
+    td_server_client **at = td_server_silent_find(registry, id);
+    if (*at && td_server_registry_boot(registry, *at) == boot)
+        close_silent(registry, at);
     td_server_client *client = td_server_core_find(registry->ctx->core, id);
-    if (client && boot_of(registry, client) == boot) client->leaving = true;
+    if (client && td_server_registry_boot(registry, client) == boot)
+        client->leaving = true;
 }
 
 // A client's token came or went. The end of the client's present start is the
@@ -149,10 +130,12 @@ static void take_sighting(td_server_registry *registry,
         return;
     }
     td_server_tokens_remove(&registry->tokens, token);
-    td_server_client **at = td_server_registry_find_silent(registry, id);
-    if (*at && !is_alive(registry, *at)) close_silent(registry, at);
+    td_server_client **at = td_server_silent_find(registry, id);
+    if (*at && !td_server_registry_is_alive(registry, *at))
+        close_silent(registry, at);
     td_server_client *client = td_server_core_find(registry->ctx->core, id);
-    if (client && !is_alive(registry, client)) client->leaving = true;
+    if (client && !td_server_registry_is_alive(registry, client))
+        client->leaving = true;
 }
 
 // Transport's thread.
@@ -217,7 +200,8 @@ static void recount(td_server_registry *registry)
 {
     for (td_server_client **at = &registry->silent; *at;) {
         td_server_client *client = *at;
-        if (!is_alive(registry, client)) close_silent(registry, at);
+        if (!td_server_registry_is_alive(registry, client))
+            close_silent(registry, at);
         if (*at == client) at = &client->next;
     }
     registry->recounts = false;
@@ -251,10 +235,9 @@ void td_server_registry_look_events(td_server_registry *registry)
     }
 }
 
-// Out of the core. False: its last request still runs, and the engine's thread
-// wakes the loop when that is done.
-static bool detach(td_server_registry *registry, td_server_client *client,
-                   td_server_presence then)
+bool td_server_registry_detach(td_server_registry *registry,
+                               td_server_client *client,
+                               td_server_presence then)
 {
     const td_server_context *ctx = registry->ctx;
     td_server_core_dropped dropped = {0};
@@ -273,82 +256,8 @@ static bool detach(td_server_registry *registry, td_server_client *client,
 
 static void let_go(td_server_registry *registry, td_server_client *client)
 {
-    if (detach(registry, client, TD_SERVER_LEFT))
+    if (td_server_registry_detach(registry, client, TD_SERVER_LEFT))
         close_client(registry, client);
-}
-
-// It sends nothing. If it is alive it may be without anything to ask.
-static void end_silent(td_server_registry *registry, td_server_client *client)
-{
-    const td_server_context *ctx = registry->ctx;
-    int64_t gone_ns =
-        td_server_device_cadence(registry->parts.device, ctx->engine).gone_ns;
-    double gone_s = (double)gone_ns / TD_NS_PER_S;
-    td_log_text(TD_LOG_INFO, "server: %s is gone: silent for %.0f s",
-                client->id, gone_s);
-    td_server_telemetry_event(ctx, TD_SERVER_EVENT_GONE, client->id,
-                              "silent for %.0f s", gone_s);
-    if (!is_alive(registry, client) ||
-        !detach(registry, client, TD_SERVER_SILENT)) {
-        client->leaving = true;
-        return;
-    }
-    client->next = registry->silent;
-    registry->silent = client;
-}
-
-// The core's events, one a call. False: none.
-static bool take_event(td_server_registry *registry, int64_t now_ns,
-                       td_sched_cadence_event *ret_event, int64_t *ret_next_ns)
-{
-    const td_server_context *ctx = registry->ctx;
-    pthread_mutex_lock(ctx->lock);
-    bool any = td_server_core_cadence(ctx->core, now_ns, ret_event);
-    *ret_next_ns = td_server_core_wake_ns(ctx->core);
-    td_server_intake_set_silence_locked(registry->parts.intake, *ret_next_ns);
-    pthread_mutex_unlock(ctx->lock);
-    return any;
-}
-
-int64_t td_server_registry_look_silence(td_server_registry *registry,
-                                        int64_t now_ns)
-{
-    const td_server_context *ctx = registry->ctx;
-    td_sched_cadence_event event;
-    int64_t next_ns;
-    while (take_event(registry, now_ns, &event, &next_ns)) {
-        if (event.kind == TD_SCHED_CADENCE_GONE)
-            end_silent(registry, td_server_core_at(ctx->core, event.client));
-        else if (ctx->engine->ops->warm)
-            ctx->engine->ops->warm(ctx->engine);
-    }
-    return next_ns;
-}
-
-// It sends again: it has its place back, if there still is one.
-static void revive(td_server_registry *registry, td_server_client **at)
-{
-    td_server_client *client = *at;
-    const td_wire_attach attach = {.client = td_wire_text_of(client->id),
-                                   .boot = boot_of(registry, client),
-                                   .route = client->route};
-    td_errinfo info = {.text = ""};
-    td_err err = td_server_registry_enter(registry, &attach, client, &info);
-    if (err == TD_OK)
-        td_server_registry_came_back(registry, at);
-    else
-        td_server_intake_refuse_inbox(registry->parts.intake, client, err,
-                                      info.text);
-}
-
-static void look_at_silent(td_server_registry *registry)
-{
-    for (td_server_client **at = &registry->silent; *at;) {
-        td_server_client *client = *at;
-        if (td_server_inbox_has_any(&client->topics->inbox))
-            revive(registry, at);
-        if (*at == client) at = &client->next;
-    }
 }
 
 void td_server_registry_recheck_locked(td_server_registry *registry)
@@ -383,7 +292,7 @@ void td_server_registry_look_clients(td_server_registry *registry)
 {
     const td_server_context *ctx = registry->ctx;
     bool changed = take_change(registry);
-    look_at_silent(registry);
+    td_server_silent_look(registry);
     for (uint32_t i = 0; i < ctx->capacity; i++) {
         td_server_client *client = td_server_core_at(ctx->core, i);
         if (!client) continue;

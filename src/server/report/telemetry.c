@@ -1,4 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a model reports of itself.
+//
+// Counts and events come from all its parts, on any thread: a count is one
+// atomic in the stats, an event goes into the ring of the process, and the loop
+// is woken to deliver it. What could overflow a log or the ring is said now and
+// then only.
+//
+// A view is everything that somebody who looks is shown: the stats are read
+// without waiting, what the core counts under the device's lock, which is held
+// for a copy. Nothing is counted twice: what the core and the transport count
+// enters a view from there.
+//
+// The metrics topic is the loop's: once a period it makes a view, fills one
+// message and puts it. Without a period there is no topic.
 #include "server/report/telemetry.h"
 
 #include "base/clock.h"
