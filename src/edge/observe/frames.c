@@ -28,6 +28,7 @@
 typedef struct picture {
     const td_wire_camera *wire;
     td_edge_camera *camera;
+    td_net_pub *lender; // as the camera was told; NULL: none
     td_media_size size; // wanted; height 0: it is not
     const td_edge_frame *frame;
     const uint8_t *rgb; // of that size: the frame's own, `decoded` or
@@ -257,12 +258,14 @@ static bool goes_as_it_is(const picture *pic, bool raw)
     return pic->frame && !pic->resizer && raw == (pic->frame->jpeg == 0);
 }
 
-void td_edge_frames_lend(const td_edge_frames *frames, bool raw,
-                         td_net_pub *pub)
+void td_edge_frames_lend(td_edge_frames *frames, bool raw, td_net_pub *pub)
 {
     for (uint32_t i = 0; i < frames->count; i++) {
-        const picture *pic = &frames->pictures[i];
-        td_edge_camera_lend(pic->camera, goes_as_it_is(pic, raw) ? pub : NULL);
+        picture *pic = &frames->pictures[i];
+        td_net_pub *lender = goes_as_it_is(pic, raw) ? pub : NULL;
+        if (lender == pic->lender) continue;
+        pic->lender = lender;
+        td_edge_camera_lend(pic->camera, lender);
     }
 }
 

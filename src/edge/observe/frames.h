@@ -54,8 +54,7 @@ TD_NODISCARD td_err td_edge_frames_make(td_edge_frames *frames, bool raw,
 
 // Lets the cameras whose frames are sent as they are, raw or a camera's own
 // JPEG, take them into places that `pub` lends. NULL: no more.
-void td_edge_frames_lend(const td_edge_frames *frames, bool raw,
-                         td_net_pub *pub);
+void td_edge_frames_lend(td_edge_frames *frames, bool raw, td_net_pub *pub);
 
 // The loans in which all that was made lies. 0: there are none, or not of all.
 size_t td_edge_frames_loans(const td_edge_frames *frames,

@@ -302,7 +302,8 @@ static void log_choice(const td_edge_codec_choice *choice)
 static void note_sent(td_edge_publisher *publisher,
                       const td_edge_outgoing *outgoing)
 {
-    td_edge_similar_note_sent(&publisher->similar);
+    if (publisher->similar.settings.on)
+        td_edge_similar_note_sent(&publisher->similar);
     td_edge_frames_skew(publisher->frames, outgoing->captured_ns,
                         &publisher->skew_ns);
     if (publisher->obs.image_count > 0 &&

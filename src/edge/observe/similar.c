@@ -121,7 +121,6 @@ bool td_edge_similar_check(td_edge_similar *similar, const float *state,
 
 void td_edge_similar_note_sent(td_edge_similar *similar)
 {
-    if (!similar->settings.on) return;
     similar->sent = similar->checked;
     similar->has_sent = true;
 }
