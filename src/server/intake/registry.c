@@ -23,7 +23,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "server/dispatch/run.h"
-#include "server/intake/internal.h"
+#include "server/intake/registry_internal.h"
 #include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
 

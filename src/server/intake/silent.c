@@ -13,7 +13,7 @@
 // for the core, a moment at a time.
 #include "base/clock.h"
 #include "base/log.h"
-#include "server/intake/internal.h"
+#include "server/intake/registry_internal.h"
 #include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
 
