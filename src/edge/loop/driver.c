@@ -206,22 +206,20 @@ void td_edge_driver_take_request(td_edge_driver *driver,
 }
 
 // Where it is recorded the policy's state was asked for before.
-static bool is_complete(td_edge_driver *driver, td_edge_outgoing *outgoing)
+static bool is_complete(td_edge_driver *driver, td_edge_outgoing *reading)
 {
-    if (outgoing->request.again > 0) return true;
-    return driver->config.records ? outgoing->has_policy_state
-                                  : add_policy_state(driver, outgoing);
+    if (reading->request.again > 0) return true;
+    return driver->config.records ? reading->has_policy_state
+                                  : add_policy_state(driver, reading);
 }
 
-void td_edge_driver_observe(td_edge_driver *driver,
-                            const td_edge_outgoing *reading)
+void td_edge_driver_observe(td_edge_driver *driver, td_edge_outgoing *reading)
 {
     if (driver->waiting.seq == 0) return;
-    td_edge_outgoing outgoing = *reading;
-    outgoing.request = driver->waiting;
-    if (!is_complete(driver, &outgoing)) return;
+    reading->request = driver->waiting;
+    if (!is_complete(driver, reading)) return;
     driver->waiting.seq = 0;
-    if (td_edge_publisher_send(driver->config.publisher, &outgoing))
+    if (td_edge_publisher_send(driver->config.publisher, reading))
         note_replaced(driver);
 }
 

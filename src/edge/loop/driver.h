@@ -98,8 +98,7 @@ bool td_edge_driver_take_state(td_edge_driver *driver, const float *state,
                                int64_t now_ns, td_edge_outgoing *ret_reading);
 void td_edge_driver_take_request(td_edge_driver *driver,
                                  const td_edge_request *request);
-void td_edge_driver_observe(td_edge_driver *driver,
-                            const td_edge_outgoing *reading);
+void td_edge_driver_observe(td_edge_driver *driver, td_edge_outgoing *reading);
 
 typedef struct td_edge_driver_stats {
     uint64_t failed;   // calls of the robot's or the user's functions
