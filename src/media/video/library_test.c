@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "base/library_fixture.h"
 #include "media/video/fixture.h"
 #include "media/video/ops.h"
 
 #include <dlfcn.h>
-#include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -12,7 +12,6 @@
 #include <cmocka.h>
 
 #define VARIABLE "TENDON_VIDEO_LIBRARY"
-#define THREADS 4
 
 // What stands in the way of the first load.
 static void missing_library_says_what_to_do(void **state)
@@ -68,24 +67,10 @@ static void nothing_opens_without_it(void **state)
     assert_int_equal(unsetenv(VARIABLE), 0);
 }
 
-static void *load_it(void *user)
-{
-    *(td_err *)user = td_media_video_load(NULL);
-    return NULL;
-}
-
 static void threads_that_come_at_once_share_one_load(void **state)
 {
     (void)state;
-    pthread_t threads[THREADS];
-    td_err errs[THREADS];
-    for (int i = 0; i < THREADS; i++)
-        assert_int_equal(pthread_create(&threads[i], NULL, load_it, &errs[i]),
-                         0);
-    for (int i = 0; i < THREADS; i++) {
-        assert_int_equal(pthread_join(threads[i], NULL), 0);
-        assert_int_equal(errs[i], TD_OK);
-    }
+    assert_threads_load(td_media_video_load);
 }
 
 static void every_codec_can_be_made(void **state)
