@@ -35,13 +35,17 @@ def pixels(name: str, *shape: int) -> np.ndarray:
 
 def weights(name: str, *shape: int) -> np.ndarray:
     """As a trained network's might be: matrices keep the size of what they are
-    given about as it is, norms are near 1, biases near 0."""
+    given about as it is, norms are near 1 (Gemma's are what is added to 1), biases
+    near 0."""
     values = floats(name, *shape)
     if name.endswith("running_var"):
         return np.float32(1) + values / np.float32(2)
     if len(shape) > 1:
         inputs = int(np.prod(shape[1:]))
         return values / np.float32(2 ** max(0, (inputs.bit_length() - 2) // 2))
+    added = "gemma" in name and "vision" not in name
+    if name.endswith("norm.weight") and added:
+        return values / np.float32(4)
     if name.endswith(".weight"):
         return np.float32(1) + values / np.float32(4)
     return values / np.float32(8)

@@ -42,6 +42,8 @@ typedef struct td_native_architecture_ops {
 
 extern const td_native_architecture_ops td_native_act;
 extern const td_native_architecture_ops td_native_smolvla;
+extern const td_native_architecture_ops td_native_pi0;
+extern const td_native_architecture_ops td_native_pi05;
 
 #define TD_NATIVE_MOST_BUCKETS 4
 

@@ -18,6 +18,8 @@
 static const td_native_architecture_ops *const architectures[] = {
     &td_native_act,
     &td_native_smolvla,
+    &td_native_pi0,
+    &td_native_pi05,
 };
 
 // NULL: there is none.
@@ -177,14 +179,14 @@ bool td_native_model_can_guide(const td_native_model *model)
     return model->flow != NULL;
 }
 
-void td_native_model_guide(td_native_model *model, uint32_t member,
-                           const td_native_model_left *left)
+td_err td_native_model_guide(td_native_model *model, uint32_t member,
+                             const td_native_model_left *left, td_errinfo *info)
 {
     if (left)
-        td_native_flow_guide(model->flow, member, left,
-                             model->checkpoint->policy.action_dim);
-    else
-        td_native_flow_unguide(model->flow, member);
+        return td_native_flow_guide(model->flow, member, left,
+                                    model->checkpoint->policy.action_dim, info);
+    td_native_flow_unguide(model->flow, member);
+    return TD_OK;
 }
 
 // The graph of the first half that the longest text fits.

@@ -78,10 +78,13 @@ typedef struct td_native_model_left {
 } td_native_model_left;
 
 // Whether it can do that; guides the member's next decode, or with NULL does
-// not.
+// not. To be called before each, after the noise is there. INVALID for rows
+// that the policy was not trained for.
 bool td_native_model_can_guide(const td_native_model *model);
-void td_native_model_guide(td_native_model *model, uint32_t member,
-                           const td_native_model_left *left);
+TD_NODISCARD td_err td_native_model_guide(td_native_model *model,
+                                          uint32_t member,
+                                          const td_native_model_left *left,
+                                          td_errinfo *info);
 
 typedef enum td_native_part {
     TD_NATIVE_WHOLE,

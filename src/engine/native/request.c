@@ -221,8 +221,7 @@ td_err td_native_request_sample(td_native_model *model,
     if (numbers == 0) return TD_OK;
     td_native_noise_fill(chance->seed, numbers,
                          td_native_model_noise(model, slot));
-    td_native_model_guide(model, slot, NULL);
-    if (!chance->left) return TD_OK;
+    if (!chance->left) return td_native_model_guide(model, slot, NULL, info);
     uint32_t rows = chance->left->rank == 2 ? chance->left->shape[0] : 0;
     const td_native_model_left left = {
         .rows = chance->room,
@@ -230,6 +229,5 @@ td_err td_native_request_sample(td_native_model *model,
         .delay = chance->delay,
     };
     TD_TRY(take_left(pipeline, chance, policy->action_dim, left.count, info));
-    td_native_model_guide(model, slot, &left);
-    return TD_OK;
+    return td_native_model_guide(model, slot, &left, info);
 }

@@ -328,8 +328,9 @@ static td_err read_action_names(const td_json_at *at, td_native_policy *policy,
 // Those that are not there are off.
 static td_err check_options(const td_json_at *at, td_errinfo *info)
 {
-    static const char *const foreign[] = {"use_peft", "adapt_to_pi_aloha",
-                                          "use_delta_joint_actions_aloha"};
+    static const char *const foreign[] = {
+        "use_peft", "adapt_to_pi_aloha", "use_delta_joint_actions_aloha",
+        "use_visual_memory", "use_proprioceptive_memory"};
     for (size_t i = 0; i < TD_COUNT_OF(foreign); i++)
         if (json_is_true(json_object_get(at->object, foreign[i])))
             return td_json_read_fail(at, foreign[i], info, TD_ERR_UNSUPPORTED,

@@ -303,23 +303,54 @@ void td_native_flow_unguide(td_native_flow *flow, uint32_t member)
 {
     memset((float *)flow->weights.host + (size_t)member * flow->chunk, 0,
            flow->chunk * sizeof(float));
+    memset((uint32_t *)flow->held.host + (size_t)member * flow->chunk, 0,
+           flow->chunk * sizeof(uint32_t));
 }
 
-void td_native_flow_guide(td_native_flow *flow, uint32_t member,
-                          const td_native_model_left *left, uint32_t columns)
+// Promised rows as they are, of a policy that was trained for it.
+static td_err hold(td_native_flow *flow, uint32_t member,
+                   const td_native_model_left *left, uint32_t columns,
+                   td_errinfo *info)
 {
+    const td_native_guide *guide = &flow->config.guide;
+    size_t width = flow->config.action_width;
+    float *x = td_native_flow_noise(flow, member);
+    uint32_t *held = (uint32_t *)flow->held.host + (size_t)member * flow->chunk;
+    if (left->delay > guide->most_delay || left->delay >= flow->chunk ||
+        left->delay > left->count)
+        return td_fail(info, TD_ERR_INVALID,
+                       "rtc: %u rows are to be kept of %u that are left: the "
+                       "policy was trained for at most %u, of %u",
+                       left->delay, left->count, guide->most_delay,
+                       flow->chunk);
+    memset(x, 0, left->delay * width * sizeof *x);
+    for (uint32_t i = 0; i < left->delay; i++) {
+        memcpy(x + i * width, left->rows + (size_t)i * columns,
+               columns * sizeof *x);
+        held[i] = 1;
+    }
+    return TD_OK;
+}
+
+td_err td_native_flow_guide(td_native_flow *flow, uint32_t member,
+                            const td_native_model_left *left, uint32_t columns,
+                            td_errinfo *info)
+{
+    const td_native_guide *guide = &flow->config.guide;
     size_t width = flow->config.action_width;
     float *tail = (float *)flow->tail.host + member * flow->chunk * width;
     uint32_t rows = left->count < flow->chunk ? left->count : flow->chunk;
-    uint32_t horizon =
-        left->horizon ? left->horizon : flow->config.guide.horizon;
+    td_native_flow_unguide(flow, member);
+    if (guide->trained) return hold(flow, member, left, columns, info);
     memset(tail, 0, flow->chunk * width * sizeof *tail);
     for (uint32_t i = 0; i < rows; i++)
         memcpy(tail + i * width, left->rows + (size_t)i * columns,
                columns * sizeof *tail);
     td_native_guide_weights(
-        &flow->config.guide, left->delay, horizon, rows, flow->chunk,
+        guide, left->delay, left->horizon ? left->horizon : guide->horizon,
+        rows, flow->chunk,
         (float *)flow->weights.host + (size_t)member * flow->chunk);
+    return TD_OK;
 }
 
 td_err td_native_flow_keep(td_native_model *model, td_native_flow *flow,
@@ -366,6 +397,41 @@ td_ops_view td_native_flow_cache(const td_native_flow *flow,
     return view;
 }
 
+td_err td_native_flow_look_at_all(const td_native_flow *flow,
+                                  const td_native_graph *graph,
+                                  const td_native_flow_look *look,
+                                  td_ops_view sums)
+{
+    td_ops_info backend;
+    uint32_t each = flow->config.picture_rows;
+    td_ops_view rows = td_ops_rows(sums, flow->config.state_in_prefix ? 1 : 0,
+                                   flow->cameras * each);
+    graph->ops->info(graph->backend, &backend);
+    if (!backend.apart)
+        return look->build(look->network, graph, 0,
+                           graph->batch * flow->cameras, rows);
+    for (uint32_t i = 0; i < graph->batch * flow->cameras; i++) {
+        uint32_t member = i / flow->cameras, camera = i % flow->cameras;
+        td_ops_view one = td_ops_rows(rows, camera * each, each);
+        one.data = (char *)one.data +
+                   member * one.batch_stride * td_ops_bytes(one.dtype);
+        one.batch = 1;
+        TD_TRY(look->build(look->network, graph, i, 1, one));
+    }
+    return TD_OK;
+}
+
+uint32_t td_native_flow_pass(const td_native_model *model)
+{
+    const td_native_policy *policy = &model->checkpoint->policy;
+    uint32_t cameras = 0;
+    td_ops_info backend;
+    model->ops->info(model->backend, &backend);
+    for (uint32_t i = 0; i < policy->camera_count; i++)
+        cameras += !policy->cameras[i].empty;
+    return backend.apart ? 1 : cameras * model->max_batch;
+}
+
 static td_err take(const td_native_graph *graph, const td_ops_io *from,
                    size_t numbers_each)
 {
@@ -401,6 +467,7 @@ td_err td_native_flow_take_suffix(const td_native_flow *flow,
     TD_TRY(take(graph, &flow->lengths, 1));
     TD_TRY(take(graph, &flow->own_places, flow->config.suffix_rows));
     TD_TRY(take(graph, &flow->from_zero, flow->config.suffix_rows));
+    if (flow->config.holds) TD_TRY(take(graph, &flow->held, flow->chunk));
     return flow->config.state_in_prefix ? TD_OK : take_state(flow, graph);
 }
 
@@ -410,7 +477,7 @@ td_err td_native_flow_step(const td_native_flow *flow,
 {
     uint32_t width = flow->config.action_width;
     double dt = -1.0 / (double)steps, time = 1.0 + index * dt;
-    const td_ops_step step = {
+    td_ops_step step = {
         .x = td_native_graph_input(graph, &flow->x, TD_OPS_F32, flow->chunk,
                                    width),
         .v = v,
@@ -422,5 +489,8 @@ td_err td_native_flow_step(const td_native_flow *flow,
         .dt = (float)dt,
         .guidance = td_native_guide_strength(&flow->config.guide, time),
     };
+    if (flow->config.holds)
+        step.kept = td_native_graph_input(graph, &flow->held, TD_OPS_U32,
+                                          flow->chunk, 1);
     return graph->ops->step(graph->backend, &step, graph->info);
 }

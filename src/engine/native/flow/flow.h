@@ -28,6 +28,7 @@ typedef struct td_native_flow_config {
     uint32_t action_width; // numbers of an action, padded
     uint32_t suffix_rows;
     uint32_t layers, kv_cols; // of the cache: k and v beside each other
+    bool holds; // rows that a robot has promised may be given as they are
     td_native_guide guide;
 } td_native_flow_config;
 
@@ -81,10 +82,12 @@ TD_NODISCARD td_err td_native_flow_observe(td_native_model *model,
                                            td_errinfo *info);
 
 // What a member's chunk begins as, [chunk][action_width], to be written before
-// each run; and what it is guided by, which a run forgets.
+// each run; and after that what it is guided by, or nothing. INVALID for rows
+// that a policy was not trained for.
 float *td_native_flow_noise(const td_native_flow *flow, uint32_t member);
-void td_native_flow_guide(td_native_flow *flow, uint32_t member,
-                          const td_native_model_left *left, uint32_t columns);
+TD_NODISCARD td_err td_native_flow_guide(td_native_flow *flow, uint32_t member,
+                                         const td_native_model_left *left,
+                                         uint32_t columns, td_errinfo *info);
 void td_native_flow_unguide(td_native_flow *flow, uint32_t member);
 
 // The member's prefix to a slot below `slots`, and back.
@@ -104,6 +107,24 @@ td_ops_view td_native_flow_lengths(const td_native_flow *flow,
 td_ops_view td_native_flow_cache(const td_native_flow *flow,
                                  const td_native_graph *graph, uint32_t layer,
                                  uint32_t rows);
+
+// How a network looks at `count` pictures from number `first` on, of all
+// members one after the other, and what they come to: rows of `to`.
+typedef struct td_native_flow_look {
+    td_err (*build)(const void *network, const td_native_graph *graph,
+                    uint32_t first, uint32_t count, td_ops_view to);
+    const void *network;
+} td_native_flow_look;
+
+// Looks at all pictures in one pass, or one after the other where pictures gain
+// nothing from a pass that they share. `sums` are the whole prefix's.
+TD_NODISCARD td_err td_native_flow_look_at_all(const td_native_flow *flow,
+                                               const td_native_graph *graph,
+                                               const td_native_flow_look *look,
+                                               td_ops_view sums);
+
+// Most pictures in a pass.
+uint32_t td_native_flow_pass(const td_native_model *model);
 
 // Adds the copies of a half's inputs.
 TD_NODISCARD td_err td_native_flow_take_prefix(const td_native_flow *flow,

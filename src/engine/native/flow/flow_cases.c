@@ -26,7 +26,7 @@
 static const char *const names[] = {
     "smolvla-two-cameras", "smolvla-odd",  "smolvla-self",
     "pi0-two-cameras",     "pi0-relative", "pi05-two-cameras",
-    "pi05-half",
+    "pi05-half",           "pi05-trained",
 };
 static const td_native_flow_backend *tested;
 
@@ -175,7 +175,9 @@ static void sample(world *w, int observation, uint32_t slot, bool guided)
     name_of(w, observation, "left", name);
     td_native_hashed_floats(
         name, (size_t)left.count * w->checkpoint->policy.action_dim, w->left);
-    td_native_model_guide(w->model, slot, guided ? &left : NULL);
+    td_errinfo info = {.text = ""};
+    check(td_native_model_guide(w->model, slot, guided ? &left : NULL, &info),
+          &info);
 }
 
 static void run(world *w, td_native_part part, uint32_t count)

@@ -15,6 +15,16 @@ typedef struct td_native_graph {
     td_errinfo *info;
 } td_native_graph;
 
+static inline td_native_graph td_native_graph_of(const td_native_model *model,
+                                                 uint32_t batch,
+                                                 td_errinfo *info)
+{
+    td_ops_info backend;
+    model->ops->info(model->backend, &backend);
+    return (td_native_graph){model->ops, model->backend, backend.dtype, batch,
+                             info};
+}
+
 static inline td_ops_view td_native_graph_room(const td_native_graph *graph,
                                                void *data, uint32_t rows,
                                                uint32_t cols)

@@ -29,14 +29,32 @@ static td_err read_schedule(const td_json_at *at, td_native_guide *guide,
                              name);
 }
 
+// LeRobot 0.6.2 and later.
+static td_err read_mode(const td_json_at *config, const td_json_at *at,
+                        td_native_guide *guide, td_errinfo *info)
+{
+    const char *mode = NULL;
+    if (td_json_read_is_null(at, "mode")) return TD_OK;
+    TD_TRY(td_json_read_text(at, "mode", &mode, info));
+    guide->trained = strcmp(mode, "trained") == 0;
+    if (!guide->trained && strcmp(mode, "guided") != 0)
+        return td_json_read_fail(at, "mode", info, TD_ERR_UNSUPPORTED,
+                                 "must be guided or trained, got %.32s", mode);
+    if (!guide->trained) return TD_OK;
+    return td_json_read_whole(config, "rtc_training_max_delay", 1, MOST_HORIZON,
+                              &guide->most_delay, info);
+}
+
 td_err td_native_guide_read(const td_json_at *config,
                             td_native_guide *ret_guide, td_errinfo *info)
 {
-    td_native_guide guide = {TD_NATIVE_GUIDE_LINEAR, 10, 10};
+    td_native_guide guide = {
+        .schedule = TD_NATIVE_GUIDE_LINEAR, .most = 10, .horizon = 10};
     double most = 0;
     if (!td_json_read_is_null(config, "rtc_config")) {
         td_json_at at = {config->file, "rtc_config.", NULL};
         TD_TRY(td_json_read_object(config, "rtc_config", &at.object, info));
+        TD_TRY(read_mode(config, &at, &guide, info));
         TD_TRY(read_schedule(&at, &guide, info));
         TD_TRY(td_json_read_number(&at, "max_guidance_weight", &most, info));
         TD_TRY(td_json_read_whole(&at, "execution_horizon", 0, MOST_HORIZON,

@@ -16,12 +16,14 @@ typedef enum td_native_guide_schedule {
 
 typedef struct td_native_guide {
     td_native_guide_schedule schedule;
-    float most;       // largest weight of the guidance
-    uint32_t horizon; // where nobody asks for another
+    float most;          // largest weight of the guidance
+    uint32_t horizon;    // where nobody asks for another
+    bool trained;        // the policy takes promised rows as they are
+    uint32_t most_delay; // that it was trained for
 } td_native_guide;
 
-// rtc_config of a policy's config.json; LeRobot's own where it is null. FORMAT,
-// LIMIT, UNSUPPORTED.
+// rtc_config of a policy's config.json; LeRobot's own where it is null. What
+// has no mode is guided. FORMAT, LIMIT, UNSUPPORTED.
 TD_NODISCARD td_err td_native_guide_read(const td_json_at *config,
                                          td_native_guide *ret_guide,
                                          td_errinfo *info);

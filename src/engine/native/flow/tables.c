@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #define MAX_WORDS (1 << 20)
 #define MAX_WIDTH 32768
@@ -111,6 +112,108 @@ td_err td_native_flow_times_table(td_native_model *model,
                                      ret_table, info);
     free(weight);
     free(bias);
+    free(table);
+    return err;
+}
+
+struct td_native_flow_times_net {
+    td_native_model *model;
+    td_native_flow_times of;
+    float *conditions; // [steps + 1][width], the last of the end
+};
+
+void td_native_flow_times_net_free(td_native_flow_times_net *net)
+{
+    free(net->conditions);
+    free(net);
+}
+
+// to = act(from W^T + b), of `rows`; in float32, added up in double.
+static td_err through(const td_native_flow_times_net *net, const char *name,
+                      uint32_t out, bool silu, const float *from, float *to,
+                      td_errinfo *info)
+{
+    uint32_t in = net->of.width, rows = net->of.steps + 1;
+    char whole[TD_NATIVE_NAME_BYTES];
+    float *weight = NULL, *bias = NULL;
+    td_native_params_name(whole, "%s.weight", name);
+    TD_TRY(td_native_params_floats(net->model, whole, 2,
+                                   (const uint64_t[]){out, in}, &weight, info));
+    td_native_params_name(whole, "%s.bias", name);
+    td_err err = td_native_params_floats(net->model, whole, 1,
+                                         (const uint64_t[]){out}, &bias, info);
+    for (size_t i = 0; err == TD_OK && i < (size_t)rows * out; i++) {
+        const float *x = from + i / out * in;
+        const float *w = weight + i % out * in;
+        double sum = bias[i % out];
+        for (uint32_t k = 0; k < in; k++)
+            sum += (double)w[k] * x[k];
+        to[i] = (float)(silu ? sum / (1 + exp(-sum)) : sum);
+    }
+    free(weight);
+    free(bias);
+    return err;
+}
+
+static td_err fill_conditions(td_native_flow_times_net *net, const char *in,
+                              const char *out, td_errinfo *info)
+{
+    const td_native_flow_times *of = &net->of;
+    size_t count = (size_t)(of->steps + 1) * of->width;
+    float *times = malloc(2 * count * sizeof *times);
+    if (!times) return TD_ERR_NOMEM;
+    for (uint32_t i = 0; i <= of->steps; i++)
+        td_native_flow_time(1.0 - (double)i / of->steps, of->width, of->least,
+                            of->most, times + (size_t)i * of->width);
+    td_err err = through(net, in, of->width, true, times, times + count, info);
+    if (err == TD_OK)
+        err = through(net, out, of->width, true, times + count, net->conditions,
+                      info);
+    free(times);
+    return err;
+}
+
+td_err td_native_flow_times_net_new(td_native_model *model,
+                                    const td_native_flow_times *of,
+                                    const char *in, const char *out,
+                                    td_native_flow_times_net **ret_net,
+                                    td_errinfo *info)
+{
+    TD_AUTO(td_native_flow_times_net) *net = calloc(1, sizeof *net);
+    if (!net) return TD_ERR_NOMEM;
+    net->model = model;
+    net->of = *of;
+    net->conditions =
+        malloc((size_t)(of->steps + 1) * of->width * sizeof *net->conditions);
+    if (!net->conditions) return TD_ERR_NOMEM;
+    TD_TRY(fill_conditions(net, in, out, info));
+    *ret_net = TD_TAKE(net);
+    return TD_OK;
+}
+
+td_err td_native_flow_times_modulate(td_native_flow_times_net *net,
+                                     const char *name, td_ops_view *ret_table,
+                                     td_errinfo *info)
+{
+    const td_ops *ops = net->model->ops;
+    uint32_t steps = net->of.steps, cols = 3 * net->of.width;
+    size_t each = cols * sizeof(float), bytes = 2 * (size_t)steps * each;
+    void *data = NULL;
+    float *made = malloc((size_t)(steps + 1) * each), *table = malloc(bytes);
+    td_err err = made && table ? TD_OK : TD_ERR_NOMEM;
+    if (err == TD_OK)
+        err = through(net, name, cols, false, net->conditions, made, info);
+    for (uint32_t i = 0; err == TD_OK && i < steps; i++) {
+        memcpy(table + (size_t)2 * i * cols, made + (size_t)i * cols, each);
+        memcpy(table + (size_t)(2 * i + 1) * cols, made + (size_t)steps * cols,
+               each);
+    }
+    if (err == TD_OK) err = ops->alloc(net->model->backend, bytes, &data, info);
+    if (err == TD_OK) {
+        *ret_table = td_ops_dense(data, TD_OPS_F32, 1, 2 * steps, cols);
+        err = ops->upload(net->model->backend, ret_table, table, info);
+    }
+    free(made);
     free(table);
     return err;
 }

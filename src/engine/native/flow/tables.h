@@ -39,4 +39,23 @@ TD_NODISCARD td_err td_native_flow_times_table(td_native_model *model,
                                                td_ops_view *ret_table,
                                                td_errinfo *info);
 
+// A network of times on the processor, while a policy is loaded: of each step's
+// time, and of the end's, a condition, silu(OUT silu(IN time)), of which the
+// modulations of norms are made.
+typedef struct td_native_flow_times_net td_native_flow_times_net;
+
+// Borrows the model for as long as it lives. Owned by the caller.
+TD_NODISCARD td_err td_native_flow_times_net_new(
+    td_native_model *model, const td_native_flow_times *of, const char *in,
+    const char *out, td_native_flow_times_net **ret_net, td_errinfo *info);
+void td_native_flow_times_net_free(td_native_flow_times_net *net);
+TD_AUTO_FREE(td_native_flow_times_net, td_native_flow_times_net_free)
+
+// F32 [steps][2][3 width], by "NAME.weight" [3 width][width] and its bias: of
+// each step its own, and that of the end.
+TD_NODISCARD td_err td_native_flow_times_modulate(td_native_flow_times_net *net,
+                                                  const char *name,
+                                                  td_ops_view *ret_table,
+                                                  td_errinfo *info);
+
 #endif

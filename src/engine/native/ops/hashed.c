@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/ops/hashed.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 static uint64_t seed_of(const char *name)
@@ -61,7 +62,9 @@ void td_native_hashed_weights(const char *name, uint32_t rank, uint64_t inputs,
     } else if (rank > 1) {
         scale = matrix_scale(inputs);
     } else if (ends_with(name, ".weight")) {
-        base = 1;
+        bool added = strstr(name, "gemma") && !strstr(name, "vision") &&
+                     ends_with(name, "norm.weight");
+        base = added ? 0 : 1;
         scale = 1.0f / 4;
     }
     td_native_hashed_floats(name, count, ret_values);

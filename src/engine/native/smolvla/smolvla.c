@@ -18,10 +18,10 @@
 
 #include <math.h>
 
-static td_err look(const td_native_smolvla_network *of,
-                   const td_native_graph *graph, uint32_t first, uint32_t count,
-                   td_ops_view to)
+static td_err look(const void *network, const td_native_graph *graph,
+                   uint32_t first, uint32_t count, td_ops_view to)
 {
+    const td_native_smolvla_network *of = network;
     const td_native_flow *flow = &of->flow;
     td_native_siglip_shape seen = td_native_siglip_shape_of(of->siglip);
     uint32_t area = of->shuffle * of->shuffle, pixels = flow->side * flow->side;
@@ -52,34 +52,12 @@ static td_err look(const td_native_smolvla_network *of,
     return td_native_graph_linear(graph, &connect);
 }
 
-// All pictures in one pass, or one after the other where passes gain nothing
-// from being shared.
-static td_err embed_pictures(const td_native_smolvla_network *of,
-                             const td_native_graph *graph, td_ops_view sums)
-{
-    const td_native_flow *flow = &of->flow;
-    td_ops_info backend;
-    graph->ops->info(graph->backend, &backend);
-    uint32_t each = of->picture_rows;
-    td_ops_view rows = td_ops_rows(sums, 1, flow->cameras * each);
-    if (!backend.apart)
-        return look(of, graph, 0, graph->batch * flow->cameras, rows);
-    for (uint32_t i = 0; i < graph->batch * flow->cameras; i++) {
-        uint32_t member = i / flow->cameras, camera = i % flow->cameras;
-        td_ops_view one = td_ops_rows(rows, camera * each, each);
-        one.data = (char *)one.data +
-                   member * one.batch_stride * td_ops_bytes(one.dtype);
-        one.batch = 1;
-        TD_TRY(look(of, graph, i, 1, one));
-    }
-    return TD_OK;
-}
-
 static td_err embed_prefix(const td_native_smolvla_network *of,
                            const td_native_graph *graph, uint32_t text_rows,
                            td_ops_view sums)
 {
     const td_native_flow *flow = &of->flow;
+    const td_native_flow_look looks = {look, of};
     td_ops_view ids = td_native_graph_input(graph, &flow->ids, TD_OPS_U32,
                                             flow->text_rows, 1);
     const td_ops_view some = td_ops_rows(ids, 0, text_rows);
@@ -91,7 +69,7 @@ static td_err embed_prefix(const td_native_smolvla_network *of,
         .out = td_ops_rows(sums, 0, 1),
     };
     TD_TRY(td_native_flow_take_prefix(flow, graph));
-    TD_TRY(embed_pictures(of, graph, sums));
+    TD_TRY(td_native_flow_look_at_all(flow, graph, &looks, sums));
     TD_TRY(graph->ops->embed(graph->backend, of->embedding, &some, &text,
                              graph->info));
     return td_native_graph_linear(graph, &state);
@@ -241,15 +219,7 @@ static td_err build(td_native_model *model, const td_native_build *what,
                     td_errinfo *info)
 {
     const td_native_smolvla_network *of = model->network;
-    td_ops_info backend;
-    model->ops->info(model->backend, &backend);
-    const td_native_graph graph = {
-        .ops = model->ops,
-        .backend = model->backend,
-        .dtype = backend.dtype,
-        .batch = what->batch,
-        .info = info,
-    };
+    const td_native_graph graph = td_native_graph_of(model, what->batch, info);
     return what->part == TD_NATIVE_PREFIX
                ? build_prefix(of, &graph, what->text_rows)
                : build_decode(of, &graph);

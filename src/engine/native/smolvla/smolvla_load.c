@@ -271,17 +271,12 @@ static td_err load_siglip(const loading *load)
 {
     td_native_smolvla_network *to = load->to;
     const td_native_policy *policy = &load->model->checkpoint->policy;
-    uint32_t cameras = 0;
-    td_ops_info backend;
-    load->model->ops->info(load->model->backend, &backend);
-    for (uint32_t i = 0; i < policy->camera_count; i++)
-        cameras += !policy->cameras[i].empty;
     const td_native_siglip_config config = {
         .prefix = VLM "vision_model",
         .heads = load->is.vision_heads,
         .epsilon = (float)load->is.vision_epsilon,
         .side = policy->fit.width,
-        .pictures = backend.apart ? 1 : cameras * load->model->max_batch,
+        .pictures = td_native_flow_pass(load->model),
         .spreads = true,
     };
     return td_native_siglip_load(load->model, &config, &to->siglip, load->info);
