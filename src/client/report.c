@@ -1,4 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+// The numbers of one model, as a program reads them.
+//
+// td_model_report() calls the program's function once for each number, with its
+// name; td_model_number() picks one of them by its name. Outcomes count how
+// observations ended, so that `observed` is their sum and `open`.
+//
+// Lock: the model's, for as long as the counts of its requests are copied. The
+// program's function runs without it, and so may call anything of the model.
+// Counts of the transport's thread are atomics, and the histogram of round
+// trips is read bucket by bucket while it grows.
 #include "base/clock.h"
 #include "client/model.h"
 #include "edge/api/api.h"

@@ -10,7 +10,7 @@
 //
 // An angle without position limits turns freely, the shorter way round. A
 // quaternion is four channels that are planned as one rotation vector
-// (rotation.c); its length is made 1 where it is not nearly so, and its sign is
+// (motion.c); its length is made 1 where it is not nearly so, and its sign is
 // that of where the robot is. A value that is not finite, or a quaternion of no
 // length, leaves the target where the robot stands, and counts as a hit.
 //
