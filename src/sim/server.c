@@ -404,7 +404,7 @@ static td_err server_init(td_sim_server *server, td_errinfo *info)
         .number = server->model,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
         .precompute = true,
-        .inputs = TD_SERVER_ALIGN_DEFAULTS,
+        .inputs = TD_SERVER_FIT_LIMITS,
     };
     TD_TRY(td_server_core_new(&settings, &model, &server->core));
     td_server_core_set_state(server->core, TD_WIRE_READY);

@@ -89,7 +89,7 @@ typedef struct td_server_core_model {
     bool precompute;
     uint64_t prefix_bytes; // 0: none is kept
     int64_t prefix_age_ns;
-    td_server_align_settings inputs;
+    td_server_fit_limits inputs;
 } td_server_core_model;
 
 typedef struct td_server_counts {

@@ -77,7 +77,7 @@ static inline td_server_core_model model_of(const td_engine_spec *spec,
         .dispatch = dispatch,
         .cadence = TD_SCHED_CADENCE_DEFAULTS,
         .precompute = true,
-        .inputs = TD_SERVER_ALIGN_DEFAULTS,
+        .inputs = TD_SERVER_FIT_LIMITS,
     };
 }
 

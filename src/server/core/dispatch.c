@@ -27,7 +27,7 @@ const td_server_model_settings td_server_model_defaults = {
     .max_inflight = 2,
     .precompute = true,
     .prefix_age_ns = 60 * TD_NS_PER_S,
-    .inputs = TD_SERVER_ALIGN_DEFAULTS,
+    .inputs = TD_SERVER_FIT_LIMITS,
 };
 
 typedef struct name {

@@ -10,7 +10,7 @@
 #include "sched/arbiter.h"
 #include "sched/sched.h"
 #include "sched/strategy/cadence.h"
-#include "server/core/align.h"
+#include "server/core/fit.h"
 #include "tendon/engine.h"
 
 typedef struct td_server_device_settings {
@@ -32,7 +32,7 @@ typedef struct td_server_model_settings {
     bool precompute;           // run what comes; else only what is asked for
     uint64_t prefix_bytes;     // that may be kept; 0: none is
     int64_t prefix_age_ns;     // one that was not used for so long may go
-    td_server_align_settings inputs;
+    td_server_fit_limits inputs;
 } td_server_model_settings;
 
 // Batches by slack, 2 in flight, precompute, no prefixes.

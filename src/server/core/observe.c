@@ -240,16 +240,16 @@ td_server_outcome td_server_core_arrive(td_server_core *core, client *c,
 td_err td_server_core_fresh(const td_server_core *core, const td_wire_obs *obs,
                             td_errinfo *info)
 {
-    td_server_align_ages ages;
-    td_server_align_ages_of(obs, &ages);
-    return td_server_align_check(&core->model.inputs, &ages, info);
+    td_server_fit_ages ages;
+    td_server_fit_ages_of(obs, &ages);
+    return td_server_fit_fresh(&core->model.inputs, &ages, info);
 }
 
 static bool is_misaligned(const td_server_core *core, const td_wire_obs *obs)
 {
-    td_server_align_ages ages;
-    td_server_align_ages_of(obs, &ages);
-    return td_server_align_misaligned(&core->model.inputs, &ages);
+    td_server_fit_ages ages;
+    td_server_fit_ages_of(obs, &ages);
+    return td_server_fit_misaligned(&core->model.inputs, &ages);
 }
 
 td_server_outcome td_server_core_observe(td_server_core *core, int64_t now_ns,

@@ -30,7 +30,7 @@
 
 #include "base/clock.h"
 #include "base/slice.h"
-#include "server/core/align.h"
+#include "server/core/fit.h"
 #include "server/dispatch/run.h"
 #include "server/report/telemetry.h"
 #include "wire/msgpack/text.h"
@@ -195,8 +195,8 @@ static void measure_locked(const td_server_intake *intake,
 {
     td_server_stats *stats = intake->ctx->stats;
     uint32_t number = request->client->number;
-    td_server_align_ages ages;
-    td_server_align_ages_of(&request->obs, &ages);
+    td_server_fit_ages ages;
+    td_server_fit_ages_of(&request->obs, &ages);
     td_server_stats_record(stats, TD_SERVER_SPREAD_PAYLOAD, number,
                            request->arrived_ns, (int64_t)request->size);
     if (ages.count > 0)

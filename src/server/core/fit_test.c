@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "server/core/align.h"
+#include "server/core/fit.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,7 +9,7 @@
 
 #define NONE (-1)
 
-static const td_server_align_settings settings = TD_SERVER_ALIGN_DEFAULTS;
+static const td_server_fit_limits settings = TD_SERVER_FIT_LIMITS;
 
 static void set_age(td_wire_tensor *tensor, int64_t age_us)
 {
@@ -17,9 +17,9 @@ static void set_age(td_wire_tensor *tensor, int64_t age_us)
     tensor->age_us = age_us == NONE ? 0 : age_us;
 }
 
-static td_server_align_ages ages_of(const int64_t age_us[3])
+static td_server_fit_ages ages_of(const int64_t age_us[3])
 {
-    td_server_align_ages ages;
+    td_server_fit_ages ages;
     td_wire_obs obs = {
         .tensors = {{.name = {"force", 5}}, {.name = {"touch", 5}}},
         .tensor_count = 2,
@@ -27,7 +27,7 @@ static td_server_align_ages ages_of(const int64_t age_us[3])
     set_age(&obs.state, age_us[0]);
     set_age(&obs.tensors[0].tensor, age_us[1]);
     set_age(&obs.tensors[1].tensor, age_us[2]);
-    td_server_align_ages_of(&obs, &ages);
+    td_server_fit_ages_of(&obs, &ages);
     return ages;
 }
 
@@ -65,14 +65,14 @@ static void ages_decide(void **state)
          "force: is 9.223372e+15 ms old, at most 1000 ms are taken"},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_server_align_ages ages = ages_of(cases[i].age_us);
+        td_server_fit_ages ages = ages_of(cases[i].age_us);
         td_errinfo info = {""};
-        td_err err = td_server_align_check(&settings, &ages, &info);
+        td_err err = td_server_fit_fresh(&settings, &ages, &info);
         const char *want = cases[i].stale ? cases[i].stale : "";
         if (err != (cases[i].stale ? TD_ERR_LIMIT : TD_OK))
             fail_msg("%s: %s", cases[i].name, td_err_name(err));
         assert_string_equal(info.text, want);
-        if (td_server_align_misaligned(&settings, &ages) != cases[i].misaligned)
+        if (td_server_fit_misaligned(&settings, &ages) != cases[i].misaligned)
             fail_msg("%s: misaligned or not", cases[i].name);
     }
 }
@@ -80,7 +80,7 @@ static void ages_decide(void **state)
 static void the_ages_are_those_that_were_said(void **state)
 {
     (void)state;
-    td_server_align_ages ages = ages_of((int64_t[]){300, NONE, 200});
+    td_server_fit_ages ages = ages_of((int64_t[]){300, NONE, 200});
     assert_int_equal(ages.count, 2);
     assert_int_equal(ages.oldest_us, 300);
     assert_int_equal(ages.youngest_us, 200);
