@@ -7,20 +7,20 @@
 // sum).
 //
 //   few rows   the warps of a block, and the blocks of a cluster, have the same
-//              16 rows and each take their share of the pieces; they join at
-//              the end, in a fixed order
+//              rows, and each warp, or a few that have some rows each, takes
+//              its share of the pieces; they join at the end, in a fixed order
 //   many rows  each warp of a block has rows of its own, and all go through the
 //              same pieces, which are copied once
 //
-// Keys and values of the next piece are copied while one is worked on. What is
-// past comes before k and v, and what is beyond a length is never read: there
-// are zeros in its place. Products are mma of 16 x 8 x 16 in bf16 with sums in
-// float. SIZE is the head's, or the next larger one that was compiled, with
-// zeros.
+// Where rows are many, keys and values of the next piece are copied while one
+// is worked on. What is past comes before k and v, and what is beyond a length
+// is never read: there are zeros in its place. Products are mma of 16 x 8 x 16
+// in bf16 with sums in float. SIZE is the head's, or the next larger one that
+// was compiled, with zeros.
 #include "engine/native/cuda/attention_piece.cuh"
 #include "engine/native/cuda/launch.cuh"
 
-#define MOST_CLUSTER 8
+#define FEW_WARPS 8
 
 typedef struct problem {
     td_native_cuda_attention op;
@@ -114,26 +114,91 @@ __device__ static inline void load_queries(const problem *p, const bf16 *q,
         }
 }
 
-// The same 16 rows for all warps of a cluster; each takes its pieces.
-template <int SIZE, int KEYS>
-__global__ void __launch_bounds__(128)
+// All warps that take the same pieces.
+template <int WARPS>
+__device__ __forceinline__ static void group_sync(int group)
+{
+    if (WARPS == 1)
+        __syncwarp();
+    else
+        asm volatile("bar.sync %0, %1;\n" ::"r"(group + 1), "n"(WARPS * 32)
+                     : "memory");
+}
+
+// The same rows, 16 for each of TALL warps, for all groups of warps of a
+// cluster; each group takes its share of the pieces.
+template <int SIZE, int KEYS, int TALL>
+__device__ __forceinline__ static void
+take_share(const problem *p, const keys *of, int first, uint32_t memory,
+           const uint32_t (&query)[SIZE / 16][4], const sight *sees,
+           running<SIZE> *r)
+{
+    typedef piece<SIZE, KEYS, TALL * 32> here;
+    const int group = (int)threadIdx.x / (TALL * 32);
+    while (first < of->count) {
+        copy_wait<0>();
+        group_sync<TALL>(group);
+        here::take(r, query, memory, first, sees, p->op.scale);
+        group_sync<TALL>(group);
+        first += p->cluster * (FEW_WARPS / TALL) * KEYS;
+        if (first < of->count) here::copy(of, first, memory);
+        copy_commit();
+    }
+    copy_wait<0>();
+}
+
+// Joins what the groups, and the blocks, have seen.
+template <int SIZE, int TALL>
+__device__ __forceinline__ static void
+finish_few(const problem *p,
+           const partial<SIZE, FEW_WARPS / TALL, TALL * 16> *seen, int row,
+           bf16 *out)
+{
+    constexpr int pairs = TALL * 16 * SIZE / 2;
+    const int each = pairs / p->cluster;
+    const int first = (int)blockIdx.x % p->cluster * each;
+    for (int i = (int)threadIdx.x; i < pairs; i += FEW_WARPS * 32) {
+        const int inner = i / (SIZE / 2), column = i % (SIZE / 2) * 2;
+        float2 two = make_float2(0, 0);
+        const float2 of = seen->join(inner, column, &two);
+        if (p->cluster > 1)
+            seen->keep(inner, column, two, of);
+        else if (row + inner < p->rows && column < p->op.size)
+            *(uint32_t *)(out + place_of(p, &p->op.out, row + inner) + column) =
+                pack(two.x / of.y, two.y / of.y);
+    }
+    if (p->cluster == 1) return;
+    cluster_sync();
+    for (int i = first + (int)threadIdx.x; i < first + each;
+         i += FEW_WARPS * 32) {
+        const int inner = i / (SIZE / 2), column = i % (SIZE / 2) * 2;
+        if (row + inner < p->rows && column < p->op.size)
+            *(uint32_t *)(out + place_of(p, &p->op.out, row + inner) + column) =
+                seen->join_all(p->cluster, inner, column);
+    }
+    cluster_sync(); // until nobody reads this block's
+}
+
+template <int SIZE, int KEYS, int TALL>
+__global__ void __launch_bounds__(FEW_WARPS * 32)
     few_kernel(const __grid_constant__ problem p)
 {
-    typedef piece<SIZE, KEYS, 32> here;
+    typedef piece<SIZE, KEYS, TALL * 32> here;
+    constexpr int groups = FEW_WARPS / TALL;
     extern __shared__ uint8_t shared[];
-    const int rank = (int)blockIdx.x % p.cluster;
-    const int row = (int)blockIdx.x / p.cluster * 16;
+    const int warp = (int)threadIdx.x / 32, group = warp / TALL;
+    const int first_row = (int)blockIdx.x / p.cluster * TALL * 16;
+    const int row = first_row + warp % TALL * 16;
     const int head = (int)blockIdx.y, batch = (int)blockIdx.z;
-    const int warp = rank * 4 + (int)threadIdx.x / 32;
     const int64_t column = (int64_t)head * p.share * p.op.size;
-    // For each warp two places, each a piece of keys and one of values.
+    // For each group a piece of keys and one of values.
     const uint32_t memory =
-        shared_address(shared) + threadIdx.x / 32 * 4 * here::bytes;
+        shared_address(shared) + (uint32_t)group * 2 * here::bytes;
+    const int first = ((int)blockIdx.x % p.cluster * groups + group) * KEYS;
 
-    if (p.cluster == 1) let_next_start();
+    let_next_start();
     wait_for_earlier();
     const keys of = keys_of(&p, head, batch);
-    int first = warp * KEYS;
     if (first < of.count) here::copy(&of, first, memory);
     copy_commit();
     uint32_t query[SIZE / 16][4];
@@ -143,42 +208,20 @@ __global__ void __launch_bounds__(128)
     r.begin();
     sight sees;
     look<SIZE>(&p, &of, row, &sees);
-    for (int place = 0; first < of.count; place ^= 1) {
-        uint32_t now = memory + (uint32_t)place * 2 * here::bytes;
-        uint32_t then = memory + (uint32_t)(place ^ 1) * 2 * here::bytes;
-        int next = first + p.cluster * 4 * KEYS;
-        if (next < of.count) here::copy(&of, next, then);
-        copy_commit();
-        copy_wait<1>();
-        __syncwarp();
-        here::take(&r, query, now, first, &sees, p.op.scale);
-        __syncwarp();
-        first = next;
-    }
-    copy_wait<0>();
+    take_share<SIZE, KEYS, TALL>(&p, &of, first, memory, query, &sees, &r);
     __syncthreads();
-    partial<SIZE> mine;
-    mine.memory = (float *)shared;
-    mine.leave(&r);
-    if (p.cluster > 1)
-        cluster_sync();
-    else
-        __syncthreads();
-    bf16 *out = p.op.out.at + batch * p.op.out.batch + column;
-    const int each = 16 * SIZE / 2 / p.cluster;
-    for (int i = (int)threadIdx.x; i < each; i += 128) {
-        int at = rank * each + i, inner = at / (SIZE / 2);
-        int pair = at % (SIZE / 2) * 2;
-        if (row + inner >= p.rows || pair >= p.op.size) continue;
-        *(uint32_t *)(out + place_of(&p, &p.op.out, row + inner) + pair) =
-            mine.join(p.cluster, inner, pair);
-    }
-    if (p.cluster > 1) cluster_sync(); // until nobody reads this block's
+    const partial<SIZE, groups, TALL * 16> seen = {(float *)shared};
+    seen.leave(&r);
+    __syncthreads();
+    finish_few<SIZE, TALL>(&p, &seen, first_row,
+                           p.op.out.at + batch * p.op.out.batch + column);
 }
 
 // Rows of its own for each warp; all take all pieces.
 template <int SIZE, int KEYS, int WARPS>
-__global__ void __launch_bounds__(WARPS * 32)
+__global__ void __launch_bounds__(WARPS * 32, SIZE <= 64   ? 3
+                                              : SIZE <= 80 ? 2
+                                                           : 1)
     many_kernel(const __grid_constant__ problem p)
 {
     typedef piece<SIZE, KEYS, WARPS * 32> here;
@@ -229,25 +272,26 @@ __global__ void __launch_bounds__(WARPS * 32)
     }
 }
 
-template <int SIZE, int KEYS>
+template <int SIZE, int KEYS, int TALL>
 static cudaError_t run_few(problem *p, td_native_cuda_order order)
 {
-    const int tiles = (p->rows + 15) / 16 * p->op.kv_heads * p->op.batches;
+    constexpr int groups = FEW_WARPS / TALL, rows = TALL * 16;
+    const int down = (p->rows + rows - 1) / rows;
+    const int tiles = down * p->op.kv_heads * p->op.batches;
     const int pieces = (p->op.past + p->op.keys + KEYS - 1) / KEYS;
-    const int room = SIZE > 128 ? 132 : 264; // blocks at once
     p->cluster = 1;
-    while (p->cluster < MOST_CLUSTER && tiles * p->cluster * 2 <= room &&
-           pieces > p->cluster * 4)
+    while (p->cluster < MOST_CLUSTER && tiles * p->cluster * 2 <= 132 &&
+           pieces > p->cluster * groups)
         p->cluster *= 2;
     launch how = {};
-    how.grid = dim3((unsigned)((p->rows + 15) / 16 * p->cluster),
-                    (unsigned)p->op.kv_heads, (unsigned)p->op.batches);
+    how.grid = dim3((unsigned)(down * p->cluster), (unsigned)p->op.kv_heads,
+                    (unsigned)p->op.batches);
     how.cluster = (unsigned)p->cluster;
-    how.threads = 128;
-    how.shared_bytes = 4 * 4 * piece<SIZE, KEYS, 32>::bytes;
-    if (how.shared_bytes < partial<SIZE>::bytes)
-        how.shared_bytes = partial<SIZE>::bytes;
-    return start(few_kernel<SIZE, KEYS>, &how, p, order);
+    how.threads = FEW_WARPS * 32;
+    how.shared_bytes = groups * 2 * piece<SIZE, KEYS, TALL * 32>::bytes;
+    if (how.shared_bytes < partial<SIZE, groups, rows>::bytes)
+        how.shared_bytes = partial<SIZE, groups, rows>::bytes;
+    return start(few_kernel<SIZE, KEYS, TALL>, &how, p, order);
 }
 
 template <int SIZE, int KEYS, int WARPS>
@@ -262,13 +306,25 @@ static cudaError_t run_many(const problem *p, td_native_cuda_order order)
 }
 
 // Many: where the warps' own rows are enough for all multiprocessors.
-template <int SIZE, int FEW_KEYS, int MANY_KEYS, int WARPS>
+static bool are_many(const problem *p)
+{
+    return (p->rows + 63) / 64 * p->op.kv_heads * p->op.batches >= 80;
+}
+
+template <int SIZE>
 static cudaError_t run_size(problem *p, td_native_cuda_order order)
 {
-    const int blocks = (p->rows + WARPS * 16 - 1) / (WARPS * 16) *
-                       p->op.kv_heads * p->op.batches;
-    return blocks >= 80 ? run_many<SIZE, MANY_KEYS, WARPS>(p, order)
-                        : run_few<SIZE, FEW_KEYS>(p, order);
+    return are_many(p) ? run_many<SIZE, 64, 4>(p, order)
+                       : run_few<SIZE, 32, 1>(p, order);
+}
+
+// Large heads: what is read of keys counts, so rows stand together.
+static cudaError_t run_large(problem *p, td_native_cuda_order order)
+{
+    if (are_many(p)) return run_many<256, 32, 4>(p, order);
+    return p->rows * p->op.kv_heads * p->op.batches <= 13 * 32
+               ? run_few<256, 32, 2>(p, order)
+               : run_few<256, 32, 4>(p, order);
 }
 
 cudaError_t
@@ -280,10 +336,10 @@ td_native_cuda_attention_run(const td_native_cuda_attention *attention,
     p.op.scale *= 1.44269504f; // exp(x) is exp2(x * this)
     p.share = attention->heads / attention->kv_heads;
     p.rows = attention->queries * p.share;
-    if (attention->size <= 16) return run_size<16, 32, 64, 8>(&p, order);
-    if (attention->size <= 32) return run_size<32, 32, 64, 8>(&p, order);
-    if (attention->size <= 64) return run_size<64, 32, 64, 8>(&p, order);
-    if (attention->size <= 80) return run_size<80, 32, 64, 8>(&p, order);
-    if (attention->size <= 128) return run_size<128, 32, 64, 8>(&p, order);
-    return run_size<256, 16, 32, 4>(&p, order);
+    if (attention->size <= 16) return run_size<16>(&p, order);
+    if (attention->size <= 32) return run_size<32>(&p, order);
+    if (attention->size <= 64) return run_size<64>(&p, order);
+    if (attention->size <= 80) return run_size<80>(&p, order);
+    if (attention->size <= 128) return run_size<128>(&p, order);
+    return run_large(&p, order);
 }

@@ -6,6 +6,8 @@
 
 #include "engine/native/cuda/device.cuh"
 
+#define MOST_CLUSTER 8
+
 // Keys of one head of one member: first those that are past.
 typedef struct keys {
     const bf16 *past_k, *past_v, *k, *v;
@@ -213,24 +215,28 @@ template <int SIZE, int KEYS, int THREADS> struct piece {
     }
 };
 
-// What the four warps of a block have seen of the same rows, in its shared
-// memory: sums, the largest scores and totals of each.
-template <int SIZE> struct partial {
+// What TIMES groups of warps have seen of the same ROWS, in the shared memory
+// of their block: sums and, of each row, the largest score and the total. The
+// block joins them, and what it has then is joined with that of the other
+// blocks of its cluster.
+template <int SIZE, int TIMES, int ROWS> struct partial {
     static constexpr int pitch = SIZE + 8;
-    static constexpr uint32_t bytes = 4 * 16 * (pitch + 2) * 4;
+    static constexpr int stats = TIMES * ROWS * pitch; // where those begin
+    static constexpr int joined = stats + TIMES * ROWS * 2;
+    static constexpr int joined_stats = joined + ROWS * pitch;
+    static constexpr uint32_t bytes = (joined_stats + ROWS * 2) * 4;
     float *memory;
 
     __device__ __forceinline__ void leave(const running<SIZE> *r) const
     {
         const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+#pragma unroll
         for (int half = 0; half < 2; half++) {
-            float all = r->whole(half);
-            int row = warp * 16 + lane / 4 + half * 8;
-            if (lane % 4 == 0) {
-                float *of = memory + 4 * 16 * pitch + row * 2;
-                of[0] = r->most[half];
-                of[1] = all;
-            }
+            const float all = r->whole(half);
+            const int row = warp * 16 + lane / 4 + half * 8;
+            if (lane % 4 == 0)
+                *(float2 *)(memory + stats + row * 2) =
+                    make_float2(r->most[half], all);
 #pragma unroll
             for (int i = 0; i < SIZE / 8; i++)
                 *(float2 *)(memory + row * pitch + i * 8 + lane % 4 * 2) =
@@ -238,7 +244,40 @@ template <int SIZE> struct partial {
         }
     }
 
-    __device__ __forceinline__ float2 at(int place, uint32_t rank) const
+    // Two columns of a row: what the warps have seen of it. Adds to *ret_two.
+    __device__ __forceinline__ float2 join(int row, int column,
+                                           float2 *ret_two) const
+    {
+        float2 of[TIMES];
+        float largest = -INFINITY, all = 0;
+#pragma unroll
+        for (int time = 0; time < TIMES; time++) {
+            of[time] =
+                *(const float2 *)(memory + stats + (time * ROWS + row) * 2);
+            largest = fmaxf(largest, of[time].x);
+        }
+        const float base = largest == -INFINITY ? 0 : largest;
+#pragma unroll
+        for (int time = 0; time < TIMES; time++) {
+            const float2 two = *(
+                const float2 *)(memory + (time * ROWS + row) * pitch + column);
+            const float share = power_of_2(of[time].x - base);
+            all += share * of[time].y;
+            ret_two->x += share * two.x;
+            ret_two->y += share * two.y;
+        }
+        return make_float2(largest, all);
+    }
+
+    // Of the block, for the others.
+    __device__ __forceinline__ void keep(int row, int column, float2 two,
+                                         float2 of) const
+    {
+        *(float2 *)(memory + joined + row * pitch + column) = two;
+        if (column == 0) *(float2 *)(memory + joined_stats + row * 2) = of;
+    }
+
+    __device__ __forceinline__ float2 at(int place, int rank) const
     {
         float2 value;
         asm volatile("{\n.reg .b32 there;\n"
@@ -250,28 +289,28 @@ template <int SIZE> struct partial {
         return value;
     }
 
-    // Two columns of a row, of all that the blocks have seen.
-    __device__ __forceinline__ uint32_t join(int blocks, int row,
-                                             int column) const
+    // Two columns of a row, of all blocks.
+    __device__ __forceinline__ uint32_t join_all(int blocks, int row,
+                                                 int column) const
     {
+        float2 of[MOST_CLUSTER], two[MOST_CLUSTER];
         float largest = -INFINITY, all = 0, low = 0, high = 0;
-        for (int i = 0; i < blocks; i++)
 #pragma unroll
-            for (int warp = 0; warp < 4; warp++)
-                largest = fmaxf(
-                    largest,
-                    at(4 * 16 * pitch + (warp * 16 + row) * 2, (uint32_t)i).x);
-        for (int i = 0; i < blocks; i++)
+        for (int i = 0; i < MOST_CLUSTER; i++)
+            if (i < blocks) {
+                of[i] = at(joined_stats + row * 2, i);
+                two[i] = at(joined + row * pitch + column, i);
+            }
 #pragma unroll
-            for (int warp = 0; warp < 4; warp++) {
-                float2 of =
-                    at(4 * 16 * pitch + (warp * 16 + row) * 2, (uint32_t)i);
-                float2 two =
-                    at((warp * 16 + row) * pitch + column, (uint32_t)i);
-                float share = power_of_2(of.x - largest);
-                all += share * of.y;
-                low += share * two.x;
-                high += share * two.y;
+        for (int i = 0; i < MOST_CLUSTER; i++)
+            if (i < blocks) largest = fmaxf(largest, of[i].x);
+#pragma unroll
+        for (int i = 0; i < MOST_CLUSTER; i++)
+            if (i < blocks) {
+                const float share = power_of_2(of[i].x - largest);
+                all += share * of[i].y;
+                low += share * two[i].x;
+                high += share * two[i].y;
             }
         return pack(low / all, high / all);
     }

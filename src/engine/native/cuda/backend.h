@@ -127,6 +127,10 @@ td_err td_native_cuda_graph_check(const td_ops_view *view, const char *what,
 td_err td_native_cuda_graph_added(cudaError_t error, const char *what,
                                   td_errinfo *info);
 
+// GELU in place, after what made it.
+td_err td_native_cuda_graph_gelu(td_ops_backend *backend, const td_ops_view *x,
+                                 td_errinfo *info);
+
 // Operations of the table, in weights.cu, graph.cu and graph_tokens.cu.
 td_err td_native_cuda_weights_linear(td_ops_backend *backend,
                                      const td_ops_linear_source *source,

@@ -79,12 +79,12 @@ __device__ static inline void barrier_expect(uint32_t barrier, uint32_t bytes)
 // cluster.
 __device__ static inline void barrier_arrive_at(uint32_t barrier, uint32_t rank)
 {
-    asm volatile("{\n.reg .b32 there;\n"
-                 "mapa.shared::cluster.u32 there, %0, %1;\n"
-                 "mbarrier.arrive.release.cluster.shared::cluster.b64 _, "
-                 "[there];\n}\n" ::"r"(barrier),
-                 "r"(rank)
-                 : "memory");
+    asm volatile(
+        "{\n.reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
+        "r"(rank)
+        : "memory");
 }
 
 // Until the phase of this parity is over.
@@ -272,29 +272,6 @@ __device__ static inline void multiply(float (&sum)[64], uint64_t a, uint64_t b,
         "%54, %55, %56, %57, %58, %59, %60, %61, %62, %63}, %64, %65, keep, "
         "1, 1, 0, 0;\n}\n"
         : TD_16(sum, 0), TD_16(sum, 16), TD_16(sum, 32), TD_16(sum, 48)
-        : "l"(a), "l"(b), "r"(keep));
-}
-
-// The same with b (256 x 16).
-__device__ static inline void multiply(float (&sum)[128], uint64_t a,
-                                       uint64_t b, int keep)
-{
-    asm volatile(
-        "{\n.reg .pred keep;\nsetp.ne.b32 keep, %130, 0;\n"
-        "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16 "
-        "{%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, "
-        "%15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, "
-        "%28, %29, %30, %31, %32, %33, %34, %35, %36, %37, %38, %39, %40, "
-        "%41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, "
-        "%54, %55, %56, %57, %58, %59, %60, %61, %62, %63, %64, %65, %66, "
-        "%67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "
-        "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, "
-        "%93, %94, %95, %96, %97, %98, %99, %100, %101, %102, %103, %104, "
-        "%105, %106, %107, %108, %109, %110, %111, %112, %113, %114, %115, "
-        "%116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "
-        "%127}, %128, %129, keep, 1, 1, 0, 0;\n}\n"
-        : TD_16(sum, 0), TD_16(sum, 16), TD_16(sum, 32), TD_16(sum, 48),
-          TD_16(sum, 64), TD_16(sum, 80), TD_16(sum, 96), TD_16(sum, 112)
         : "l"(a), "l"(b), "r"(keep));
 }
 

@@ -66,8 +66,8 @@ td_err td_native_cuda_graph_copy_out(td_ops_backend *backend,
         "adding a copy", info);
 }
 
-static td_err build_gelu(td_ops_backend *backend, const td_ops_view *x,
-                         td_errinfo *info)
+td_err td_native_cuda_graph_gelu(td_ops_backend *backend, const td_ops_view *x,
+                                 td_errinfo *info)
 {
     TD_TRY(td_native_cuda_graph_check(x, "what goes through GELU", info));
     td_native_cuda_gelu gelu = {};
@@ -207,6 +207,7 @@ td_err td_native_cuda_graph_conv(td_ops_backend *backend, const td_ops_conv *op,
     TD_TRY(td_native_cuda_graph_added(
         td_native_cuda_conv_run(&conv, td_native_cuda_backend_order(backend)),
         "adding a convolution", info));
-    return op->activation == TD_OPS_GELU ? build_gelu(backend, &op->out, info)
-                                         : TD_OK;
+    return op->activation == TD_OPS_GELU
+               ? td_native_cuda_graph_gelu(backend, &op->out, info)
+               : TD_OK;
 }

@@ -3,9 +3,9 @@
 // rows of numbers.
 //
 // A linear is one kernel (linear.cu) with all that is done with its result but
-// norms, and turns of heads whose size fits no tile. Linears of inputs, which
-// are floats, are another (small.cu); they go aside, on the second stream,
-// where nothing before them writes what they read.
+// norms, the exact GELU, and turns of heads whose size fits no tile. Linears of
+// inputs, which are floats, are another (small.cu); they go aside, on the
+// second stream, where nothing before them writes what they read.
 #include "engine/native/cuda/backend.h"
 
 static td_native_cuda_numbers numbers_of(const td_ops_view *view)
@@ -166,6 +166,12 @@ static td_native_cuda_rotary rotary_of(const td_ops_rotary *rotary)
     return of;
 }
 
+// A GELU that the product itself does not have.
+static bool has_gelu(const td_ops_linear *op)
+{
+    return op->activation == TD_OPS_GELU && op->x.dtype != TD_OPS_F32;
+}
+
 static td_native_cuda_linear product_of(const td_ops_linear *op,
                                         const td_ops_view *out)
 {
@@ -180,7 +186,7 @@ static td_native_cuda_linear product_of(const td_ops_linear *op,
     product.out_cols = (int32_t)out->cols;
     product.batches = (int32_t)op->x.batch;
     product.rows = (int32_t)op->x.rows;
-    product.activation = activation_of(op->activation);
+    if (!has_gelu(op)) product.activation = activation_of(op->activation);
     product.scale = op->scale;
     product.gates = table_of(&op->gate.table, &op->gate.choice);
     return product;
@@ -230,7 +236,8 @@ static td_err check_views(const td_ops_linear *op, const td_ops_view *out,
             return td_fail(info, TD_ERR_UNSUPPORTED,
                            "CUDA: %u and %u columns are no multiples of 8",
                            out->cols, op->rest.cols);
-    } else if (op->rest.data || op->gate.table.data || op->norm) {
+    } else if (op->rest.data || op->gate.table.data || op->norm ||
+               has_gelu(op)) {
         return td_fail(info, TD_ERR_UNSUPPORTED,
                        "CUDA: a linear that gives floats gives them alone");
     }
@@ -240,6 +247,9 @@ static td_err check_views(const td_ops_linear *op, const td_ops_view *out,
     if (op->add.data)
         TD_TRY(
             td_native_cuda_graph_check(&op->add, "what a linear adds", info));
+    if (op->weight->second && op->activation == TD_OPS_GELU)
+        return td_fail(info, TD_ERR_UNSUPPORTED,
+                       "CUDA has no product gated by the exact GELU");
     if (op->x.dtype == TD_OPS_F32) return TD_OK;
     if (op->x.batch > 1 && op->x.batch_stride == 0)
         return td_fail(info, TD_ERR_UNSUPPORTED,
@@ -302,6 +312,7 @@ td_err td_native_cuda_graph_linear(td_ops_backend *backend,
         TD_TRY(build_token(backend, op, out, info));
     else
         TD_TRY(build_product(backend, op, out, info));
+    if (has_gelu(op)) TD_TRY(td_native_cuda_graph_gelu(backend, out, info));
     if (out->dtype == TD_OPS_F32) backend->has_floats = true;
     if (!op->norm) return TD_OK;
     return td_native_cuda_graph_modulate(backend, op->norm, &op->modulation,

@@ -107,8 +107,8 @@ typedef struct td_native_cuda_linear {
     float *out_float; // (optional) instead of out.at
     int32_t out_cols;
     int32_t batches, rows;
-    td_native_cuda_activation activation;
-    float scale;                // 0: none
+    td_native_cuda_activation activation; // but the exact GELU
+    float scale;                          // 0: none
     td_native_cuda_table gates; // (optional) the third of three parts of a row
     td_native_cuda_rotary rotary;
 } td_native_cuda_linear;

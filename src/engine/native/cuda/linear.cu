@@ -111,36 +111,40 @@ __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
     }
 }
 
-template <way WAY> __device__ __forceinline__ static void freed(uint32_t empty)
+template <way WAY>
+__device__ __forceinline__ static void freed(uint32_t empty, uint32_t other)
 {
     if (threadIdx.x % 32 != 0) return;
     if (WAY == SPLIT || WAY == ALONE) {
         barrier_arrive(empty);
         return;
     }
-    barrier_arrive_at(empty, 0);
-    barrier_arrive_at(empty, 1);
+    barrier_arrive(empty);
+    barrier_arrive_at(empty, other);
 }
 
 // The warps that multiply.
 template <int TILE_M, int TILE_N, int STAGES, way WAY>
 __device__ static inline void eat(ring<TILE_M, TILE_N, STAGES> r, int count,
-                                  float (&sum)[TILE_N / 2])
+                                  uint32_t other,
+                                  float (&sum)[columns_of(TILE_N) / 2])
 {
-    const uint32_t group = threadIdx.x / 128 * 64 * STEP_BYTES;
+    const uint32_t group = threadIdx.x / 128;
+    const uint32_t rows = group % (TILE_M / 64) * 64 * STEP_BYTES;
+    const uint32_t columns = r.a_bytes + group / (TILE_M / 64) * r.half_bytes;
     int stage = 0, before = STAGES - 1;
     uint32_t parity = 0;
     for (int i = 0; i < count; i++) {
         barrier_wait(r.full(stage), parity);
-        uint64_t a = matrix_at(r.stage(stage) + group);
-        uint64_t b = matrix_at(r.stage(stage) + r.a_bytes);
+        uint64_t a = matrix_at(r.stage(stage) + rows);
+        uint64_t b = matrix_at(r.stage(stage) + columns);
         wgmma_begin();
 #pragma unroll
         for (int j = 0; j < STEP / 16; j++)
             multiply(sum, a + j * 2, b + j * 2, i > 0 || j > 0);
         wgmma_commit();
         wgmma_wait<1>();
-        if (i > 0) freed<WAY>(r.empty(before));
+        if (i > 0) freed<WAY>(r.empty(before), other);
         before = stage;
         if (++stage == STAGES) {
             stage = 0;
@@ -165,43 +169,45 @@ __device__ __forceinline__ static tile tile_of(const product *p, int tile_m)
 }
 
 // From the registers of wgmma to rows in shared memory.
-template <int TILE_N>
-__device__ __forceinline__ static void spread(const float (&sum)[TILE_N / 2],
-                                              float *sums)
+template <int TILE_M, int TILE_N>
+__device__ __forceinline__ static void
+spread(const float (&sum)[columns_of(TILE_N) / 2], float *sums)
 {
     constexpr int pitch = TILE_N + 8;
-    const int lane = (int)threadIdx.x % 32;
-    const int row = (int)threadIdx.x / 32 * 16 + lane / 4;
+    const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
+    const int row = warp % (TILE_M / 16) * 16 + lane / 4;
+    const int column = warp / (TILE_M / 16) * columns_of(TILE_N);
 #pragma unroll
-    for (int i = 0; i < TILE_N / 8; i++) {
-        float *to = sums + row * pitch + i * 8 + lane % 4 * 2;
+    for (int i = 0; i < columns_of(TILE_N) / 8; i++) {
+        float *to = sums + row * pitch + column + i * 8 + lane % 4 * 2;
         *(float2 *)to = make_float2(sum[4 * i], sum[4 * i + 1]);
         *(float2 *)(to + 8 * pitch) =
             make_float2(sum[4 * i + 2], sum[4 * i + 3]);
     }
 }
 
-template <int GROUPS, int TILE_N, int STAGES, way WAY>
-__global__ void __launch_bounds__(GROUPS * 128 + 32, TILE_N > 128 ? 1 : 2)
+template <int TILE_M, int TILE_N, int STAGES, way WAY>
+__global__ void __launch_bounds__(groups_of(TILE_M, TILE_N) * 128 + 32,
+                                  TILE_M *TILE_N > 128 * 128 ? 1 : 2)
     linear_kernel(const __grid_constant__ product p)
 {
-    constexpr int tile_m = GROUPS * 64;
+    constexpr int warps = groups_of(TILE_M, TILE_N) * 4; // that multiply
     constexpr bool is_pair = WAY == ROWS || WAY == COLS;
-    typedef ring<tile_m, TILE_N, STAGES> here;
-    static_assert(tile_m * (TILE_N + 8) * 4 <= STAGES * here::bytes,
+    typedef ring<TILE_M, TILE_N, STAGES> here;
+    static_assert(TILE_M * (TILE_N + 8) * 4 <= STAGES * here::bytes,
                   "sums fit");
     extern __shared__ uint8_t shared[];
     here r;
     r.memory = (shared_address(shared) + 1023) & ~1023u;
-    const bool feeds = threadIdx.x / 32 == GROUPS * 4; // the last warp
-    const tile t = tile_of<TILE_N, WAY>(&p, tile_m);
+    const bool feeds = threadIdx.x / 32 == warps; // the last warp
+    const tile t = tile_of<TILE_N, WAY>(&p, TILE_M);
 
-    if (threadIdx.x == GROUPS * 128) {
+    if (threadIdx.x == warps * 32) {
         prefetch_map(&p.x);
         prefetch_map(&p.weight);
         for (int i = 0; i < STAGES; i++) {
             barrier_init(r.full(i), 1);
-            barrier_init(r.empty(i), GROUPS * 4 * (is_pair ? 2 : 1));
+            barrier_init(r.empty(i), warps * (is_pair ? 2 : 1));
         }
         barriers_are_made();
     }
@@ -209,24 +215,27 @@ __global__ void __launch_bounds__(GROUPS * 128 + 32, TILE_N > 128 ? 1 : 2)
         cluster_sync();
     else
         __syncthreads();
-    if (p.is_early) let_next_start();
 
-    float sum[TILE_N / 2];
-    ending<GROUPS, TILE_N, WAY> last;
+    float sum[columns_of(TILE_N) / 2];
+    ending<TILE_M, TILE_N, WAY> last;
     if (feeds) {
-        if (threadIdx.x % 32 == 0) feed<tile_m, TILE_N, STAGES, WAY>(r, &p, &t);
+        if (threadIdx.x % 32 == 0) feed<TILE_M, TILE_N, STAGES, WAY>(r, &p, &t);
         __syncwarp();
     } else {
-        last.begin(&p, t.row, t.rank, &t.of);
+        if (TILE_N <= 64) last.begin(&p, t.row, t.rank, &t.of);
         wait_for_earlier();
-        last.read(&p);
-        eat<tile_m, TILE_N, STAGES, WAY>(r, t.end - t.begin, sum);
+        if (TILE_N <= 64) last.read(&p, last.row);
+        eat<TILE_M, TILE_N, STAGES, WAY>(r, t.end - t.begin,
+                                         (uint32_t)(t.rank ^ 1), sum);
     }
-    if (!p.is_early) let_next_start();
+    let_next_start();
     __syncthreads();
-    if (!feeds)
-        spread<TILE_N>(sum,
-                       (float *)(shared + (r.memory - shared_address(shared))));
+    if (!feeds) {
+        spread<TILE_M, TILE_N>(
+            sum, (float *)(shared + (r.memory - shared_address(shared))));
+        if (TILE_N > 64) last.begin(&p, t.row, t.rank, &t.of);
+        if (TILE_N > 64) last.read(&p, last.row);
+    }
     if (WAY == ALONE)
         __syncthreads();
     else
@@ -234,6 +243,8 @@ __global__ void __launch_bounds__(GROUPS * 128 + 32, TILE_N > 128 ? 1 : 2)
     if (!feeds) last.write(&p, r.memory);
     if (WAY != ALONE) cluster_sync(); // until nobody needs this block's memory
 }
+
+#define MULTIPROCESSORS 132
 
 static int ceiling(int a, int b)
 {
@@ -291,10 +302,10 @@ static bool map_apart(const td_native_cuda_linear *op, int box_rows,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-template <int GROUPS, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES, way WAY>
 static cudaError_t run_tiles(product *p, int share, td_native_cuda_order order)
 {
-    const int tile_m = GROUPS * 64, box_m = WAY == COLS ? tile_m / 2 : tile_m;
+    const int box_m = WAY == COLS ? TILE_M / 2 : TILE_M;
     const td_native_cuda_linear *op = &p->op;
     const td_native_cuda_filter *weight = &op->weight;
     p->share = share;
@@ -306,7 +317,7 @@ static cudaError_t run_tiles(product *p, int share, td_native_cuda_order order)
                                   box_m, &p->x)
                      : map_apart(op, box_m, &p->x)))
         return cudaErrorInvalidValue;
-    int down = ceiling(p->all_rows, tile_m), across = ceiling(p->tiled, TILE_N);
+    int down = ceiling(p->all_rows, TILE_M), across = ceiling(p->tiled, TILE_N);
     launch how = {};
     how.grid = dim3((unsigned)(down * share), (unsigned)across);
     if (WAY == ROWS)
@@ -314,35 +325,68 @@ static cudaError_t run_tiles(product *p, int share, td_native_cuda_order order)
     if (WAY == COLS)
         how.grid = dim3((unsigned)down * 2, (unsigned)ceiling(across, 2));
     how.cluster = WAY == ROWS || WAY == COLS ? 2 : (unsigned)share;
-    how.threads = GROUPS * 128 + 32;
-    how.shared_bytes = ring<tile_m, TILE_N, STAGES>::size;
-    return start(linear_kernel<GROUPS, TILE_N, STAGES, WAY>, &how, p, order);
+    how.threads = groups_of(TILE_M, TILE_N) * 128 + 32;
+    how.shared_bytes = ring<TILE_M, TILE_N, STAGES>::size;
+    return start(linear_kernel<TILE_M, TILE_N, STAGES, WAY>, &how, p, order);
 }
 
-// Few rows: weights are read once, by all multiprocessors. As many blocks share
-// a tile as there is room for, as long as each has two steps.
-static cudaError_t run_few(product *p, td_native_cuda_order order)
+// A tile, how many blocks of it run at once on a multiprocessor, and how long
+// they take (microseconds on an H200): each, each step alone, and each step
+// where all are full.
+typedef struct shape {
+    int rows, columns, at_once;
+    float fixed, step, step_full;
+    cudaError_t (*run)(product *p, int share, td_native_cuda_order order);
+} shape;
+
+static const shape shapes[] = {
+    {64, 64, 2, 2.0f, 0.20f, 0.33f, run_tiles<64, 64, 6, ALONE>},
+    {64, 128, 2, 3.5f, 0.25f, 0.48f, run_tiles<64, 128, 4, ALONE>},
+    {128, 128, 1, 4.0f, 0.30f, 0.36f, run_tiles<128, 128, 6, ALONE>},
+    {192, 128, 1, 5.6f, 0.44f, 0.50f, run_tiles<192, 128, 4, ALONE>},
+    {128, 256, 1, 6.5f, 0.58f, 0.68f, run_tiles<128, 256, 4, ALONE>},
+};
+
+static float time_of(const product *p, const shape *of)
+{
+    const int tiles =
+        ceiling(p->all_rows, of->rows) * ceiling(p->tiled, of->columns);
+    const float step =
+        tiles > MULTIPROCESSORS || of->at_once == 1 && tiles > 100
+            ? of->step_full
+            : of->step;
+    return (float)ceiling(tiles, MULTIPROCESSORS * of->at_once) *
+           (of->fixed + step * (float)p->steps);
+}
+
+// Few tiles: several blocks share one, where that is sooner.
+static int share_of(const product *p, float *time)
 {
     const int tiles = ceiling(p->all_rows, 64) * ceiling(p->tiled, 64);
-    int share = 1;
-    while (share < 8 && tiles * (share + 1) <= 140 &&
-           p->steps / (share + 1) >= 2)
-        share++;
-    p->is_early = tiles * share <= 132;
-    return share == 1 ? run_tiles<1, 64, 6, ALONE>(p, 1, order)
-                      : run_tiles<1, 64, 6, SPLIT>(p, share, order);
+    int best = 1;
+    for (int share = 2; share <= MOST_SHARE; share++) {
+        const int steps = p->steps / share;
+        if (steps < 2 || tiles * share > MULTIPROCESSORS) break;
+        const float shared = 3.6f + 0.12f * (float)share + 0.2f * (float)steps;
+        if (shared >= *time) continue;
+        *time = shared;
+        best = share;
+    }
+    return best;
 }
 
 static cudaError_t run_best(product *p, td_native_cuda_order order)
 {
-    const int down = ceiling(p->all_rows, 128);
-    const int across = ceiling(p->tiled, 256);
-    if (p->all_rows <= 64 || down * ceiling(p->tiled, 128) < 40)
-        return run_few(p, order);
-    if (!p->is_flat || down * across < 100)
-        return run_tiles<2, 128, 3, ALONE>(p, 1, order);
-    return down % 2 == 0 || down > 16 ? run_tiles<2, 256, 4, ROWS>(p, 1, order)
-                                      : run_tiles<2, 256, 4, COLS>(p, 1, order);
+    const shape *best = &shapes[0];
+    float least = time_of(p, best);
+    for (const shape &of : shapes)
+        if (time_of(p, &of) < least) {
+            best = &of;
+            least = time_of(p, &of);
+        }
+    const int share = share_of(p, &least);
+    return share > 1 ? run_tiles<64, 64, 6, SPLIT>(p, share, order)
+                     : best->run(p, 1, order);
 }
 
 // One block of rows, where batches are no further apart than rows.
@@ -368,6 +412,12 @@ cudaError_t td_native_cuda_linear_run(const td_native_cuda_linear *linear,
     p.outs = linear->second ? linear->second : linear->weight.outs;
     p.tiled = linear->weight.outs;
     p.steps = ceiling(linear->weight.ins, STEP);
+    p.is_scaled = linear->scale != 0 || linear->gates.at;
     p.is_flat = is_flat(linear);
+    if (linear->activation == TD_NATIVE_CUDA_SILU) p.curve[0] = 1;
+    if (linear->activation == TD_NATIVE_CUDA_GELU_TANH) {
+        p.curve[0] = 1.59576912f; // 2 sqrt(2 / pi)
+        p.curve[1] = 0.0713548163f;
+    }
     return run_best(&p, order);
 }
