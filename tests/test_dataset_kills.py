@@ -8,7 +8,7 @@ import shutil
 import subprocess
 
 import pytest
-from dataset_lab import (
+from dataset_recorder import (
     DATASET_LOG,
     FAULTS,
     Ledger,

@@ -7,7 +7,7 @@ import pathlib
 import shutil
 
 import pytest
-from dataset_lab import Work, record, repaired
+from dataset_recorder import Work, record, repaired
 from tendon_process import BIN, Tendon, run
 
 DATA = "data/chunk-000/file-000.parquet"

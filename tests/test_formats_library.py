@@ -7,7 +7,7 @@ import shutil
 import subprocess
 
 import pytest
-from dataset_lab import Work, record
+from dataset_recorder import Work, record
 from scene import robot_file
 from sdk import BUILD
 from tendon_process import BIN, PATIENCE_S

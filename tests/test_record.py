@@ -6,7 +6,7 @@ import os
 import pty
 import subprocess
 
-import dataset_lab
+import dataset_recorder
 import pytest
 from scene import CAMERAS, FPS, JOINTS, robot_file
 from tendon_process import BIN, PATIENCE_S, run, wait_until
@@ -104,7 +104,7 @@ def test_a_full_disk_stops_the_recording_and_not_the_robot(site):
     site.serve(engine={"cameras": {}})
     folder = site.folder / "data" / "cookies"
     reserved = 260 << 20  # the reserve, and what a commit needs at least
-    env = dataset_lab.failing(folder, 0, "EIO", FAIL_FREE=str(reserved + 40_000))
+    env = dataset_recorder.failing(folder, 0, "EIO", FAIL_FREE=str(reserved + 40_000))
     body = {"cameras": {}}
     robot = site.robot(args=("--record", folder), robot=body, env=env)
     robot.wait_line("recording stopped, the robot goes on")

@@ -6,7 +6,7 @@ import shutil
 import subprocess
 
 import pytest
-from dataset_lab import Work, record
+from dataset_recorder import Work, record
 from scene import robot_file
 from sdk import BUILD, libav_of
 from tendon_process import BIN, PATIENCE_S

@@ -83,13 +83,13 @@ static void open_moody(world *w)
     world_open_with(w, &m->base);
 }
 
-// What a client was told, by seq.
+// How often each seq of a client ended.
 typedef struct account {
     uint32_t ends[OBSERVATIONS + NUDGES + 1];
     uint64_t sent, open;
 } account;
 
-static void told(account *a, uint64_t seq)
+static void ended(account *a, uint64_t seq)
 {
     assert_in_range(seq, 1, a->sent);
     assert_int_equal(a->ends[seq]++, 0);
@@ -113,9 +113,9 @@ static void listen(client *c, account *a)
                                   td_clock_now_ns(&td_clock_monotonic) +
                                       TD_NS_PER_MS);
     }
-    told(a, c->answer.ident.seq);
+    ended(a, c->answer.ident.seq);
     for (uint32_t i = 0; i < c->answer.superseded_count; i++)
-        told(a, c->answer.superseded[i]);
+        ended(a, c->answer.superseded[i]);
 }
 
 static void go_on(client *c, account *a)

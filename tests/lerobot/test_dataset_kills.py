@@ -4,7 +4,7 @@
 import random
 
 import pytest
-from dataset_lab import Ledger, Work, record
+from dataset_recorder import Ledger, Work, record
 
 pytest.importorskip("datasets")
 

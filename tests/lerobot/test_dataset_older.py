@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 from dataset_frames import CAMERAS, check_ours, same_row
-from dataset_lab import Work, record
+from dataset_recorder import Work, record
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
 from test_dataset_resumed import rows_of, we_go_on
 

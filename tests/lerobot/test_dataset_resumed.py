@@ -20,7 +20,7 @@ from dataset_frames import (
     same_row,
     vector,
 )
-from dataset_lab import Work, record
+from dataset_recorder import Work, record
 from lerobot.configs.video import RGBEncoderConfig
 from lerobot.datasets import compute_stats
 from lerobot.datasets.lerobot_dataset import LeRobotDataset

@@ -9,7 +9,7 @@ import re
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from dataset_lab import Work, looked_at, record
+from dataset_recorder import Work, looked_at, record
 from lerobot.datasets.lerobot_dataset import LeRobotDataset
 from tendon_process import run
 

@@ -405,20 +405,20 @@ static void what_is_expected_is_said_once_and_not_too_late(void **state)
 {
     (void)state;
     const td_worker_batch *got = NULL;
-    int told = 0;
+    int calls = 0;
     attach();
-    td_worker_on_expect(worker, on_expect, &told);
+    td_worker_on_expect(worker, on_expect, &calls);
     offer->expected = 1;
     batch(0)->generation = 1;
     batch(0)->count = 1;
     assert_int_equal(td_worker_next(worker, &got), TD_OK);
-    assert_int_equal(told, 0); // it was there
+    assert_int_equal(calls, 0); // it was there
     td_worker_done(worker, 0);
     offer->expected = 2;
     offer->phase = TD_WORKER_STOP;
     for (int i = 0; i < 2; i++)
         assert_int_equal(td_worker_next(worker, &got), TD_ERR_CLOSED);
-    assert_int_equal(told, 1);
+    assert_int_equal(calls, 1);
 }
 
 static void more_drops_than_there_can_be_are_none(void **state)

@@ -138,14 +138,17 @@ static inline int fixture_teardown(void **state)
     return 0;
 }
 
-// The record of that name, attached or not; a new one if there is none.
+// The record of that name, attached or not; a new one if there is none. A name
+// that is too long is cut.
 static inline td_server_client *fixture_client(fixture *h, const char *id)
 {
     td_server_client *client = h->clients;
     while (client->id[0] && strcmp(client->id, id) != 0)
         client++;
     assert_true(client < h->clients + TD_COUNT_OF(h->clients));
-    (void)strncpy(client->id, id, sizeof client->id - 1);
+    size_t length = strnlen(id, sizeof client->id - 1);
+    memcpy(client->id, id, length);
+    client->id[length] = 0;
     return client;
 }
 

@@ -11,8 +11,8 @@
 
 enum { WRITERS = 4, EACH = 500 };
 
-// What a subscriber was told.
-struct told {
+// What a subscriber heard.
+struct heard {
     uint64_t count, last, losses;
     bool in_order;
     td_server_events_item newest;
@@ -20,12 +20,12 @@ struct told {
 
 static void hear(void *user, const td_server_events_item *event)
 {
-    struct told *told = user;
-    told->in_order = told->in_order && event->number > told->last;
-    told->last = event->number;
-    told->losses += event->kind == TD_SERVER_EVENT_OVERFLOW;
-    told->count++;
-    told->newest = *event;
+    struct heard *heard = user;
+    heard->in_order = heard->in_order && event->number > heard->last;
+    heard->last = event->number;
+    heard->losses += event->kind == TD_SERVER_EVENT_OVERFLOW;
+    heard->count++;
+    heard->newest = *event;
 }
 
 static int setup(void **state)
@@ -98,40 +98,40 @@ static void who_comes_late_is_told_what_is_lost(void **state)
 static void a_subscriber_is_told_once_and_in_order(void **state)
 {
     td_server_events *events = *state;
-    struct told told = {.in_order = true};
+    struct heard heard = {.in_order = true};
     add_one(events); // before anybody listens
-    assert_int_equal(td_server_events_subscribe(events, hear, &told), TD_OK);
+    assert_int_equal(td_server_events_subscribe(events, hear, &heard), TD_OK);
     td_server_events_deliver(events);
-    assert_int_equal(told.count, 0);
+    assert_int_equal(heard.count, 0);
     for (int i = 0; i < 5; i++)
         add_one(events);
     td_server_events_deliver(events);
     td_server_events_deliver(events);
-    assert_int_equal(told.count, 5);
-    assert_int_equal(told.last, 6);
-    assert_true(told.in_order);
-    assert_string_equal(told.newest.client, "arm-0");
+    assert_int_equal(heard.count, 5);
+    assert_int_equal(heard.last, 6);
+    assert_true(heard.in_order);
+    assert_string_equal(heard.newest.client, "arm-0");
 }
 
 static void a_subscriber_hears_of_a_loss(void **state)
 {
     td_server_events *events = *state;
-    struct told told = {.in_order = true};
-    assert_int_equal(td_server_events_subscribe(events, hear, &told), TD_OK);
+    struct heard heard = {.in_order = true};
+    assert_int_equal(td_server_events_subscribe(events, hear, &heard), TD_OK);
     for (int i = 0; i < TD_SERVER_EVENTS_KEPT + 10; i++)
         add_one(events);
     td_server_events_deliver(events);
-    assert_int_equal(told.losses, 1);
-    assert_int_equal(told.count, TD_SERVER_EVENTS_KEPT + 1);
-    assert_true(told.in_order);
+    assert_int_equal(heard.losses, 1);
+    assert_int_equal(heard.count, TD_SERVER_EVENTS_KEPT + 1);
+    assert_true(heard.in_order);
 }
 
 static void subscribers_are_few(void **state)
 {
-    struct told told = {0};
+    struct heard heard = {0};
     int taken = 0;
     while (taken < 100 &&
-           td_server_events_subscribe(*state, hear, &told) == TD_OK)
+           td_server_events_subscribe(*state, hear, &heard) == TD_OK)
         taken++;
     assert_in_range(taken, 1, 99);
 }
@@ -145,8 +145,8 @@ static void add_many(void *user)
 static void many_threads_may_add(void **state)
 {
     td_server_events *events = *state;
-    struct told told = {.in_order = true};
-    assert_int_equal(td_server_events_subscribe(events, hear, &told), TD_OK);
+    struct heard heard = {.in_order = true};
+    assert_int_equal(td_server_events_subscribe(events, hear, &heard), TD_OK);
     const td_thread_config config = {.name = "adder", .cpu = -1};
     td_thread *threads[WRITERS];
     for (int i = 0; i < WRITERS; i++)
@@ -159,8 +159,8 @@ static void many_threads_may_add(void **state)
         td_thread_join(threads[i]);
     td_server_events_deliver(events);
     assert_int_equal(td_server_events_newest(events), WRITERS * EACH);
-    assert_int_equal(told.last, WRITERS * EACH);
-    assert_true(told.in_order);
+    assert_int_equal(heard.last, WRITERS * EACH);
+    assert_true(heard.in_order);
 }
 
 #define EVENTS_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)

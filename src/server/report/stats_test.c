@@ -321,13 +321,13 @@ static void the_newest_value_is_known(void **state)
                                         &value, &at_ns));
 }
 
-static char told[512]; // what the tap was told, a line each
+static char lines[512]; // what the tap heard, a line each
 
 static void notify(void *user, const td_server_sample *sample)
 {
-    size_t used = strlen(told);
-    assert_ptr_equal(user, told);
-    (void)snprintf(told + used, sizeof told - used, "%s %s %s %g\n",
+    size_t used = strlen(lines);
+    assert_ptr_equal(user, lines);
+    (void)snprintf(lines + used, sizeof lines - used, "%s %s %s %g\n",
                    sample->row->name, sample->client ? sample->client : "-",
                    sample->error ? td_err_name(sample->error) : "-",
                    sample->value);
@@ -336,7 +336,7 @@ static void notify(void *user, const td_server_sample *sample)
 static void whoever_taps_is_told_of_each(void **state)
 {
     td_server_stats *stats = *state;
-    td_server_stats_tap(stats, &(td_server_tap){notify, told});
+    td_server_stats_tap(stats, &(td_server_tap){notify, lines});
     enter(stats, 0, "arm-0");
     td_server_stats_record(stats, TD_SERVER_SPREAD_WAIT, 0, NOW_NS, 1500);
     td_server_stats_record(stats, TD_SERVER_SPREAD_BATCH, TD_SERVER_NOBODY,
@@ -344,11 +344,11 @@ static void whoever_taps_is_told_of_each(void **state)
     td_server_stats_count(stats, TD_SERVER_COUNT_DEVICE_US, 0, 70);
     td_server_stats_error(stats, 0, TD_ERR_IO);
     td_server_stats_leave(stats, 0);
-    assert_string_equal(told, "scheduling_wait_ms arm-0 - 1.5\n"
-                              "batch_size - - 4\n"
-                              "device_us arm-0 - 70\n"
-                              "dispatch_errors arm-0 IO 1\n"
-                              "client_disconnected arm-0 - 1\n");
+    assert_string_equal(lines, "scheduling_wait_ms arm-0 - 1.5\n"
+                               "batch_size - - 4\n"
+                               "device_us arm-0 - 70\n"
+                               "dispatch_errors arm-0 IO 1\n"
+                               "client_disconnected arm-0 - 1\n");
 }
 
 #define STATS_TEST(test) cmocka_unit_test_setup_teardown(test, setup, teardown)
