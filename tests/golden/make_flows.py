@@ -204,7 +204,10 @@ def shrink_gemma(case):
         module.get_gemma_config = lambda variant: (
             large if variant == "gemma_2b" else small
         )
-        for name in ("PaliGemmaForConditionalGenerationWithPiGemma", "PiGemmaForCausalLM"):
+        for name in (
+            "PaliGemmaForConditionalGenerationWithPiGemma",
+            "PiGemmaForCausalLM",
+        ):
             setattr(module, name, smaller(getattr(pi_gemma, name)))
 
 
@@ -226,9 +229,7 @@ def config_of(case, backbone):
         "push_to_hub": False,
     }
     if case["kind"] == "smolvla":
-        return SmolVLAConfig(
-            **shared, vlm_model_name=str(backbone), **case["options"]
-        )
+        return SmolVLAConfig(**shared, vlm_model_name=str(backbone), **case["options"])
     kind = {"pi0": PI0Config, "pi05": PI05Config}[case["kind"]]
     return kind(**shared, **case["options"])
 
@@ -322,7 +323,9 @@ def answer(policy, name, index, before, after):
     noise = torch.from_numpy(hashed.floats(f"{name}/{index}/noise", *size)) * 2
     rtc = config.rtc_config or RTCConfig()
     rows, delay, horizon = LEFT[index]
-    left = hashed.floats(f"{name}/{index}/left", 1, rows, config.action_feature.shape[0])
+    left = hashed.floats(
+        f"{name}/{index}/left", 1, rows, config.action_feature.shape[0]
+    )
     config.rtc_config = None
     policy.init_rtc_processor()
     free = after(policy.predict_action_chunk(dict(batch), noise=noise.clone()))
@@ -368,7 +371,8 @@ def make(name, case, work):
     expected = np.concatenate([part for each in answers for part in each[:2]])
     (folder / "expected.f32").write_bytes(expected.astype("<f4").tobytes())
     asked = [
-        {"task": task, "ids": each[2]} | dict(zip(("rows", "delay", "horizon"), left))
+        {"task": task, "ids": each[2]}
+        | dict(zip(("rows", "delay", "horizon"), left, strict=True))
         for task, each, left in zip(TASKS, answers, LEFT, strict=True)
     ]
     (folder / "asked.json").write_text(json.dumps(asked) + "\n")

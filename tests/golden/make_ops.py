@@ -436,7 +436,10 @@ def tokens():
         part = {"op": "grouped", "batch": batch, "queries": queries, "past": past}
         part |= {"keys": keys, "heads": heads, "kv_heads": kv_heads, "size": size}
         yield part | {"mask": mask, "lengths": lengths}
-    for batch, rows, vocabulary, cols, scale in ((2, 9, 50, 24, 1), (1, 7, 11, 40, 5.5)):
+    for batch, rows, vocabulary, cols, scale in (
+        (2, 9, 50, 24, 1),
+        (1, 7, 11, 40, 5.5),
+    ):
         part = {"op": "embed", "batch": batch, "rows": rows, "vocabulary": vocabulary}
         yield part | {"cols": cols, "scale": scale}
     for batch, height, width, side, cols, scale, shift in (
