@@ -146,7 +146,8 @@ static inline td_server_client *fixture_client(fixture *h, const char *id)
     while (client->id[0] && strcmp(client->id, id) != 0)
         client++;
     assert_true(client < h->clients + TD_COUNT_OF(h->clients));
-    size_t length = strnlen(id, sizeof client->id - 1);
+    size_t length = strlen(id);
+    if (length >= sizeof client->id) length = sizeof client->id - 1;
     memcpy(client->id, id, length);
     client->id[length] = 0;
     return client;
