@@ -58,35 +58,20 @@ void td_edge_core_settings_plain(uint32_t channels, int64_t period_ns,
         };
 }
 
-// A quaternion is four channels in a row.
-static bool quaternions_are_whole(const td_edge_core_settings *settings)
-{
-    uint32_t run = 0;
-    for (uint32_t i = 0; i < settings->channels; i++) {
-        bool part = settings->kinds[i] == TD_WIRE_QUATERNION;
-        if (!part && run % 4 != 0) return false;
-        run = part ? run + 1 : 0;
-    }
-    return run % 4 == 0;
-}
-
 static td_err check(const td_edge_core_settings *settings, td_errinfo *info)
 {
     if (settings->channels == 0 || settings->channels > TD_WIRE_MAX_CHANNELS)
         return td_fail(info, TD_ERR_INVALID, "channels: must be 1 to %d",
                        TD_WIRE_MAX_CHANNELS);
-    if (settings->period_ns <= 0 || settings->substeps == 0 ||
-        settings->period_ns < settings->substeps)
-        return td_fail(info, TD_ERR_INVALID, "period: must be above 0");
+    if (settings->substeps == 0 || settings->period_ns < settings->substeps)
+        return td_fail(info, TD_ERR_INVALID,
+                       "period: must be a nanosecond a substep or more");
     if (settings->actions_per_chunk == 0)
         return td_fail(info, TD_ERR_INVALID,
                        "actions_per_chunk: must be above 0");
     if (settings->aggregate == TD_EDGE_CUSTOM &&
         !settings->blend == !settings->blend_all)
         return td_fail(info, TD_ERR_INVALID, "aggregate: needs its function");
-    if (!quaternions_are_whole(settings))
-        return td_fail(info, TD_ERR_INVALID,
-                       "kinds: a quaternion is four channels in a row");
     return TD_OK;
 }
 

@@ -137,7 +137,7 @@ static td_edge_chunk place_chunk(const td_edge_core *core, int64_t now_ns,
 {
     td_edge_chunk chunk = {.first = sent->cursor, .rows = rows, .data = data};
     if (core->settings.trim == TD_EDGE_TRIM_STEPS) return chunk;
-    int64_t past = core->merge.merged == 0
+    int64_t past = core->merge.merged_seq == 0
                        ? 0
                        : (now_ns - sent->put_ns) / core->settings.period_ns;
     if (past < 0) past = 0;
@@ -194,14 +194,21 @@ td_err td_edge_core_reset(td_edge_core *core)
     return TD_OK;
 }
 
-// How many rows to come were known before the chunk.
-static uint32_t overlap(const td_edge_timeline *old, const td_edge_chunk *chunk,
-                        uint64_t cursor)
+// How many of the rows to come were known before.
+static uint32_t overlap(const td_edge_timeline *old,
+                        const td_edge_timeline *next)
 {
-    uint64_t end = chunk->first + chunk->rows;
-    uint64_t from = chunk->first > cursor ? chunk->first : cursor;
-    uint32_t both = td_edge_timeline_left(old, from);
-    return both < end - from ? both : (uint32_t)(end - from);
+    uint32_t known = td_edge_timeline_left(old, next->first);
+    return known < next->rows ? known : next->rows;
+}
+
+// How many rows of a chunk are used.
+static uint32_t rows_used(const td_edge_core *core,
+                          const td_wire_tensor *actions)
+{
+    uint32_t rows = actions->shape[0];
+    uint32_t most = core->settings.actions_per_chunk;
+    return rows < most ? rows : most;
 }
 
 static void note_merged(td_edge_core *core, const td_wire_action *action,
@@ -212,7 +219,7 @@ static void note_merged(td_edge_core *core, const td_wire_action *action,
     answer->outcome = TD_EDGE_MERGED;
     answer->first = next->first;
     answer->rows = next->rows;
-    answer->overlap_rows = overlap(merge->current, chunk, next->first);
+    answer->overlap_rows = overlap(merge->current, next);
     next->captured_ns = answer->sent.captured_ns;
     next->seq = action->ident.seq;
     next->chunk_first = chunk->first - chunk->past;
@@ -222,10 +229,7 @@ static void note_merged(td_edge_core *core, const td_wire_action *action,
     else if (next->blended != TD_OK)
         merge->aggregate_failed++;
     merge->merged_seq = action->ident.seq;
-    merge->merged++;
-    merge->chunk_rows = action->actions.shape[0];
-    if (merge->chunk_rows > core->settings.actions_per_chunk)
-        merge->chunk_rows = core->settings.actions_per_chunk;
+    merge->chunk_rows = rows_used(core, &action->actions);
 }
 
 // Whether its rows are to be joined; if not, why.
@@ -257,7 +261,7 @@ static int64_t age_of_original(td_edge_core *core, const td_wire_action *action,
     double queued_ns = 1e6 * (double)action->queue_time_ms;
     double shared_ns = (double)(merge->answered_ns - sent->put_ns);
     double behind_ns = fmin(queued_ns, shared_ns);
-    if (!(behind_ns >= (double)core->settings.period_ns)) return 0;
+    if (behind_ns < (double)core->settings.period_ns) return 0;
     merge->serial = true;
     return (int64_t)behind_ns;
 }
@@ -318,9 +322,7 @@ td_err td_edge_core_answer_blend(const td_edge_core *core,
 {
     if (!job->useful) return TD_OK;
     const td_wire_tensor *actions = &job->action->actions;
-    uint32_t rows = actions->shape[0];
-    if (rows > core->settings.actions_per_chunk)
-        rows = core->settings.actions_per_chunk;
+    uint32_t rows = rows_used(core, actions);
     size_t bytes = (size_t)rows * core->settings.channels * sizeof(float);
     float *data = malloc(bytes); // the wire's bytes may be unaligned
     if (!data) return TD_ERR_NOMEM;

@@ -43,8 +43,7 @@ typedef struct td_edge_core_merge_state {
     td_edge_timeline *retired; // list, newest first; the tick may be on one
     const td_edge_timeline *blending; // kept for an answer in the making
     td_edge_inflight inflight;
-    uint64_t merged_seq;
-    uint64_t merged;
+    uint64_t merged_seq; // 0: none yet
     uint32_t chunk_rows; // of the last chunk
     td_edge_latency waits, trips;
     int64_t answered_ns; // when the last answer came

@@ -179,14 +179,13 @@ static td_err check_range(uint32_t channel, const td_edge_gate_channel *limits,
 static td_err check_quaternion(const td_edge_gate_channel *channels,
                                uint32_t first, uint32_t count, td_errinfo *info)
 {
-    uint32_t run = 0;
-    while (run < 4 && first + run < count &&
-           channels[first + run].kind == TD_WIRE_QUATERNION)
-        run++;
-    if (run == 4) return TD_OK;
-    return td_fail(info, TD_ERR_INVALID,
-                   "channel %u: kind: a quaternion is four channels in a row",
-                   first);
+    for (uint32_t i = first; i < first + 4; i++)
+        if (i >= count || channels[i].kind != TD_WIRE_QUATERNION)
+            return td_fail(info, TD_ERR_INVALID,
+                           "channel %u: kind: a quaternion is four channels in "
+                           "a row",
+                           first);
+    return TD_OK;
 }
 
 // Position limits are rounded inward, so that no float32 between them is out,
