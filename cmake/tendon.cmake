@@ -89,6 +89,8 @@ function(td_test name)
   list(TRANSFORM T_DEPS PREPEND td_)
   add_executable(${target} ${name}_test.c ${T_SOURCES})
   target_link_libraries(${target} PRIVATE td_${TD_MODULE} ${T_DEPS} cmocka)
+  target_include_directories(${target} BEFORE PRIVATE
+                             ${PROJECT_SOURCE_DIR}/tests/include)
   td_with_loads(${target} td_${TD_MODULE} ${T_DEPS})
   target_compile_definitions(${target} PRIVATE
     TD_SOURCE_DIR="${PROJECT_SOURCE_DIR}")
