@@ -141,6 +141,7 @@ static void each_aggregate_takes_its_share_of_the_new(void **state)
         if (share != cases[i].share || !is_near(row, 10 + 10 * (float)share))
             fail_msg("%s: %g, %g", cases[i].name, share, (double)row);
     }
+    assert_true(td_edge_blend_share(TD_EDGE_CUSTOM, 2, 7) == 1.0);
 }
 
 // Expected values by numpy in binary64. In the first two rows a fused
@@ -375,6 +376,19 @@ static void two_quaternions_without_length_stay_zero(void **state)
     assert_memory_equal(row, zero, sizeof zero);
 }
 
+// So short an arc is divided as a straight line.
+static void a_quaternion_divides_the_shortest_arc_by_its_share(void **state)
+{
+    (void)state;
+    const float from[4] = {0, 0, 0, 1}, to[4] = {8e-7f, 0, 0, 1};
+    for (uint32_t i = 1; i <= 8; i++) {
+        float row[4];
+        td_edge_blend_between(quaternion, 4, from, to, i, 8, row);
+        if (!(fabs((double)row[0] - i * 1e-7) < 1e-12 && row[3] == 1))
+            fail_msg("%u: %g", i, (double)row[0]);
+    }
+}
+
 // The angle between two quaternions of length 1, by whatever names.
 static double arc(const float a[4], const float b[4])
 {
@@ -435,6 +449,20 @@ static void a_row_alone_keeps_its_bits_and_unit_quaternions(void **state)
     const float new[7] = {0.1f, 0, 0, 3, 4, -0.0f, 9.0f};
     const float expected[7] = {0.1f, 0, 0, 0.6f, 0.8f, -0.0f, 9.0f};
     float row[7];
+    td_edge_blend_alone(&blend, new, row);
+    assert_memory_equal(row, expected, sizeof row);
+}
+
+static void quaternions_side_by_side_each_get_length_one(void **state)
+{
+    (void)state;
+    td_wire_channel_kind kinds[9] = {[8] = TD_WIRE_LINEAR};
+    for (int i = 0; i < 8; i++)
+        kinds[i] = TD_WIRE_QUATERNION;
+    const td_edge_blend blend = built_in_blend(TD_EDGE_AVERAGE, 9, kinds);
+    const float new[9] = {0, 0, 0, 2, 0, 3, 0, 4, 7};
+    const float expected[9] = {0, 0, 0, 1, 0, 0.6f, 0, 0.8f, 7};
+    float row[9];
     td_edge_blend_alone(&blend, new, row);
     assert_memory_equal(row, expected, sizeof row);
 }
@@ -518,6 +546,25 @@ static void a_function_that_misbehaves_gets_the_latest_only(void **state)
             !same_rows(row, expected, 7) || call.calls != 1)
             fail_msg("%s", cases[i].name);
     }
+}
+
+static void forget_the_first(void *user, uint64_t step, const float *old_row,
+                             const float *new_row, uint32_t channels,
+                             float *ret_row)
+{
+    (void)user, (void)step, (void)old_row;
+    memcpy(&ret_row[1], &new_row[1], (channels - 1) * sizeof(float));
+}
+
+static void what_a_function_does_not_write_is_refused(void **state)
+{
+    (void)state;
+    const td_wire_channel_kind kinds[] = {TD_WIRE_LINEAR, TD_WIRE_LINEAR};
+    const td_edge_blend blend = users(2, kinds, forget_the_first, NULL);
+    float row[2] = {0, 0};
+    assert_false(td_edge_blend_row(&blend, &somewhere, (float[]){1, 2},
+                                   (float[]){3, 4}, row));
+    assert_true(row[0] == 3 && row[1] == 4);
 }
 
 static float between_one(const td_wire_channel_kind *kind, float from, float to,
@@ -621,6 +668,9 @@ int main(void)
         cmocka_unit_test(substeps_of_an_angle_take_the_short_way),
         cmocka_unit_test(substeps_of_a_quaternion_turn_evenly),
         cmocka_unit_test(a_gripper_switches_with_the_first_substep),
+        cmocka_unit_test(a_quaternion_divides_the_shortest_arc_by_its_share),
+        cmocka_unit_test(quaternions_side_by_side_each_get_length_one),
+        cmocka_unit_test(what_a_function_does_not_write_is_refused),
     };
     return cmocka_run_group_tests_name("edge/blend", tests, NULL, NULL);
 }

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "base/rand.h"
 #include "edge/core/core_fixture.h"
+#include "edge/core/internal.h"
+
+#include <math.h>
 
 #define ROWS 4
 
@@ -238,104 +241,6 @@ static void a_refusal_lets_the_robot_ask_again(void **state)
     assert_int_equal(step.seq, 2);
 }
 
-// A robot that has missed the answer to its second observation, which it sent
-// before the second of its eight rows, and asks for it again with its third.
-// Answers take a period, so it waits for three.
-static td_edge_core *robot_that_missed(int64_t *ret_now_ns)
-{
-    td_edge_core_settings settings = robot_settings();
-    settings.ask.threshold = 1;
-    settings.ask.again = true;
-    settings.ask.resend_min_ns = PERIOD_NS;
-    td_edge_core *core = robot_new(&settings);
-    int64_t now_ns = PERIOD_NS;
-    robot_tick(core, 0);
-    robot_answered(core, now_ns, 1, 8, 100);
-    assert_int_equal(robot_tick(core, now_ns).seq, 2);
-    assert_false(robot_tick(core, now_ns += PERIOD_NS).ask);
-    assert_false(robot_tick(core, now_ns += PERIOD_NS).ask);
-    td_edge_step step = robot_tick_alone(core, now_ns += PERIOD_NS, 1);
-    assert_true(step.ask);
-    assert_int_equal(step.seq, 3);
-    assert_int_equal(step.again, 2);
-    const td_edge_sent sent = {.seq = 3,
-                               .episode = 5,
-                               .cursor = td_edge_core_cursor(core),
-                               .captured_ns = now_ns,
-                               .put_ns = now_ns,
-                               .again = 2};
-    assert_true(td_edge_core_sent(core, &sent));
-    assert_int_equal(robot_counts(core).asked_again, 1);
-    *ret_now_ns = now_ns;
-    return core;
-}
-
-static td_edge_answer robot_answered_again(td_edge_core *core, int64_t now_ns)
-{
-    robot_answer answer;
-    answer_fill(&answer, 2, 16, 200);
-    answer.action.superseded[0] = 3;
-    answer.action.superseded_count = 1;
-    return robot_hear(core, now_ns, &answer.action);
-}
-
-static void what_was_asked_for_again_is_of_its_own_step(void **state)
-{
-    (void)state;
-    int64_t now_ns;
-    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
-    assert_int_equal(robot_answered_again(core, now_ns).outcome,
-                     TD_EDGE_MERGED);
-    td_edge_counts counts = robot_counts(core);
-    assert_int_equal(counts.outcomes[TD_EDGE_SUPERSEDED], 1);
-    assert_int_equal(counts.outcomes[TD_EDGE_PENDING], 0);
-    td_edge_step step = robot_tick(core, now_ns + PERIOD_NS);
-    assert_float_equal(step.command[0], 203, 0); // three rows are past
-    assert_true(step.ask);                       // and nothing is on its way
-    assert_int_equal(step.again, 0);
-}
-
-// Else the next one would be waited for three times as long as for this one.
-static void what_was_asked_for_again_has_no_round_trip(void **state)
-{
-    (void)state;
-    int64_t now_ns;
-    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
-    robot_answered_again(core, now_ns);
-    assert_int_equal(robot_tick(core, now_ns + PERIOD_NS).seq, 4);
-    assert_false(robot_tick(core, now_ns + 3 * PERIOD_NS).ask);
-    assert_true(robot_tick(core, now_ns + 4 * PERIOD_NS).ask);
-}
-
-static void an_answer_that_comes_twice_frees_the_one_that_asked(void **state)
-{
-    (void)state;
-    int64_t now_ns;
-    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
-    assert_int_equal(robot_answered(core, now_ns, 2, 16, 200).outcome,
-                     TD_EDGE_MERGED); // it was only late
-    assert_false(robot_tick(core, now_ns + PERIOD_NS).ask);
-    assert_true(robot_answered_again(core, now_ns + PERIOD_NS).stray);
-    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_PENDING], 0);
-    assert_true(robot_tick(core, now_ns + 2 * PERIOD_NS).ask);
-}
-
-static void where_nothing_is_kept_the_robot_observes_at_once(void **state)
-{
-    (void)state;
-    int64_t now_ns;
-    TD_AUTO(td_edge_core) *core = robot_that_missed(&now_ns);
-    robot_answer answer;
-    answer_fill(&answer, 3, 16, 0);
-    answer.action.error_code = td_wire_text_of("NOTFOUND");
-    assert_int_equal(robot_hear(core, now_ns, &answer.action).outcome,
-                     TD_EDGE_REFUSED);
-    td_edge_step step = robot_tick(core, now_ns + PERIOD_NS);
-    assert_true(step.ask && step.must_go);
-    assert_int_equal(step.seq, 4);
-    assert_int_equal(step.again, 0);
-}
-
 // Only the newest frees the robot to ask: an older one says nothing about it.
 static void an_older_answer_does_not_end_the_wait_for_the_newest(void **state)
 {
@@ -409,6 +314,137 @@ static void what_falls_out_of_the_ring_is_unanswered(void **state)
     assert_int_equal(robot_counts(core).outcomes[TD_EDGE_UNANSWERED], 1);
     assert_true(robot_answered(core, 0, 1, ROWS, 100).stray);
     assert_false(robot_answered(core, 0, 2, ROWS, 100).stray);
+}
+
+static void superseded_are_those_that_were_named_and_no_more(void **state)
+{
+    (void)state;
+    const td_edge_core_settings settings = robot_settings();
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    for (uint64_t seq = 1; seq <= 3; seq++)
+        robot_send(core, seq, 0);
+    robot_answer answer;
+    answer_fill(&answer, 3, ROWS, 0);
+    answer.action.superseded[0] = 1;
+    answer.action.superseded[1] = 2;
+    answer.action.superseded_count = 1;
+    robot_hear(core, 0, &answer.action);
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_SUPERSEDED], 1);
+    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_PENDING], 1);
+}
+
+// The second observation is put at 10 ms, and the answer to the first comes at
+// 50: so long it may have waited at the server for that one.
+static td_edge_core *robot_that_waited(float queued_ms)
+{
+    td_edge_core_settings settings = robot_settings();
+    settings.ask.mode = TD_EDGE_ASK_AUTO;
+    settings.ask.max_unanswered = 3;
+    td_edge_core *core = robot_new(&settings);
+    robot_send(core, 1, 0);
+    robot_send(core, 2, 10 * TD_NS_PER_MS);
+    robot_answered(core, 50 * TD_NS_PER_MS, 1, ROWS, 0);
+    robot_answer answer;
+    answer_fill(&answer, 2, ROWS, 0);
+    answer.action.queue_time_ms = queued_ms;
+    robot_hear(core, 90 * TD_NS_PER_MS, &answer.action);
+    return core;
+}
+
+static void time_behind_an_own_observation_is_not_waited_for(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        float queued_ms;
+        int64_t wait_ns;
+        uint32_t most; // to be unanswered from now on
+    } cases[] = {
+        {"none", 0, 80 * TD_NS_PER_MS, 3},
+        {"less than a period", 9, 80 * TD_NS_PER_MS, 3},
+        {"a period", 10, 70 * TD_NS_PER_MS, 1},
+        {"two", 20, 60 * TD_NS_PER_MS, 1},
+        {"longer than that", 70, 40 * TD_NS_PER_MS, 1},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        TD_AUTO(td_edge_core) *core = robot_that_waited(cases[i].queued_ms);
+        assert_int_equal(core->merge.waits.size, 1);
+        if (core->merge.waits.samples[0] != cases[i].wait_ns ||
+            atomic_load(&core->most_unanswered) != cases[i].most)
+            fail_msg("%s: %lld ns", cases[i].name,
+                     (long long)core->merge.waits.samples[0]);
+    }
+}
+
+static void a_server_just_found_is_not_judged_by_the_last(void **state)
+{
+    (void)state;
+    TD_AUTO(td_edge_core) *core = robot_that_waited(70);
+    td_edge_core_skipped(core, 3, TD_EDGE_SKIP_FAILED);
+    assert_int_equal(atomic_load(&core->refusals), 1);
+    td_edge_core_connected(core);
+    assert_int_equal(atomic_load(&core->refusals), 0);
+    assert_int_equal(atomic_load(&core->most_unanswered), 3);
+}
+
+static void an_answer_says_how_much_of_it_was_known_before(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t before, rows, overlap;
+    } cases[] = {{4, 6, 3}, {4, 4, 3}, {4, 3, 2}, {1, 4, 0}};
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        const td_edge_core_settings settings = robot_settings();
+        TD_AUTO(td_edge_core) *core = robot_new(&settings);
+        robot_send(core, 1, 0);
+        robot_send(core, 2, 0);
+        td_edge_answer first = robot_answered(core, 0, 1, cases[i].before, 0);
+        assert_int_equal(first.overlap_rows, 0);
+        robot_tick_alone(core, 0, 0);
+        td_edge_answer second = robot_answered(core, 0, 2, cases[i].rows, 0);
+        assert_int_equal(second.rows, cases[i].rows - 1);
+        assert_int_equal(second.overlap_rows, cases[i].overlap);
+    }
+}
+
+// Leaves the first of the rows as it is.
+static td_err forget_a_row(void *user, const td_edge_overlap *overlap,
+                           float *ret_rows)
+{
+    for (uint32_t i = 0; i < overlap->rows * CHANNELS; i++)
+        ret_rows[i] = i < CHANNELS ? NAN : 0;
+    return *(td_err *)user;
+}
+
+static void what_a_users_function_fails_at_is_counted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        td_err says;
+        uint64_t refused, late, failed;
+    } cases[] = {
+        {"it is in time", TD_OK, 2, 0, 0},
+        {"it is late", TD_ERR_TIMEOUT, 0, 2, 0},
+        {"it fails", TD_ERR_IO, 0, 0, 2},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_err says = cases[i].says;
+        td_edge_core_settings settings = robot_settings();
+        settings.aggregate = TD_EDGE_CUSTOM;
+        settings.blend_all = forget_a_row;
+        settings.blend_user = &says;
+        TD_AUTO(td_edge_core) *core = robot_new(&settings);
+        for (uint64_t seq = 1; seq <= 3; seq++) {
+            robot_send(core, seq, 0);
+            robot_answered(core, 0, seq, ROWS, 0);
+        }
+        td_edge_counts counts = robot_counts(core);
+        if (counts.blends_refused != cases[i].refused ||
+            counts.aggregate_late != cases[i].late ||
+            counts.aggregate_failed != cases[i].failed)
+            fail_msg("%s", cases[i].name);
+    }
 }
 
 // An answer as a bad network, an old server or a wrong one might give it.
@@ -528,16 +564,17 @@ int main(void)
         cmocka_unit_test(a_chunk_of_another_shape_is_misshapen),
         cmocka_unit_test(an_answer_beyond_the_age_limit_is_too_old),
         cmocka_unit_test(a_refusal_lets_the_robot_ask_again),
-        cmocka_unit_test(what_was_asked_for_again_is_of_its_own_step),
-        cmocka_unit_test(what_was_asked_for_again_has_no_round_trip),
-        cmocka_unit_test(an_answer_that_comes_twice_frees_the_one_that_asked),
-        cmocka_unit_test(where_nothing_is_kept_the_robot_observes_at_once),
         cmocka_unit_test(an_older_answer_does_not_end_the_wait_for_the_newest),
         cmocka_unit_test(
             what_the_transport_did_not_take_may_be_asked_for_again),
         cmocka_unit_test(what_is_skipped_is_counted_and_asked_for_again),
         cmocka_unit_test(what_failed_is_asked_for_less_and_less),
         cmocka_unit_test(what_falls_out_of_the_ring_is_unanswered),
+        cmocka_unit_test(superseded_are_those_that_were_named_and_no_more),
+        cmocka_unit_test(time_behind_an_own_observation_is_not_waited_for),
+        cmocka_unit_test(a_server_just_found_is_not_judged_by_the_last),
+        cmocka_unit_test(an_answer_says_how_much_of_it_was_known_before),
+        cmocka_unit_test(what_a_users_function_fails_at_is_counted),
         cmocka_unit_test(every_observation_ends_once_whatever_comes),
     };
     return cmocka_run_group_tests_name("edge/core_answer", tests, NULL, NULL);

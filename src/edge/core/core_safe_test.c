@@ -88,6 +88,95 @@ static void limits_hit_in_a_row_mean_fail_safe_until_a_newer_chunk(void **state)
                      2);
 }
 
+static void rows_within_the_limits_never_stop_the_robot(void **state)
+{
+    (void)state;
+    td_edge_core_settings settings = limited(1.5);
+    settings.max_limit_hits = 1;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    tick_at(core, 0, 0, false);
+    robot_answered(core, 0, 1, ROWS, 1);
+    for (int64_t i = 1; i <= ROWS; i++)
+        assert_true(tick_at(core, i, 0, false).fresh);
+}
+
+static void a_reset_ends_what_the_limits_stopped(void **state)
+{
+    (void)state;
+    td_edge_core_settings settings = limited(0.5);
+    settings.max_limit_hits = 1;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    tick_at(core, 0, 0, false);
+    robot_answered(core, 0, 1, ROWS, 100);
+    assert_true(tick_at(core, 1, 0, false).fresh);
+    for (int64_t i = 2; i <= 5; i++)
+        assert_int_equal(tick_at(core, i, 0, false).failsafe,
+                         TD_EDGE_FAILSAFE_FOR_LIMITS);
+    assert_int_equal(td_edge_core_reset(core), TD_OK);
+    assert_int_equal(tick_at(core, 6, 0, false).failsafe,
+                     TD_EDGE_FAILSAFE_FOR_STARVED);
+}
+
+// On its way to the safe pose, in the middle of a step, it meets the limit.
+static void what_the_fail_safe_meets_is_not_counted_for_the_step(void **state)
+{
+    (void)state;
+    td_edge_core_settings settings = limited(0.5);
+    settings.substeps = 2;
+    settings.max_limit_hits = 1;
+    for (int i = 0; i < CHANNELS; i++)
+        settings.failsafe[i] = (td_edge_failsafe_channel){
+            .mode = TD_EDGE_FAILSAFE_SAFE_POSE, .safe = 9, .safe_step = 9};
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    static const float zeros[ROWS * CHANNELS];
+    tick_at(core, 0, 0, false);
+    robot_answer answer;
+    answer_fill(&answer, 1, ROWS, 0);
+    answer.action.actions.data = zeros;
+    robot_hear(core, 0, &answer.action);
+    assert_true(tick_at(core, 1, 0, false).fresh);
+    td_edge_step step = tick_at(core, 2, 0, true);
+    assert_int_equal(step.hits->count[TD_EDGE_GATE_STEP], CHANNELS);
+    for (int64_t i = 3; i <= 6; i++)
+        assert_true(tick_at(core, i, 0, false).fresh);
+}
+
+static void what_the_gate_changed_is_counted_by_its_limit(void **state)
+{
+    (void)state;
+    td_edge_core_settings settings = robot_settings();
+    settings.limits[0].max = 2;
+    settings.limits[1].max_step = 0.5;
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    tick_at(core, 0, 0, false);
+    robot_answered(core, 0, 1, ROWS, 5);
+    for (uint64_t ticks = 1; ticks < ROWS; ticks++) {
+        tick_at(core, 1, 0, false);
+        td_edge_counts counts = robot_counts(core);
+        assert_int_equal(counts.limited[TD_EDGE_GATE_POSITION], ticks);
+        assert_int_equal(counts.limited[TD_EDGE_GATE_STEP], ticks);
+        assert_int_equal(counts.limited[TD_EDGE_GATE_ACCEL], 0);
+        assert_int_equal(counts.limited[TD_EDGE_GATE_VALUE], 0);
+        assert_int_equal(counts.left, ROWS - ticks);
+        assert_int_equal(counts.blends_refused, 0);
+    }
+}
+
+static void the_gate_goes_by_the_kind_of_each_channel(void **state)
+{
+    (void)state;
+    td_edge_core_settings settings = robot_settings();
+    for (int i = 0; i < CHANNELS; i++) {
+        settings.kinds[i] = TD_WIRE_HOLD; // which has no acceleration
+        settings.limits[i].max_accel_step = 0.1;
+    }
+    TD_AUTO(td_edge_core) *core = robot_new(&settings);
+    tick_at(core, 0, 0, false);
+    robot_answered(core, 0, 1, ROWS, 5);
+    td_edge_step step = tick_at(core, 1, 0, false);
+    assert_true(step.command[0] == 5 && step.command[1] == -5);
+}
+
 static void limits_count_by_policy_step_and_not_in_the_fail_safe(void **state)
 {
     (void)state;
@@ -289,6 +378,11 @@ int main(void)
         cmocka_unit_test(a_reset_forgets_what_was_to_come),
         cmocka_unit_test(an_observation_of_an_old_episode_is_not_sent),
         cmocka_unit_test(the_age_of_what_is_played_counts_from_the_capture),
+        cmocka_unit_test(rows_within_the_limits_never_stop_the_robot),
+        cmocka_unit_test(a_reset_ends_what_the_limits_stopped),
+        cmocka_unit_test(what_the_fail_safe_meets_is_not_counted_for_the_step),
+        cmocka_unit_test(what_the_gate_changed_is_counted_by_its_limit),
+        cmocka_unit_test(the_gate_goes_by_the_kind_of_each_channel),
     };
     return cmocka_run_group_tests_name("edge/core_safe", tests, NULL, NULL);
 }

@@ -22,6 +22,7 @@ static void settings_that_make_no_sense_are_refused(void **state)
         {"cut quaternion", 3, PERIOD_NS, 1, 0, 3, TD_ERR_INVALID},
         {"quaternion of three", 4, PERIOD_NS, 1, 0, 3, TD_ERR_INVALID},
         {"quaternion of five", 8, PERIOD_NS, 1, 1, 6, TD_ERR_INVALID},
+        {"one channel", 1, PERIOD_NS, 1, 0, 0, TD_OK},
         {"most channels", 256, PERIOD_NS, 1, 0, 0, TD_OK},
         {"two quaternions", 9, PERIOD_NS, 1, 1, 9, TD_OK},
     };
@@ -40,6 +41,96 @@ static void settings_that_make_no_sense_are_refused(void **state)
             (core != NULL) != (cases[i].err == TD_OK))
             fail_msg("%s", cases[i].name);
     }
+}
+
+static td_err try_new(const td_edge_core_settings *settings)
+{
+    TD_AUTO(td_edge_core) *core = NULL;
+    return td_edge_core_new(settings, &core, NULL);
+}
+
+static void a_substep_is_a_nanosecond_or_more(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t period_ns;
+        uint32_t substeps;
+        td_err err;
+    } cases[] = {
+        {1, 1, TD_OK},          {2, 2, TD_OK},          {2, 3, TD_ERR_INVALID},
+        {2, 0, TD_ERR_INVALID}, {0, 1, TD_ERR_INVALID}, {0, 0, TD_ERR_INVALID},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_edge_core_settings settings = robot_settings();
+        settings.period_ns = cases[i].period_ns;
+        settings.substeps = cases[i].substeps;
+        assert_int_equal(try_new(&settings), cases[i].err);
+    }
+}
+
+static void keep_new(void *user, uint64_t step, const float *old_row,
+                     const float *new_row, uint32_t channels, float *ret_row)
+{
+    (void)user, (void)step, (void)old_row;
+    memcpy(ret_row, new_row, channels * sizeof(float));
+}
+
+static td_err keep_all_new(void *user, const td_edge_overlap *overlap,
+                           float *ret_rows)
+{
+    (void)user;
+    size_t count = (size_t)overlap->rows * overlap->channels;
+    memcpy(ret_rows, overlap->new_rows, count * sizeof(float));
+    return TD_OK;
+}
+
+static void a_users_aggregate_is_one_function(void **state)
+{
+    (void)state;
+    static const struct {
+        td_edge_blend_fn fn;
+        td_edge_blend_all_fn all;
+        td_err err;
+    } cases[] = {
+        {NULL, NULL, TD_ERR_INVALID},
+        {keep_new, NULL, TD_OK},
+        {NULL, keep_all_new, TD_OK},
+        {keep_new, keep_all_new, TD_ERR_INVALID},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_edge_core_settings settings = robot_settings();
+        settings.aggregate = TD_EDGE_CUSTOM;
+        settings.blend = cases[i].fn;
+        settings.blend_all = cases[i].all;
+        assert_int_equal(try_new(&settings), cases[i].err);
+    }
+}
+
+static void when_to_ask_is_checked_and_how_often(void **state)
+{
+    (void)state;
+    td_edge_core_settings settings = robot_settings();
+    settings.ask.threshold = 2;
+    assert_int_equal(try_new(&settings), TD_ERR_INVALID);
+    settings.ask.threshold = 1;
+    assert_int_equal(try_new(&settings), TD_OK);
+    settings.rate_hz = -1;
+    assert_int_equal(try_new(&settings), TD_ERR_INVALID);
+}
+
+static void plain_settings_are_those_of_a_robots_file(void **state)
+{
+    (void)state;
+    td_edge_core_settings plain;
+    td_edge_core_settings_plain(2, PERIOD_NS, &plain);
+    assert_true(plain.ask.threshold == 0.5 && plain.ask.starve_target == 0.001);
+    assert_int_equal(plain.ask.resend_min_ns, 100 * TD_NS_PER_MS);
+    assert_int_equal(plain.ask.resend_max_ns, 3 * TD_NS_PER_S);
+    assert_int_equal(plain.max_action_age_ns, 3 * TD_NS_PER_S);
+    assert_int_equal(plain.priority, 1);
+    assert_int_equal(plain.warn_after_empty_ticks, 10);
+    assert_int_equal(plain.boot, 1);
+    assert_int_equal(plain.episode, 1);
 }
 
 static void nobody_moves_or_starves_before_the_first_chunk(void **state)
@@ -387,6 +478,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(settings_that_make_no_sense_are_refused),
+        cmocka_unit_test(a_substep_is_a_nanosecond_or_more),
+        cmocka_unit_test(a_users_aggregate_is_one_function),
+        cmocka_unit_test(when_to_ask_is_checked_and_how_often),
+        cmocka_unit_test(plain_settings_are_those_of_a_robots_file),
         cmocka_unit_test(nobody_moves_or_starves_before_the_first_chunk),
         cmocka_unit_test(a_chunk_plays_row_by_row),
         cmocka_unit_test(the_cursor_stands_still_while_the_robot_holds),

@@ -132,18 +132,24 @@ static void a_timeline_lives_until_it_is_blended(void **state)
     robot_send(core, 2, 0);
     robot_answer answer;
     answer_fill(&answer, 2, ROWS, 100);
+    answer.action.superseded[0] = 3;
+    answer.action.superseded_count = 1;
     td_edge_merge_job job;
     td_edge_core_answer_begin(core, 0, SERVER, &answer.action, &job);
     for (int i = 0; i < 3; i++) {
         assert_int_equal(td_edge_core_reset(core), TD_OK);
         (void)robot_tick_alone(core, 0, 0);
     }
+    robot_send(core, 3, 0); // of the present episode
     assert_int_equal(td_edge_core_answer_blend(core, &job), TD_OK);
     assert_float_equal(job.next->data[0], 50, 0);
     td_edge_answer ended = td_edge_core_answer_end(core, &job);
     assert_true(ended.stray);
     assert_int_equal(ended.why_stray, TD_EDGE_STRAY_EPISODE);
-    assert_int_equal(robot_counts(core).outcomes[TD_EDGE_RESET], 1);
+    td_edge_counts counts = robot_counts(core);
+    assert_int_equal(counts.strays[TD_EDGE_STRAY_EPISODE], 1);
+    assert_int_equal(counts.outcomes[TD_EDGE_RESET], 1);
+    assert_int_equal(counts.outcomes[TD_EDGE_PENDING], 1);
     assert_false(robot_tick_alone(core, 0, 0).fresh);
 }
 

@@ -339,6 +339,87 @@ static void the_example_of_the_docs_holds(void **state)
     }
 }
 
+// Far along, a timeline is as small as at the start.
+static void steps_are_counted_in_64_bits(void **state)
+{
+    (void)state;
+    const uint64_t far = UINT64_C(1) << 40;
+    td_edge_timeline *timeline =
+        merge(NULL, far, 3, (float[]){1, 2, 3}, far + 1, &latest);
+    assert_int_equal(timeline->rows, 2);
+    assert_true(*td_edge_timeline_row(timeline, far + 2) == 3);
+    free(timeline);
+}
+
+static void say_the_step(void *user, uint64_t step, const float *old_row,
+                         const float *new_row, uint32_t channels,
+                         float *ret_row)
+{
+    (void)user, (void)old_row, (void)new_row, (void)channels;
+    ret_row[0] = (float)step;
+}
+
+static void a_users_function_is_given_each_step_by_number(void **state)
+{
+    (void)state;
+    const td_edge_blend custom = {
+        .aggregate = TD_EDGE_CUSTOM,
+        .channels = 1,
+        .kinds = linear,
+        .fn = say_the_step,
+    };
+    td_edge_timeline *old =
+        merge(NULL, 5, 4, (float[]){0, 0, 0, 0}, 5, &custom);
+    td_edge_timeline *new = merge(old, 5, 4, (float[]){0, 0, 0, 0}, 6, &custom);
+    const float expected[] = {6, 7, 8};
+    assert_int_equal(new->rows, 3);
+    assert_memory_equal(new->data, expected, sizeof expected);
+    free(old);
+    free(new);
+}
+
+// Ten times old and once new; the second row is left as it is.
+static td_err add_all(void *user, const td_edge_overlap *overlap,
+                      float *ret_rows)
+{
+    ++*(int *)user;
+    for (uint32_t i = 0; i < overlap->rows * overlap->channels; i++)
+        ret_rows[i] = i / overlap->channels == 1
+                          ? NAN
+                          : 10 * overlap->old_rows[i] + overlap->new_rows[i];
+    return TD_OK;
+}
+
+// Both end with the same step: nothing lies behind the rows that both know.
+static void a_function_of_all_rows_is_given_every_channel(void **state)
+{
+    (void)state;
+    static const td_wire_channel_kind kinds[] = {TD_WIRE_LINEAR, TD_WIRE_HOLD};
+    int calls = 0;
+    const td_edge_blend custom = {
+        .aggregate = TD_EDGE_CUSTOM,
+        .channels = 2,
+        .kinds = kinds,
+        .all = add_all,
+        .user = &calls,
+    };
+    td_edge_timeline *old =
+        merge(NULL, 0, 3, (float[]){1, 2, 3, 4, 5, 6}, 0, &custom);
+    for (uint32_t cursor = 0; cursor < 3; cursor++) {
+        td_edge_timeline *new =
+            merge(old, 0, 3, (float[]){1, 1, 2, 2, 3, 3}, cursor, &custom);
+        static const float expected[3][6] = {
+            {11, 21, 2, 2, 53, 63}, {32, 42, 3, 3}, {53, 63}};
+        assert_int_equal(new->rows, 3 - cursor);
+        assert_memory_equal(new->data, expected[cursor],
+                            (size_t)new->rows * 2 * sizeof(float));
+        assert_int_equal(new->refused, cursor < 2);
+        assert_int_equal(calls, cursor + 1);
+        free(new);
+    }
+    free(old);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -356,6 +437,9 @@ int main(void)
         cmocka_unit_test(a_function_of_all_rows_is_called_once_or_not_used),
         cmocka_unit_test(every_quaternion_of_a_timeline_has_length_one),
         cmocka_unit_test(the_example_of_the_docs_holds),
+        cmocka_unit_test(steps_are_counted_in_64_bits),
+        cmocka_unit_test(a_users_function_is_given_each_step_by_number),
+        cmocka_unit_test(a_function_of_all_rows_is_given_every_channel),
     };
     return cmocka_run_group_tests_name("edge/timeline", tests, NULL, NULL);
 }

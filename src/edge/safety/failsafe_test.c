@@ -265,6 +265,44 @@ static void settings_that_make_no_sense_are_named(void **state)
     }
 }
 
+static void a_safe_pose_may_be_at_a_limit(void **state)
+{
+    (void)state;
+    static const float poses[] = {-2, 2};
+    td_edge_gate gate = gate_new(limits, 1, home);
+    for (size_t i = 0; i < TD_COUNT_OF(poses); i++) {
+        const td_edge_failsafe_channel to = {TD_EDGE_FAILSAFE_SAFE_POSE,
+                                             poses[i], 1};
+        td_edge_failsafe failsafe;
+        assert_int_equal(td_edge_failsafe_init(&failsafe, &to, &gate, NULL),
+                         TD_OK);
+    }
+}
+
+static void zero_velocity_needs_a_zero_within_the_limits(void **state)
+{
+    (void)state;
+    static const struct {
+        double min, max;
+        td_err err;
+    } cases[] = {{-0.5, 0.5, TD_OK},
+                 {0, 0.5, TD_OK},
+                 {-0.5, 0, TD_OK},
+                 {0.5, 2, TD_ERR_INVALID},
+                 {-2, -0.5, TD_ERR_INVALID}};
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        const td_edge_gate_channel channel = {TD_WIRE_LINEAR, cases[i].min,
+                                              cases[i].max, 1, 1};
+        const td_edge_failsafe_channel zero = {
+            .mode = TD_EDGE_FAILSAFE_ZERO_VELOCITY};
+        td_edge_gate gate = gate_new(&channel, 1, (float[]){0});
+        td_edge_failsafe failsafe;
+        if (td_edge_failsafe_init(&failsafe, &zero, &gate, NULL) !=
+            cases[i].err)
+            fail_msg("%g to %g", cases[i].min, cases[i].max);
+    }
+}
+
 static void names_are_those_of_the_file_and_the_log(void **state)
 {
     (void)state;
@@ -287,6 +325,8 @@ int main(void)
         cmocka_unit_test(each_channel_has_its_own_mode),
         cmocka_unit_test(entering_and_leaving_makes_no_step_above_the_limits),
         cmocka_unit_test(settings_that_make_no_sense_are_named),
+        cmocka_unit_test(a_safe_pose_may_be_at_a_limit),
+        cmocka_unit_test(zero_velocity_needs_a_zero_within_the_limits),
         cmocka_unit_test(names_are_those_of_the_file_and_the_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

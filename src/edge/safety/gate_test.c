@@ -2,6 +2,7 @@
 #include "edge/safety/gate_fixture.h"
 
 #include "base/err.h"
+#include "base/rand.h"
 
 #define NONE INFINITY
 #define HIT(limit) (1U << TD_EDGE_GATE_##limit)
@@ -57,8 +58,16 @@ static void limits_that_make_no_sense_are_named(void **state)
          {{TD_WIRE_LINEAR, -1, 1, 1, 1}, {TD_WIRE_ANGLE, -1, 1, 1, NAN}}},
         {"channel 0: kind: a quaternion is four channels in a row",
          {ROTATION, ROTATION}},
+        {"channel 1: kind: a quaternion is four channels in a row",
+         {{TD_WIRE_LINEAR, -1, 1, 1, 1}, ROTATION}},
         {"channel 0: min, max: not for a quaternion",
          {{TD_WIRE_QUATERNION, -1, 1, 1, 1}, ROTATION}},
+        {"channel 0: min, max: not for a quaternion",
+         {{TD_WIRE_QUATERNION, -NONE, 1, 1, 1}, ROTATION}},
+        {"channel 0: min, max: no position from inf to inf",
+         {{TD_WIRE_ANGLE, NONE, NONE, 1, 1}, {TD_WIRE_LINEAR, -1, 1, 1, 1}}},
+        {"channel 1: min, max: no position from -inf to -inf",
+         {{TD_WIRE_LINEAR, -1, 1, 1, 1}, {TD_WIRE_ANGLE, -NONE, -NONE, 1, 1}}},
     };
     for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
         td_edge_gate gate;
@@ -66,6 +75,52 @@ static void limits_that_make_no_sense_are_named(void **state)
         assert_int_equal(td_edge_gate_init(&gate, cases[i].channels, 2, &info),
                          TD_ERR_INVALID);
         assert_string_equal(info.text, cases[i].text);
+    }
+}
+
+static void the_least_limits_and_a_single_position_are_taken(void **state)
+{
+    (void)state;
+    static const td_edge_gate_channel channels[] = {
+        {TD_WIRE_LINEAR, -1, 1, 1e-12, 1e-12},
+        {TD_WIRE_LINEAR, 1, 1, NONE, NONE},
+    };
+    td_edge_gate gate;
+    assert_int_equal(td_edge_gate_init(&gate, channels, 2, NULL), TD_OK);
+}
+
+static void a_gate_has_as_many_channels_as_the_wire(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t count;
+        td_err err;
+    } cases[] = {
+        {0, TD_ERR_INVALID},
+        {1, TD_OK},
+        {TD_WIRE_MAX_CHANNELS, TD_OK},
+        {TD_WIRE_MAX_CHANNELS + 1, TD_ERR_INVALID},
+    };
+    td_edge_gate_channel channels[TD_WIRE_MAX_CHANNELS + 1];
+    for (size_t i = 0; i < TD_COUNT_OF(channels); i++)
+        channels[i] = (td_edge_gate_channel){TD_WIRE_LINEAR, -1, 1, 1, 1};
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_edge_gate gate;
+        if (td_edge_gate_init(&gate, channels, cases[i].count, NULL) !=
+            cases[i].err)
+            fail_msg("%u channels", cases[i].count);
+    }
+}
+
+static void a_quaternion_ends_within_the_channels(void **state)
+{
+    (void)state;
+    static const td_edge_gate_channel channels[] = {
+        {TD_WIRE_LINEAR, -1, 1, 1, 1}, ROTATION, ROTATION, ROTATION, ROTATION};
+    for (uint32_t count = 1; count <= 5; count++) {
+        td_edge_gate gate;
+        assert_int_equal(td_edge_gate_init(&gate, channels, count, NULL),
+                         count == 1 || count == 5 ? TD_OK : TD_ERR_INVALID);
     }
 }
 
@@ -278,12 +333,19 @@ static void a_free_angle_less_than_half_a_turn_away_is_not_touched(void **state)
     assert_true(signbit(gate_pass_one(&gate, -0.0F)));
 }
 
-static void an_angle_with_limits_is_a_line(void **state)
+static void all_but_an_angle_without_a_limit_is_a_line(void **state)
 {
     (void)state;
-    const td_edge_gate_channel channel = {TD_WIRE_ANGLE, -3.1, 3.1, 0.2, NONE};
-    td_edge_gate gate = gate_new(&channel, 1, (float[]){3});
-    assert_float_equal(gate_pass_one(&gate, -3), 2.8, 1e-6);
+    static const td_edge_gate_channel channels[] = {
+        {TD_WIRE_ANGLE, -3.1, 3.1, 0.2, NONE},
+        {TD_WIRE_ANGLE, -NONE, 3.1, 0.2, NONE},
+        {TD_WIRE_ANGLE, -3.1, NONE, 0.2, NONE},
+        {TD_WIRE_LINEAR, -NONE, NONE, 0.2, NONE},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(channels); i++) {
+        td_edge_gate gate = gate_new(&channels[i], 1, (float[]){3});
+        assert_float_equal(gate_pass_one(&gate, -3), 2.8, 1e-6);
+    }
 }
 
 // The driver was away, and what it reads may be wrapped: the way on must not be
@@ -300,6 +362,7 @@ static void a_start_over_counts_an_angle_on_its_turn(void **state)
         {"wrapped, and moved meanwhile", 4, 3.5F, 3.2F - 2 * PI_F, 3.2F},
         {"across half a turn", 4, -3.1F, 3.1F, 3.1F - 2 * PI_F},
         {"read as commanded", 7, 6.5F, 6.4F, 6.4F},
+        {"moved almost a quarter", 7, 4, 2.5F - 2 * PI_F, 2.5F},
         {"moved far", 7, 4, -0.5F, -0.5F},
         {"no room for another turn", 3.2, 3.1F, -3.05F, -3.05F},
         {"free", NONE, 20, 20 - 6 * PI_F, 20},
@@ -370,15 +433,55 @@ static void a_quaternion_turns_by_its_step_at_most(void **state)
 static void a_quaternion_is_of_length_one_and_keeps_its_side(void **state)
 {
     (void)state;
-    td_edge_gate gate = rotation_of(NONE, NONE);
-    float wanted[4], command[4];
-    turned(0.5, wanted);
-    for (int i = 0; i < 4; i++)
-        wanted[i] *= -3;
-    td_edge_gate_hits hits = gate_pass(&gate, wanted, command);
-    assert_int_equal(hits.consecutive, 0);
-    assert_float_equal(angle_of(command), 0.5, 1e-6);
-    assert_true(command[3] > 0);
+    static const float lengths[] = {-3, -1, 1, 3};
+    for (size_t k = 0; k < TD_COUNT_OF(lengths); k++) {
+        td_edge_gate gate = rotation_of(NONE, NONE);
+        float wanted[4], command[4];
+        turned(0.5, wanted);
+        for (int i = 0; i < 4; i++)
+            wanted[i] *= lengths[k];
+        td_edge_gate_hits hits = gate_pass(&gate, wanted, command);
+        assert_int_equal(hits.consecutive, 0);
+        assert_float_equal(angle_of(command), 0.5, 1e-6);
+        assert_true(command[3] > 0);
+    }
+}
+
+// Of length 1 but for its rounding: to divide by that would change it.
+static void an_orientation_passes_bit_for_bit(void **state)
+{
+    (void)state;
+    td_rand rand;
+    td_rand_init(&rand, 1);
+    for (int i = 0; i < 1000; i++) {
+        double unit[4] = {0, 0, 0, 1};
+        const double turn[3] = {td_rand_unit(&rand), td_rand_unit(&rand),
+                                td_rand_unit(&rand)};
+        td_edge_rotation_apply(turn, unit);
+        float wanted[4], command[4];
+        for (int j = 0; j < 4; j++)
+            wanted[j] = (float)unit[j];
+        td_edge_gate gate = rotation_of(NONE, NONE);
+        gate_pass(&gate, wanted, command);
+        assert_memory_equal(command, wanted, sizeof wanted);
+    }
+}
+
+// Rounding makes some of these steps longer than 0.1.
+static void a_turn_that_keeps_its_limits_is_not_touched(void **state)
+{
+    (void)state;
+    td_edge_gate gate = rotation_of(0.1, 0.1);
+    for (int i = 1; i <= 30; i++) {
+        const double turn[3] = {0, 0.1 * i, 0};
+        double unit[4] = {0, 0, 0, 1};
+        td_edge_rotation_apply(turn, unit);
+        float wanted[4], command[4];
+        for (int j = 0; j < 4; j++)
+            wanted[j] = (float)unit[j];
+        assert_int_equal(gate_pass(&gate, wanted, command).consecutive, 0);
+        assert_memory_equal(command, wanted, sizeof wanted);
+    }
 }
 
 static void a_quaternion_of_no_length_holds_the_last(void **state)
@@ -415,12 +518,101 @@ static void a_quaternion_brakes_onto_a_jump(void **state)
     assert_memory_equal(command, wanted, sizeof wanted);
 }
 
+// By a step of its own, by its brakes at most, and to the bit at the end.
+static void a_channel_approaches_its_goal_as_it_may(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        td_edge_gate_channel limits;
+        float at, goal;
+        double max_step;
+        float wanted;
+    } cases[] = {
+        {"by its step", {TD_WIRE_LINEAR, -9, 9, NONE, NONE}, 1, 3, 0.5, 1.5F},
+        {"and back", {TD_WIRE_LINEAR, -9, 9, NONE, NONE}, 1, -3, 0.5, 0.5F},
+        {"the rest", {TD_WIRE_LINEAR, -9, 9, NONE, NONE}, 1, 1.3F, 0.5, 1.3F},
+        {"by its brakes", {TD_WIRE_LINEAR, -9, 9, NONE, 1}, 0, 3, 9, 2},
+        {"by less than they", {TD_WIRE_LINEAR, -9, 9, NONE, 1}, 0, 3, 1, 1},
+        {"too little to see",
+         {TD_WIRE_LINEAR, -9, 9, 1, 1},
+         4,
+         8,
+         1e-12,
+         4 + 4 * FLT_EPSILON},
+        {"on its turn",
+         {TD_WIRE_ANGLE, -NONE, NONE, 1, 1},
+         3,
+         2 - 2 * PI_F,
+         0.25,
+         2.75F},
+        {"the shorter way",
+         {TD_WIRE_ANGLE, -NONE, NONE, 1, 1},
+         3,
+         -3,
+         0.25,
+         3.25F},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_edge_gate gate = gate_new(&cases[i].limits, 1, &cases[i].at);
+        float wanted;
+        td_edge_gate_approach(&gate, 0, &cases[i].goal, cases[i].max_step,
+                              &wanted);
+        if (wanted != cases[i].wanted)
+            fail_msg("%s: %.9g", cases[i].name, (double)wanted);
+    }
+}
+
+// About an axis that is none of the world's.
+static void oblique(double angle, float *ret_quaternion)
+{
+    const double turn[3] = {angle * 0.48, angle * 0.6, angle * 0.64};
+    double unit[4] = {0.5, 0.5, 0.5, 0.5};
+    td_edge_rotation_apply(turn, unit);
+    for (int i = 0; i < 4; i++)
+        ret_quaternion[i] = (float)unit[i];
+}
+
+static void a_rotation_approaches_its_goal_as_it_may(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        double max_accel_step, goal, max_step, wanted;
+    } cases[] = {
+        {"by its step", NONE, 1, 0.25, 0.25},
+        {"by its brakes", 0.25, 0.75, 9, 0.5},
+        {"by less than they", 0.25, 0.75, 0.125, 0.125},
+        {"the rest", NONE, 0.25, 0.5, 0.25},
+    };
+    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
+        td_edge_gate_channel channels[5] = {{TD_WIRE_LINEAR, -1, 1, NONE, NONE},
+                                            ROTATION,
+                                            ROTATION,
+                                            ROTATION,
+                                            ROTATION};
+        channels[1].max_accel_step = cases[i].max_accel_step;
+        float at[5] = {0}, goal[4], expected[4], wanted[4];
+        oblique(0, &at[1]);
+        oblique(cases[i].goal, goal);
+        oblique(cases[i].wanted, expected);
+        td_edge_gate gate = gate_new(channels, 5, at);
+        td_edge_gate_approach(&gate, 1, goal, cases[i].max_step, wanted);
+        for (int j = 0; j < 4; j++)
+            if (!(fabsf(wanted[j] - expected[j]) < 1e-6F))
+                fail_msg("%s: [%d] is %g", cases[i].name, j, (double)wanted[j]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_gate_that_was_not_started_lets_nothing_pass),
         cmocka_unit_test(a_reading_that_is_no_place_does_not_start_it),
         cmocka_unit_test(limits_that_make_no_sense_are_named),
+        cmocka_unit_test(the_least_limits_and_a_single_position_are_taken),
+        cmocka_unit_test(a_gate_has_as_many_channels_as_the_wire),
+        cmocka_unit_test(a_quaternion_ends_within_the_channels),
         cmocka_unit_test(position_limits_round_inward),
         cmocka_unit_test(a_channel_without_limits_stays_finite),
         cmocka_unit_test(each_limit_is_hit_under_its_name),
@@ -436,13 +628,17 @@ int main(void)
         cmocka_unit_test(a_free_angle_goes_the_shorter_way_and_does_not_wrap),
         cmocka_unit_test(
             a_free_angle_less_than_half_a_turn_away_is_not_touched),
-        cmocka_unit_test(an_angle_with_limits_is_a_line),
+        cmocka_unit_test(all_but_an_angle_without_a_limit_is_a_line),
         cmocka_unit_test(a_start_over_counts_an_angle_on_its_turn),
         cmocka_unit_test(a_hold_channel_has_no_acceleration),
         cmocka_unit_test(a_quaternion_turns_by_its_step_at_most),
         cmocka_unit_test(a_quaternion_is_of_length_one_and_keeps_its_side),
+        cmocka_unit_test(an_orientation_passes_bit_for_bit),
+        cmocka_unit_test(a_turn_that_keeps_its_limits_is_not_touched),
         cmocka_unit_test(a_quaternion_of_no_length_holds_the_last),
         cmocka_unit_test(a_quaternion_brakes_onto_a_jump),
+        cmocka_unit_test(a_channel_approaches_its_goal_as_it_may),
+        cmocka_unit_test(a_rotation_approaches_its_goal_as_it_may),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
