@@ -107,8 +107,7 @@ static uint32_t member_of(uint32_t asker)
 static td_err join_all(world *w)
 {
     for (uint32_t i = 0; i < MEMBERS; i++) {
-        const td_sched_member member = {.client = i,
-                                        .model = i % MODELS,
+        const td_sched_member member = {.model = i % MODELS,
                                         .queued = i >= SLOTS,
                                         .most_urgency = 1,
                                         .budget_ns = BUDGET_NS};
@@ -151,8 +150,7 @@ static void decide(world *w, arrival *a)
         go_idle(w, (uint32_t)ended.request.seq);
     if (td_sched_next(w->sched, a->at_ns, TD_SCHED_ALL_MODELS, 1, &pick) == 0)
         return;
-    (void)td_sched_done(w->sched, a->at_ns, pick.ticket, TD_SCHED_ANSWERED,
-                        DEVICE_NS);
+    (void)td_sched_done(w->sched, a->at_ns, pick.ticket, TD_SCHED_ANSWERED);
     go_idle(w, (uint32_t)pick.request.seq);
 }
 
@@ -161,7 +159,7 @@ static td_err world_start(world *w, td_errinfo *info)
 {
     td_sched_settings settings = td_sched_defaults;
     settings.policy.strategy = w->strategy;
-    settings.clients = settings.members = MEMBERS;
+    settings.members = MEMBERS;
     settings.models = MODELS;
     settings.batch = (td_sched_batch_rule){TD_SCHED_WAIT_NONE, 1, 0};
     settings.flush.most = 1;

@@ -163,8 +163,8 @@ static td_err sched_start(world *w, td_errinfo *info)
     TD_TRY(td_sched_new(&settings, &w->sched, info));
     td_sched_measured(w->sched, 0, 0, 1, w->mean_ns);
     for (uint32_t i = 0; i < ROBOTS; i++) {
-        const td_sched_member member = {
-            .client = i, .most_urgency = 1, .budget_ns = 50 * TD_NS_PER_MS};
+        const td_sched_member member = {.most_urgency = 1,
+                                        .budget_ns = 50 * TD_NS_PER_MS};
         TD_TRY(td_sched_join(w->sched, &member, &w->robots[i].member));
     }
     return TD_OK;
@@ -208,8 +208,7 @@ static void cover(robot *r, int64_t now_ns, int64_t asked_ns)
 static void complete(world *w, const td_sched_pick *run, int64_t now_ns)
 {
     const arrival *a = run->request.payload;
-    (void)td_sched_done(w->sched, now_ns, run->ticket, TD_SCHED_ANSWERED,
-                        a->service_ns);
+    (void)td_sched_done(w->sched, now_ns, run->ticket, TD_SCHED_ANSWERED);
     cover(&w->robots[a->robot], now_ns, a->at_ns);
 }
 

@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-#define TD_SCORE_VERSION 1
+#define TD_SCORE_VERSION 2
 
 // What is known of a request that waits. A newer version may have more members,
 // at the end; these stay what they are.
@@ -31,9 +31,11 @@ typedef struct td_score_request {
     double urgency;         // 0 to 1
     double priority;        // 0 is the highest
     double steps_remaining; // -1: not known
-    double slack_ms;   // until its robot runs dry, or its budget is used up
-    double overdue_ms; // its client's next observation is; 0: it is not
-    double score;      // the published one
+    double slack_ms;    // until its robot runs dry, or its budget is used up
+    double overdue_ms;  // its client's next observation is; 0: it is not
+    double score;       // the published one
+    const char *client; // who asks, and which model: ids, of version 2 on;
+    const char *model;  // never NULL, borrowed for the call
 } td_score_request;
 
 typedef double (*td_score_function)(const td_score_request *request);

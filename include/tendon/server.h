@@ -57,12 +57,12 @@ typedef double (*td_server_score_fn)(void *user,
 
 // Changes who goes first, from now on or from the start; nothing that waits is
 // lost. `yaml` has fields of the manifest's `scheduling` ("strategy:
-// round_robin"): strategy, weights, score and plugin are the default's where
-// they are not given, all others stay. NULL: all of them stay but the score.
-// `score` takes the place of the published one, NULL: there is none; what it
-// points to is borrowed until another one is in use. FORMAT, INVALID (with the
-// field; or a score for a strategy without one, or two scores), BUSY (while it
-// starts) and what the plug-in's loading returns: then nothing was changed.
+// round_robin"); what it does not give stays, but for score and plugin, which
+// are none then. NULL: all of them stay but the score. `score` takes the place
+// of the published one, NULL: there is none; what it points to is borrowed
+// until another one is in use. FORMAT, INVALID (with the field; or a score for
+// a strategy without one, or two scores), BUSY (while it starts) and what the
+// plug-in's loading returns: then nothing was changed.
 TD_NODISCARD td_err td_server_use_scheduling(td_server *server,
                                              const char *yaml,
                                              td_server_score_fn score,

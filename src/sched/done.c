@@ -3,15 +3,6 @@
 
 #include <assert.h>
 
-static void settle(td_sched *s, uint32_t number, int64_t device_ns)
-{
-    const td_sched_entry *e = &s->entries[number];
-    td_sched_share_measured(&s->share, device_ns);
-    td_sched_share_charge(&s->share, e->tier, e->client,
-                          device_ns - e->charged_ns);
-    td_sched_lane_tagged(s, e->tier, e->client);
-}
-
 // A newer one in the slot's waiting place is worth more than a retry.
 static bool may_retry(td_sched *s, const td_sched_entry *e)
 {
@@ -49,7 +40,7 @@ static void free_slot(td_sched *s, td_sched_slot *slot)
 }
 
 td_sched_outcome td_sched_done(td_sched *s, int64_t now_ns, uint64_t ticket,
-                               td_sched_outcome outcome, int64_t device_ns)
+                               td_sched_outcome outcome)
 {
     td_sched_ready_now(s, now_ns);
     uint32_t number = (uint32_t)ticket;
@@ -57,7 +48,6 @@ td_sched_outcome td_sched_done(td_sched *s, int64_t now_ns, uint64_t ticket,
     assert(number < s->capacity && e->place == TD_SCHED_STARTED &&
            e->generation == ticket >> 32);
     assert(outcome == TD_SCHED_ANSWERED || outcome == TD_SCHED_FAILED);
-    settle(s, number, device_ns);
     s->counts.outcomes[TD_SCHED_RUNNING]--;
     td_sched_slot *slot = &s->slots[e->item.member];
     bool again = outcome == TD_SCHED_FAILED && may_retry(s, e);

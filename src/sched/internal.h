@@ -5,21 +5,18 @@
 // What a scheduler is made of; only its own files (sched, submit, next, done,
 // ready, lane) include this.
 //
-// A request that waits is in one place: READY in the order of its lane;
-// DEFERRED while its client is ahead of its share; HELD while its slot runs
-// another or, with ROUND_ROBIN, behind an older one of its member; BACKOFF
-// before a retry; PICKED while a batch is formed. A lane is what may share a
-// batch, in a tier.
+// A request that waits is in one place: READY in the order of its lane; HELD
+// while its slot runs another or, with ROUND_ROBIN, behind an older one of its
+// member; BACKOFF before a retry; PICKED while a batch is formed. A lane is
+// what may share a batch, in a tier.
 
 #include "sched/sched.h"
 #include "sched/strategy/heap.h"
 #include "sched/strategy/order.h"
-#include "sched/strategy/share.h"
 
 typedef enum td_sched_place {
     TD_SCHED_FREE,
     TD_SCHED_READY,
-    TD_SCHED_DEFERRED,
     TD_SCHED_HELD,
     TD_SCHED_BACKOFF,
     TD_SCHED_PICKED,
@@ -29,15 +26,13 @@ typedef enum td_sched_place {
 typedef struct td_sched_entry {
     td_sched_place place;
     td_sched_request request;
-    td_sched_item item;               // as it came
-    uint32_t mix, tier, lane, client; // while it waits or runs
-    uint32_t leaf;                    // READY
-    uint32_t before, after; // in its member's list or, FREE, in the free list
-    uint32_t deferred_before, deferred_after;
-    uint32_t generation; // of its ticket
+    td_sched_item item;       // as it came
+    uint32_t mix, tier, lane; // while it waits or runs
+    uint32_t leaf;            // READY
+    uint32_t before, after;   // in its member's list or, FREE, in the free list
+    uint32_t generation;      // of its ticket
     uint32_t attempts;
-    bool passed_over; // an older one had its place
-    int64_t charged_ns;
+    int64_t patient_ns; // its place's: then its member starves
 } td_sched_entry;
 
 typedef struct td_sched_slot { // of a member
@@ -50,12 +45,8 @@ typedef struct td_sched_slot { // of a member
     int64_t answered_ns;     // with nothing left to do; NEVER
     int64_t return_ns;       // from then to its next, on average; 0: not known
     int64_t return_off_ns;   // by which that was off, on average
+    uint64_t turn;           // when one of its was last started, or it joined
 } td_sched_slot;
-
-typedef struct td_sched_deferred { // of a client in a tier
-    uint32_t first, last;          // the better ones first, as they came up
-    uint32_t ready;                // how many are not deferred
-} td_sched_deferred;
 
 typedef struct td_sched_mix {
     uint64_t mix;
@@ -67,7 +58,7 @@ typedef struct td_sched_lane {
     td_sched_order order;
     uint32_t model;
     uint32_t tier;
-    uint32_t deferred;
+    uint32_t due; // of those in the order, how many have a deadline
 } td_sched_lane;
 
 typedef struct td_sched_model {
@@ -84,29 +75,24 @@ struct td_sched {
     int64_t now_ns;
     int64_t batch_wake_ns; // a batch that waits for more starts
     int64_t expiry_ns;     // nothing that queues expires before
-    uint64_t last_order, last_turn, last_round;
+    uint64_t last_order, last_start, last_turn, last_round;
+    double credit;  // of who starves; 1 is a run
     uint32_t tiers; // lanes of each mix
     uint32_t capacity, first_free;
-    uint64_t lanes_in_use; // a bit for each that has READY or DEFERRED ones
-    uint32_t deferred;
+    uint64_t lanes_in_use; // a bit for each that has READY ones
     td_sched_counts counts;
-    td_sched_entry *entries; // [capacity]
-    td_sched_facts *facts;   // [capacity]
-    uint32_t *sorted;        // [capacity], for td_sched_use
-    td_sched_slot *slots;    // [members]
-    td_sched_model *models;  // [models]
-    td_sched_mix *mixes;     // [mixes]
-    td_sched_lane *lanes;    // [tiers x mixes], the first tier's first
-    td_sched_deferred *deferred_by_client;              // [tiers x clients]
-    td_sched_heap deferred_clients[TD_SCHED_MAX_TIERS]; // by tag
-    td_sched_heap
-        all_deferred_clients[TD_SCHED_MAX_TIERS]; // with nothing READY
-    uint32_t late[TD_SCHED_MAX_TIERS]; // that can run and lose by every wait
-    td_sched_heap in_time;     // the others that can, by their last moment
+    td_sched_entry *entries;   // [capacity]
+    td_sched_facts *facts;     // [capacity]
+    uint32_t *sorted;          // [capacity], for td_sched_use
+    td_sched_slot *slots;      // [members]
+    td_sched_model *models;    // [models]
+    td_sched_mix *mixes;       // [mixes]
+    td_sched_lane *lanes;      // [tiers x mixes], the first tier's first
+    td_sched_heap patient;     // members whose oldest can run, by patient_ns
+    td_sched_heap starving;    // those for whom it is over, by their turns
     td_sched_heap useless_at;  // what waits, by when it will be useless
     td_sched_heap backing_off; // by the time of the retry
-    td_sched_share share;
-    td_sched_queue *queue; // queued ones that wait, by tier
+    td_sched_queue *queue;     // queued ones that wait, by tier
 };
 
 // Time only goes forward.
@@ -134,8 +120,8 @@ void td_sched_ready_stop_waiting(td_sched *sched, uint32_t number);
 // Puts what waits where it belongs: READY or HELD.
 void td_sched_ready_place(td_sched *sched, uint32_t number);
 
-// Out of the order or of the deferred, to be started or put back. With
-// ROUND_ROBIN whoever it held is let go meanwhile.
+// Out of the order, to be started or put back. With ROUND_ROBIN whoever it held
+// is let go meanwhile.
 void td_sched_ready_pick(td_sched *sched, uint32_t number);
 void td_sched_ready_unpick(td_sched *sched, uint32_t number);
 
@@ -148,31 +134,18 @@ void td_sched_ready_end(td_sched *sched, uint32_t number,
                         td_sched_outcome outcome, td_sched_ended *ret_ended);
 void td_sched_ready_free(td_sched *sched, uint32_t number);
 
-// Can run from now on, and does not wait to be run any longer: it starts, is
-// held or goes. The second leaves it where it is.
+// Into the order of its lane: READY; and out of it, to be HELD or PICKED.
 void td_sched_lane_put(td_sched *sched, uint32_t number);
-void td_sched_lane_end(td_sched *sched, uint32_t number);
+void td_sched_lane_take(td_sched *sched, uint32_t number, td_sched_place place);
 
-// Out of the order or of the deferred ones of its lane, and into the order.
-void td_sched_lane_out(td_sched *sched, uint32_t number);
-void td_sched_lane_in(td_sched *sched, uint32_t number);
+// Whose patience is over starves from now on.
+void td_sched_lane_find_starving(td_sched *sched);
 
-// READY to DEFERRED, and back.
-void td_sched_lane_defer(td_sched *sched, uint32_t number);
-void td_sched_lane_resume(td_sched *sched, uint32_t number);
+// Of those in these lanes, the oldest request of the member that starves and
+// was served longest ago; NOBODY.
+uint32_t td_sched_lane_starving(const td_sched *sched, uint64_t lanes);
 
-const td_sched_deferred *td_sched_lane_deferred(const td_sched *sched,
-                                                uint32_t tier, uint32_t client);
-
-// Moves a client among those with deferred requests, if it is one, after its
-// tag has changed.
-void td_sched_lane_tagged(td_sched *sched, uint32_t tier, uint32_t client);
-
-// Those that cannot be met any longer are late from now on.
-void td_sched_lane_find_late(td_sched *sched);
-
-// Whether its client has to let others go first: it is ahead of its share, and
-// somebody is late. Never where members take turns.
-bool td_sched_lane_ahead(td_sched *sched, uint32_t number);
+// The member's oldest is another, or has moved.
+void td_sched_lane_watch(td_sched *sched, uint32_t member);
 
 #endif

@@ -1,29 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // Forms a batch and starts it.
 //
-// First the clock's work: retries whose wait is over are placed, requests that
-// can no longer be met become late, and clients that the others have caught up
-// with have their deferred requests back.
+// First the clock's work: retries whose wait is over are placed, and members
+// whose patience is over starve.
 //
-// Then the best request of all lanes decides the lane, by tier, band and value;
-// a model's turn decides between models where all are scored. The best of that
-// lane fill the batch as long as growing costs nobody a deadline that can still
-// be met. A client that is ahead of its share is deferred when it comes up; if
-// room would else stay empty, the one that is ahead by the least takes it.
+// Then the best request of all lanes decides the lane, by tier and value. With
+// MODEL_DEADLINE models of which nothing that waits has a deadline take turns:
+// the best of the one whose turn it is stands against those of the others. The
+// best of that lane fill the batch as long as growing costs nobody a deadline
+// that can still be met.
+//
+// A part of the requests that start, the policy's fairness, is for members that
+// starve: each start adds that part to a credit, and a whole one is spent on
+// whoever of them was served longest ago, whatever it claims. So nobody waits
+// for more than its patience and as many starts as there are members, divided
+// by that part. It does not reach over tiers, and is not saved up while nobody
+// starves.
 //
 // The batch rule says whether the batch starts now or waits for more: for a
 // fixed time, until it is full, or with `slack` as long as those who wait lose
 // less than those who are expected gain (sched/batch.c). Requests are only
 // picked, out of their order, until then. A batch that waits puts them back,
 // notes when to ask again, and the next best lane is tried.
-//
-// What starts is charged to its client at once, at the mean cost, and corrected
-// when it is done.
 #include "sched/internal.h"
 
 #include <assert.h>
 
-#define RESUME_MOST 8
 #define MOMENT 8 // this part of a run of one
 
 // The batch that is being formed.
@@ -32,6 +34,7 @@ typedef struct batch {
     uint32_t count;
     int64_t oldest_ns;
     int64_t due_ns; // the earliest that can still be met
+    double credit;  // that is left of those who starve
 } batch;
 
 static void wake_retries(td_sched *s)
@@ -43,67 +46,11 @@ static void wake_retries(td_sched *s)
     }
 }
 
-// A few of a client's, the better ones: it will be ahead again before more of
-// them have run, however many there are.
-static void resume_client(td_sched *s, uint32_t tier, uint32_t client)
+// One more is to start.
+static double earn(const td_sched *s, double credit)
 {
-    const td_sched_deferred *list = td_sched_lane_deferred(s, tier, client);
-    for (int i = 0; i < RESUME_MOST && list->first != TD_SCHED_NOBODY; i++)
-        td_sched_lane_resume(s, list->first);
-}
-
-// Those whom the others have caught up with.
-static void resume_clients(td_sched *s)
-{
-    if (s->deferred == 0) return;
-    for (uint32_t tier = 0; tier < s->tiers; tier++) {
-        td_sched_heap *clients = &s->all_deferred_clients[tier];
-        if (clients->count == 0) continue;
-        int64_t limit_ns = INT64_MAX;
-        if (s->late[tier] > 0)
-            limit_ns = td_sched_share_limit_ns(&s->share, tier);
-        while (clients->count > 0 && td_sched_heap_key(clients) <= limit_ns)
-            resume_client(s, tier, td_sched_heap_first(clients));
-    }
-}
-
-static int64_t tag_ns(const td_sched *s, uint32_t number)
-{
-    const td_sched_entry *e = &s->entries[number];
-    return td_sched_share_tag_ns(&s->share, e->tier, e->client);
-}
-
-// The best of a lane whose client is not ahead of its share.
-static uint32_t best_fair(td_sched *s, uint32_t lane)
-{
-    for (;;) {
-        uint32_t number = td_sched_order_best(&s->lanes[lane].order, s->now_ns);
-        if (number == TD_SCHED_NOBODY || !td_sched_lane_ahead(s, number))
-            return number;
-        td_sched_lane_defer(s, number);
-    }
-}
-
-// Of those who are ahead, who is so by the least: for room that would else stay
-// empty.
-static uint32_t least_ahead(const td_sched *s, uint32_t lane)
-{
-    uint32_t tier = s->lanes[lane].tier, least = TD_SCHED_NOBODY;
-    if (s->lanes[lane].deferred == 0) return least;
-    const td_sched_heap *clients = &s->deferred_clients[tier];
-    int64_t least_ns = TD_SCHED_NEVER_NS;
-    for (uint32_t i = 0; i < clients->count; i++) {
-        if (clients->cells[i].key >= least_ns) continue;
-        uint32_t client = clients->cells[i].number;
-        uint32_t at = td_sched_lane_deferred(s, tier, client)->first;
-        for (; at != TD_SCHED_NOBODY; at = s->entries[at].deferred_after) {
-            if (s->entries[at].lane != lane) continue;
-            least = at;
-            least_ns = clients->cells[i].key;
-            break;
-        }
-    }
-    return least;
+    credit += s->policy.fairness;
+    return credit < 1 ? credit : 1;
 }
 
 // The best of a lane.
@@ -113,51 +60,80 @@ typedef struct candidate {
     const td_sched_rank *rank;
 } candidate;
 
-// Between the best of two lanes.
 static bool goes_before(const td_sched *s, const candidate *a,
                         const candidate *b)
 {
-    const td_sched_lane *a_lane = &s->lanes[a->lane];
-    const td_sched_lane *b_lane = &s->lanes[b->lane];
-    if (a_lane->tier != b_lane->tier) return a_lane->tier < b_lane->tier;
-    const td_sched_model *a_model = &s->models[a_lane->model];
-    const td_sched_model *b_model = &s->models[b_lane->model];
-    if (s->policy.strategy == TD_SCHED_MODEL_DEADLINE && a_model != b_model &&
-        a->rank->band == TD_SCHED_BAND_SCORED &&
-        b->rank->band == TD_SCHED_BAND_SCORED)
-        return a_model->turn < b_model->turn;
     int64_t until_ns;
+    if (b->number == TD_SCHED_NOBODY) return true;
+    if (a->number == TD_SCHED_NOBODY) return false;
     return td_sched_strategy_before(a->rank, b->rank, s->now_ns, &until_ns);
 }
 
-// Of two that are ahead, or nobody, who is so by less.
-static uint32_t lesser(const td_sched *s, uint32_t a, uint32_t b)
+// Between models that take turns.
+static bool has_turn_before(const td_sched *s, const candidate *a,
+                            const candidate *b)
 {
-    if (a == TD_SCHED_NOBODY || b == TD_SCHED_NOBODY)
-        return a == TD_SCHED_NOBODY ? b : a;
-    return tag_ns(s, b) < tag_ns(s, a) ? b : a;
+    if (b->number == TD_SCHED_NOBODY) return true;
+    uint64_t a_turn = s->models[s->lanes[a->lane].model].turn;
+    uint64_t b_turn = s->models[s->lanes[b->lane].model].turn;
+    if (a_turn == b_turn) return goes_before(s, a, b); // of one, or none yet
+    return a_turn < b_turn;
 }
 
-// The best request that may run; NOBODY if there is none.
-static uint32_t choose(td_sched *s, uint64_t lanes)
+// The models that take turns, a bit each: none of theirs has a deadline.
+static uint64_t in_turns(const td_sched *s, uint64_t lanes)
 {
-    candidate best = {.number = TD_SCHED_NOBODY};
-    uint32_t spare = TD_SCHED_NOBODY;
+    uint64_t with = 0;
+    if (s->policy.strategy != TD_SCHED_MODEL_DEADLINE) return 0;
+    for (; lanes; lanes &= lanes - 1) {
+        const td_sched_lane *lane = &s->lanes[__builtin_ctzll(lanes)];
+        if (lane->due > 0) with |= UINT64_C(1) << lane->model;
+    }
+    return ~with;
+}
+
+// Those of the first tier in which somebody waits.
+static uint64_t first_tier(const td_sched *s, uint64_t lanes)
+{
+    uint64_t found = 0;
+    uint32_t first = s->lanes[__builtin_ctzll(lanes)].tier;
+    for (; lanes; lanes &= lanes - 1)
+        if (s->lanes[__builtin_ctzll(lanes)].tier == first)
+            found |= lanes & -lanes;
+    return found;
+}
+
+// Of the lanes' best; of models that take turns only of the one whose it is.
+static uint32_t best_of_all(td_sched *s, uint64_t lanes)
+{
+    candidate best = {.number = TD_SCHED_NOBODY}, in_turn = best;
+    uint64_t turns = in_turns(s, lanes);
     for (; lanes; lanes &= lanes - 1) {
         uint32_t lane = (uint32_t)__builtin_ctzll(lanes);
-        if (best.number != TD_SCHED_NOBODY &&
-            s->lanes[lane].tier > s->lanes[best.lane].tier)
-            break;
-        candidate next = {.number = best_fair(s, lane), .lane = lane};
-        if (next.number == TD_SCHED_NOBODY) {
-            spare = lesser(s, spare, least_ahead(s, lane));
-            continue;
-        }
+        candidate next = {.lane = lane};
+        next.number = td_sched_order_best(&s->lanes[lane].order, s->now_ns);
         next.rank = td_sched_order_best_rank(&s->lanes[lane].order);
-        if (best.number == TD_SCHED_NOBODY || goes_before(s, &next, &best))
+        if (turns >> s->lanes[lane].model & 1) {
+            if (has_turn_before(s, &next, &in_turn)) in_turn = next;
+        } else if (goes_before(s, &next, &best)) {
             best = next;
+        }
     }
-    return best.number != TD_SCHED_NOBODY ? best.number : spare;
+    return goes_before(s, &in_turn, &best) ? in_turn.number : best.number;
+}
+
+// The next request to start, of these lanes; NOBODY if there is none.
+static uint32_t choose(td_sched *s, uint64_t lanes, double *credit)
+{
+    lanes &= s->lanes_in_use;
+    if (lanes == 0) return TD_SCHED_NOBODY;
+    lanes = first_tier(s, lanes);
+    *credit = earn(s, *credit);
+    uint32_t starving = TD_SCHED_NOBODY;
+    if (*credit >= 1) starving = td_sched_lane_starving(s, lanes);
+    if (starving == TD_SCHED_NOBODY) return best_of_all(s, lanes);
+    *credit -= 1;
+    return starving;
 }
 
 static uint64_t lanes_of(const td_sched *s, uint64_t models)
@@ -188,11 +164,10 @@ static void add(td_sched *s, batch *b, uint32_t number)
 }
 
 static void fill(td_sched *s, uint32_t first, const td_sched_batch_rule *rule,
-                 batch *ret_batch)
+                 batch *b)
 {
     uint32_t lane = s->entries[first].lane;
     const td_sched_batch_times *times = &s->models[s->lanes[lane].model].times;
-    batch *b = ret_batch;
     b->count = 0;
     b->oldest_ns = b->due_ns = TD_SCHED_NEVER_NS;
     add(s, b, first);
@@ -200,8 +175,7 @@ static void fill(td_sched *s, uint32_t first, const td_sched_batch_rule *rule,
     while (
         b->count < rule->most &&
         (any || td_sched_batch_grows(times, b->count, b->due_ns, s->now_ns))) {
-        uint32_t number = best_fair(s, lane);
-        if (number == TD_SCHED_NOBODY) number = least_ahead(s, lane);
+        uint32_t number = choose(s, UINT64_C(1) << lane, &b->credit);
         if (number == TD_SCHED_NOBODY) return;
         add(s, b, number);
     }
@@ -270,8 +244,7 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
                    td_sched_model *model, uint32_t lane, const batch *b)
 {
     // One that was not let grow is as full as it will be.
-    const td_sched_lane *l = &s->lanes[lane];
-    if (b->count == rule->most || l->order.count + l->deferred > 0) return true;
+    if (b->count == rule->most || s->lanes[lane].order.count > 0) return true;
     int64_t at_ns = start_ns(s, rule, model, b);
     if (at_ns <= s->now_ns) return true;
     if (at_ns < s->batch_wake_ns) s->batch_wake_ns = at_ns;
@@ -281,16 +254,12 @@ static bool starts(td_sched *s, const td_sched_batch_rule *rule,
 static void start(td_sched *s, uint32_t number, td_sched_pick *ret_pick)
 {
     td_sched_entry *e = &s->entries[number];
-    td_sched_lane_end(s, number);
-    e->charged_ns = s->share.mean_run_ns;
-    td_sched_share_charge(&s->share, e->tier, e->client, e->charged_ns);
-    if (s->late[e->tier] == 0)
-        td_sched_share_forgive(&s->share, e->tier, e->client);
-    td_sched_lane_tagged(s, e->tier, e->client);
+    td_sched_slot *slot = &s->slots[e->item.member];
+    slot->turn = ++s->last_start;
     td_sched_ready_stop_waiting(s, number);
     e->place = TD_SCHED_STARTED;
     s->facts[number].round = 0;
-    s->slots[e->item.member].running++;
+    slot->running++;
     s->counts.outcomes[TD_SCHED_WAITING]--;
     s->counts.outcomes[TD_SCHED_RUNNING]++;
     *ret_pick = (td_sched_pick){(uint64_t)e->generation << 32 | number,
@@ -303,24 +272,26 @@ static uint32_t next(td_sched *s, int64_t now_ns, uint64_t models,
     td_sched_ready_now(s, now_ns);
     s->batch_wake_ns = TD_SCHED_NEVER_NS;
     wake_retries(s);
-    td_sched_lane_find_late(s);
-    resume_clients(s);
+    td_sched_lane_find_starving(s);
     uint64_t lanes = lanes_of(s, models);
-    for (uint32_t first; (first = choose(s, lanes)) != TD_SCHED_NOBODY;) {
+    batch b = {.credit = s->credit};
+    for (uint32_t first;
+         (first = choose(s, lanes, &b.credit)) != TD_SCHED_NOBODY;) {
         uint32_t lane = s->entries[first].lane;
         td_sched_model *model = &s->models[s->lanes[lane].model];
         td_sched_batch_rule rule = rule_of(s, s->lanes[lane].model, most);
-        batch b;
         fill(s, first, &rule, &b);
         if (full ? b.count == rule.most : starts(s, &rule, model, lane, &b)) {
             for (uint32_t i = 0; i < b.count; i++)
                 start(s, b.numbers[i], &ret_picks[i]);
             model->turn = ++s->last_turn;
+            s->credit = b.credit;
             return b.count;
         }
         for (uint32_t i = b.count; i-- > 0;)
             td_sched_ready_unpick(s, b.numbers[i]);
         lanes &= ~(UINT64_C(1) << lane);
+        b.credit = s->credit;
     }
     return 0;
 }

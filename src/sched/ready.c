@@ -82,7 +82,8 @@ static void expect(td_sched *s, uint32_t number, int64_t expected_ns)
     s->facts[number].expected_ns = expected_ns;
     if (e->place != TD_SCHED_READY) return;
     td_sched_order *order = &s->lanes[e->lane].order;
-    if (was_ns > s->now_ns && expected_ns > s->now_ns) // no difference yet
+    bool later = was_ns > s->now_ns && expected_ns > s->now_ns;
+    if (later && s->facts[number].due_ns == TD_SCHED_NEVER_NS)
         td_sched_order_changes(order, e->leaf, expected_ns);
     else
         td_sched_order_changed(order, e->leaf, s->now_ns);
@@ -212,6 +213,9 @@ static void set_facts(td_sched *s, uint32_t number)
     f->steps = item->steps;
     f->budget_ns = member->budget_ns > 0 ? member->budget_ns : 1;
     f->due_ns = item->due_ns;
+    f->renews = !member->queued;
+    f->client = member->client;
+    f->model = member->model_id;
     f->expected_ns = TD_SCHED_NEVER_NS;
     f->since_ns = s->entries[number].request.waiting_since_ns;
     if (td_sched_strategy_scores(s->policy.strategy))
@@ -222,13 +226,6 @@ static void put(td_sched *s, uint32_t number)
 {
     if (s->facts[number].round == 0) s->facts[number].round = ++s->last_round;
     td_sched_lane_put(s, number);
-}
-
-static void take(td_sched *s, uint32_t number)
-{
-    td_sched_lane_out(s, number);
-    td_sched_lane_end(s, number);
-    s->entries[number].place = TD_SCHED_HELD;
 }
 
 static bool in_rounds(const td_sched *s, uint32_t number)
@@ -243,7 +240,7 @@ static void hold(td_sched *s, uint32_t number)
 {
     if (!in_rounds(s, number) || s->entries[number].place != TD_SCHED_READY)
         return;
-    take(s, number);
+    td_sched_lane_take(s, number, TD_SCHED_HELD);
     s->facts[number].round = 0;
 }
 
@@ -282,7 +279,6 @@ void td_sched_ready_wait(td_sched *s, uint32_t number)
     assert(mix != TD_SCHED_NOBODY);
     s->mixes[mix].waiting++;
     e->tier = td_sched_ready_tier_for(s, &e->item);
-    e->client = member->client;
     e->mix = mix;
     e->lane = e->tier * s->settings.mixes + mix;
     if (member->queued) enqueue(s, number);
@@ -291,14 +287,15 @@ void td_sched_ready_wait(td_sched *s, uint32_t number)
     link_entry(s, number);
     if (e->after != TD_SCHED_NOBODY) hold(s, e->after);
     expect_oldest(s, e->item.member);
+    td_sched_lane_watch(s, e->item.member);
     watch_arrivals(s, e->item.member);
 }
 
 void td_sched_ready_stop_waiting(td_sched *s, uint32_t number)
 {
     td_sched_entry *e = &s->entries[number];
-    if (e->place == TD_SCHED_READY || e->place == TD_SCHED_DEFERRED)
-        take(s, number);
+    if (e->place == TD_SCHED_READY)
+        td_sched_lane_take(s, number, TD_SCHED_HELD);
     td_sched_heap_take(&s->useless_at, number);
     if (slot_of(s, number)->member.queued)
         td_sched_queue_take(s->queue, number, e->tier);
@@ -306,22 +303,21 @@ void td_sched_ready_stop_waiting(td_sched *s, uint32_t number)
     unlink_entry(s, number);
     release(s, slot_of(s, number)->oldest);
     expect_oldest(s, e->item.member);
+    td_sched_lane_watch(s, e->item.member);
     watch_arrivals(s, e->item.member);
 }
 
 void td_sched_ready_pick(td_sched *s, uint32_t number)
 {
-    td_sched_entry *e = &s->entries[number];
-    td_sched_lane_out(s, number);
-    e->place = TD_SCHED_PICKED;
-    release(s, e->after);
+    td_sched_lane_take(s, number, TD_SCHED_PICKED);
+    release(s, s->entries[number].after);
 }
 
 void td_sched_ready_unpick(td_sched *s, uint32_t number)
 {
     uint32_t after = s->entries[number].after;
     if (after != TD_SCHED_NOBODY) hold(s, after);
-    td_sched_lane_in(s, number);
+    td_sched_lane_put(s, number);
 }
 
 void td_sched_ready_free(td_sched *s, uint32_t number)

@@ -6,7 +6,7 @@
 //
 //   submit.c  a request arrives: it waits, replaces an older one, is refused
 //   ready.c   where a waiting request is; what is expected of its member
-//   lane.c    the order of what can run; who is deferred, ahead of its share
+//   lane.c    the order of what can run, and who starves
 //   next.c    forms a batch and starts it
 //   done.c    a running request has ended, or waits for a retry
 //
@@ -41,16 +41,15 @@
 const td_sched_settings td_sched_defaults = {
     .policy = {.strategy = TD_SCHED_MODEL_DEADLINE,
                .weights = TD_SCHED_WEIGHTS_PUBLISHED,
-               .tiers = 4},
+               .tiers = 4,
+               .fairness = TD_SCHED_FAIRNESS},
     .queue = TD_SCHED_QUEUE_DEFAULTS,
     .batch = {.wait = TD_SCHED_WAIT_SLACK, .most = TD_SCHED_MAX_BATCH},
     .flush = {.wait = TD_SCHED_WAIT_FIXED, .most = 8, .wait_ns = 10000000},
-    .clients = 64,
     .members = 64,
     .models = 1,
     .mixes = 16,
     .running = 256,
-    .fair_runs = 4,
 };
 
 const char *td_sched_outcome_name(td_sched_outcome outcome)
@@ -72,10 +71,11 @@ static bool is_rule(const td_sched_batch_rule *rule)
 static td_err check(const td_sched_settings *s, td_errinfo *info)
 {
     const char *bad = NULL;
-    if (s->clients == 0) bad = "clients: at least 1";
     if (s->members == 0) bad = "members: at least 1";
     if (s->models == 0 || s->models > TD_SCHED_MAX_MODELS)
         bad = "models: 1 to 64";
+    if (!(s->policy.fairness >= 0 && s->policy.fairness <= 1))
+        bad = "fairness: 0 to 1";
     if (s->policy.tiers == 0 || s->policy.tiers > TD_SCHED_MAX_TIERS)
         bad = "tiers: 1 to 8";
     if (s->mixes == 0 || s->mixes * s->policy.tiers > TD_SCHED_MAX_LANES)
@@ -92,7 +92,6 @@ static td_err make_arrays(td_sched *s)
 {
     const td_sched_settings *set = &s->settings;
     size_t lanes = (size_t)set->mixes * s->tiers;
-    size_t deferred_by_client = (size_t)set->clients * s->tiers;
     s->entries = calloc(s->capacity, sizeof *s->entries);
     s->facts =
         aligned_alloc(_Alignof(td_sched_facts), s->capacity * sizeof *s->facts);
@@ -101,15 +100,9 @@ static td_err make_arrays(td_sched *s)
     s->models = calloc(set->models, sizeof *s->models);
     s->mixes = calloc(set->mixes, sizeof *s->mixes);
     s->lanes = calloc(lanes, sizeof *s->lanes);
-    s->deferred_by_client =
-        calloc(deferred_by_client, sizeof *s->deferred_by_client);
-    if (!s->entries || !s->facts || !s->sorted || !s->slots || !s->models ||
-        !s->mixes || !s->lanes || !s->deferred_by_client)
-        return TD_ERR_NOMEM;
-    for (size_t i = 0; i < deferred_by_client; i++)
-        s->deferred_by_client[i].first = s->deferred_by_client[i].last =
-            TD_SCHED_NOBODY;
-    return TD_OK;
+    bool all = s->entries && s->facts && s->sorted && s->slots && s->models &&
+               s->mixes && s->lanes;
+    return all ? TD_OK : TD_ERR_NOMEM;
 }
 
 static td_err make_parts(td_sched *s)
@@ -124,15 +117,10 @@ static td_err make_parts(td_sched *s)
         s->models[i].rule = set->batch;
         TD_TRY(td_sched_heap_init(&s->models[i].arriving, set->members));
     }
-    for (uint32_t i = 0; i < s->tiers; i++) {
-        TD_TRY(td_sched_heap_init(&s->deferred_clients[i], set->clients));
-        TD_TRY(td_sched_heap_init(&s->all_deferred_clients[i], set->clients));
-    }
     TD_TRY(td_sched_heap_init(&s->useless_at, s->capacity));
-    TD_TRY(td_sched_heap_init(&s->in_time, s->capacity));
+    TD_TRY(td_sched_heap_init(&s->patient, set->members));
+    TD_TRY(td_sched_heap_init(&s->starving, set->members));
     TD_TRY(td_sched_heap_init(&s->backing_off, s->capacity));
-    TD_TRY(
-        td_sched_share_init(&s->share, set->clients, s->tiers, set->fair_runs));
     return td_sched_queue_new(s->capacity, s->tiers, &s->queue);
 }
 
@@ -166,14 +154,10 @@ static void free_parts(td_sched *s)
         td_sched_order_done(&s->lanes[i].order);
     for (uint32_t i = 0; s->models && i < s->settings.models; i++)
         td_sched_heap_done(&s->models[i].arriving);
-    for (uint32_t i = 0; i < s->tiers; i++) {
-        td_sched_heap_done(&s->deferred_clients[i]);
-        td_sched_heap_done(&s->all_deferred_clients[i]);
-    }
     td_sched_heap_done(&s->useless_at);
-    td_sched_heap_done(&s->in_time);
+    td_sched_heap_done(&s->patient);
+    td_sched_heap_done(&s->starving);
     td_sched_heap_done(&s->backing_off);
-    td_sched_share_done(&s->share);
     if (s->queue) td_sched_queue_free(s->queue);
 }
 
@@ -187,19 +171,18 @@ void td_sched_free(td_sched *s)
     free(s->models);
     free(s->mixes);
     free(s->lanes);
-    free(s->deferred_by_client);
     free(s);
 }
 
 td_err td_sched_join(td_sched *s, const td_sched_member *member,
                      uint32_t *ret_member)
 {
-    assert(member->client < s->settings.clients &&
-           member->model < s->settings.models);
+    assert(member->model < s->settings.models);
     for (uint32_t i = 0; i < s->settings.members; i++) {
         if (s->slots[i].used) continue;
         s->slots[i] = (td_sched_slot){.member = *member,
                                       .used = true,
+                                      .turn = ++s->last_start,
                                       .oldest = TD_SCHED_NOBODY,
                                       .newest = TD_SCHED_NOBODY,
                                       .expected_ns = TD_SCHED_NEVER_NS,
@@ -220,14 +203,6 @@ void td_sched_allow(td_sched *s, uint32_t member,
     m->budget_ns = allowed->budget_ns;
 }
 
-static bool has_member(const td_sched *s, uint32_t client)
-{
-    for (uint32_t i = 0; i < s->settings.members; i++)
-        if (s->slots[i].used && s->slots[i].member.client == client)
-            return true;
-    return false;
-}
-
 td_err td_sched_leave(td_sched *s, uint32_t member)
 {
     td_sched_slot *slot = &s->slots[member];
@@ -236,9 +211,6 @@ td_err td_sched_leave(td_sched *s, uint32_t member)
         return TD_ERR_BUSY;
     td_sched_heap_take(&s->models[slot->member.model].arriving, member);
     slot->used = false;
-    uint32_t client = slot->member.client;
-    if (has_member(s, client)) return TD_OK;
-    td_sched_share_forget(&s->share, client);
     return TD_OK;
 }
 
@@ -350,7 +322,8 @@ static void wait_again(td_sched *s, uint32_t number)
 td_err td_sched_use(td_sched *s, int64_t now_ns, const td_sched_policy *policy)
 {
     if (policy->tiers == 0 || policy->tiers > s->tiers ||
-        policy->strategy >= TD_SCHED_STRATEGY_COUNT)
+        policy->strategy >= TD_SCHED_STRATEGY_COUNT ||
+        !(policy->fairness >= 0 && policy->fairness <= 1))
         return TD_ERR_INVALID;
     td_sched_ready_now(s, now_ns);
     uint32_t count = sort_waiting(s);

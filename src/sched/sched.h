@@ -48,19 +48,17 @@ typedef struct td_sched_settings {
     td_sched_queue_settings queue;
     td_sched_batch_rule batch; // of each model, until set
     td_sched_batch_rule flush; // of BATCH_OPTIMIZED: at 8 or after 10 ms
-    uint32_t clients;          // their numbers, the caller's, are below
     uint32_t members;
-    uint32_t models;    // 1 to MAX_MODELS
-    uint32_t mixes;     // kinds of batches that wait at a time
-    uint32_t running;   // queued requests that run at a time
-    uint32_t fair_runs; // how far a client may be ahead; 0: any
+    uint32_t models;  // 1 to MAX_MODELS
+    uint32_t mixes;   // kinds of batches that wait at a time
+    uint32_t running; // queued requests that run at a time
 } td_sched_settings;
 
-// For one model and 64 clients, a member each; model_deadline.
+// For one model and 64 members; model_deadline.
 extern const td_sched_settings td_sched_defaults;
 
 typedef struct td_sched_member {
-    uint32_t client;
+    const char *client, *model_id; // names for scores; borrowed while it is in
     uint32_t model;
     bool queued;            // request and reply; else a slot
     uint32_t best_priority; // the highest that counts: 0 is all
@@ -162,11 +160,11 @@ uint64_t td_sched_models_waiting(const td_sched *sched);
 // When to ask again even if nothing comes; NEVER. As of the last next.
 int64_t td_sched_wake_ns(const td_sched *sched);
 
-// A running request has ended, ANSWERED or FAILED, with its part of the
-// batch's device time. Returns what became of it: a failed one with retries
-// left is WAITING, and its payload stays with the scheduler.
+// A running request has ended, ANSWERED or FAILED. Returns what became of it: a
+// failed one with retries left is WAITING, and its payload stays with the
+// scheduler.
 td_sched_outcome td_sched_done(td_sched *sched, int64_t now_ns, uint64_t ticket,
-                               td_sched_outcome outcome, int64_t device_ns);
+                               td_sched_outcome outcome);
 
 // A batch of n took this long; at the start, what the engine expects.
 void td_sched_measured(td_sched *sched, int64_t now_ns, uint32_t model,

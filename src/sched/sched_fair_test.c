@@ -4,6 +4,8 @@
 
 #include "base/rand.h"
 
+#include <string.h>
+
 #define CLIENTS 24
 
 // One engine, batches of at most `batch`, clients that come periodically.
@@ -12,7 +14,6 @@ typedef struct load {
     bool queued;
     uint32_t batch;
     int64_t service_ns;            // of a batch, whatever its size
-    int64_t costs[CLIENTS];        // times that, alone; 0: once
     int64_t periods_ns[CLIENTS];   // 0: no such client
     int64_t deadlines_ns[CLIENTS]; // after arrival; 0: none
     uint32_t priorities[CLIENTS];
@@ -21,7 +22,7 @@ typedef struct load {
 } load;
 
 typedef struct result {
-    uint64_t answered[CLIENTS], late[CLIENTS], given_ns[CLIENTS];
+    uint64_t answered[CLIENTS], late[CLIENTS];
     int64_t longest_wait_ns;
     td_sched_counts counts;
 } result;
@@ -51,11 +52,6 @@ static void arrive(world *w, uint32_t client)
     w->next_ns[client] += l->periods_ns[client];
 }
 
-static int64_t cost_ns(const load *l, uint32_t client)
-{
-    return l->service_ns * (l->costs[client] ? l->costs[client] : 1);
-}
-
 static void finish(world *w)
 {
     const load *l = w->load;
@@ -66,10 +62,8 @@ static void finish(world *w)
         if (l->deadlines_ns[client] &&
             w->free_ns > pick->request.arrived_ns + l->deadlines_ns[client])
             w->result.late[client]++;
-        int64_t device_ns = cost_ns(l, client) / w->running_count;
-        w->result.given_ns[client] += (uint64_t)device_ns;
         (void)td_sched_done(w->sched, w->free_ns, pick->ticket,
-                            TD_SCHED_ANSWERED, device_ns);
+                            TD_SCHED_ANSWERED);
     }
     w->running_count = 0;
     w->free_ns = NEVER;
@@ -92,7 +86,7 @@ static void begin(world *w, int64_t now_ns)
             w->result.longest_wait_ns = wait_ns;
     }
     w->running_count = count;
-    if (count > 0) w->free_ns = now_ns + cost_ns(w->load, w->running[0].member);
+    if (count > 0) w->free_ns = now_ns + w->load->service_ns;
 }
 
 // Who comes next; CLIENTS if the engine is free before.
@@ -143,68 +137,6 @@ static result run(const load *l, uint64_t seed)
     td_sched_count(w.sched, &w.result.counts);
     td_sched_free(w.sched);
     return w.result;
-}
-
-// Jain's index of fairness: 1 if all are equal.
-static double jain(const uint64_t *values, uint32_t count)
-{
-    double sum = 0, squares = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        sum += (double)values[i];
-        squares += (double)values[i] * (double)values[i];
-    }
-    return sum * sum / (count * squares);
-}
-
-// 24 clients that together want half as much again as there is; the first is
-// loud: it comes twenty times as often, is most urgent and is always due soon.
-static load overload(td_sched_strategy strategy, bool queued, bool due)
-{
-    load l = {.strategy = strategy,
-              .queued = queued,
-              .batch = 4,
-              .service_ns = 20 * MS,
-              .length_ns = 10000 * MS};
-    for (uint32_t i = 0; i < CLIENTS; i++) {
-        l.periods_ns[i] = 80 * MS;
-        l.priorities[i] = 1;
-        if (due) l.deadlines_ns[i] = (100 + (int64_t)i * 7) * MS;
-    }
-    l.periods_ns[0] = 4 * MS;
-    l.urgencies[0] = 1;
-    if (due) l.deadlines_ns[0] = 25 * MS;
-    return l;
-}
-
-static void under_overload_everybody_gets_the_same(void **state)
-{
-    (void)state;
-    for (uint32_t i = 0; i < TD_SCHED_STRATEGY_COUNT; i++) {
-        for (int kind = 0; kind < 4; kind++) {
-            load l = overload((td_sched_strategy)i, kind / 2 > 0, kind % 2 > 0);
-            result r = run(&l, 1);
-            double index = jain(r.answered, CLIENTS);
-            if (index < 0.95)
-                fail_msg("%s, %s, %s: %.3f", td_sched_strategy_name(l.strategy),
-                         l.queued ? "queues" : "slots",
-                         kind % 2 ? "deadlines" : "none", index);
-        }
-    }
-}
-
-static void it_is_device_time_that_is_shared(void **state)
-{
-    (void)state;
-    load l = overload(TD_SCHED_MODEL_DEADLINE, true, false);
-    l.batch = 1;
-    l.service_ns = 2 * MS;
-    for (uint32_t i = 0; i < CLIENTS; i++) {
-        l.costs[i] = i < CLIENTS / 2 ? 1 : 5;
-        l.periods_ns[i] = 20 * MS; // everybody wants more than a share
-    }
-    result r = run(&l, 1);
-    assert_true(jain(r.given_ns, CLIENTS) > 0.95);
-    assert_true(jain(r.answered, CLIENTS) < 0.8);
 }
 
 // A random load of nine tenths of what one engine can serve, one at a time.
@@ -288,11 +220,165 @@ static void deadlines_that_can_be_met_are_met(void **state)
     assert_true(misses(TD_SCHED_ROUND_ROBIN) > 0);
 }
 
-#define HURRIED 0
-#define PATIENT 1
+#define FIVE 5 // clients that ask anew as soon as they are answered
+#define RUNS 500
+#define RUN_NS (10 * MS)
+
+// One engine that is never idle, and nobody but the first presses.
+typedef struct saturated {
+    td_sched_strategy strategy;
+    double fairness;
+    bool queued, due;
+    uint32_t priority; // of the first, the others have 1
+    float urgency;
+    double (*score)(void *user, const td_score_request *request);
+} saturated;
+
+typedef struct shares {
+    uint32_t answered[FIVE];
+    uint32_t longest_wait; // of any client, in runs
+} shares;
+
+static void ask(td_sched *sched, const saturated *how, uint32_t client,
+                int64_t now_ns)
+{
+    td_sched_item item = item_of(client, client + 1);
+    if (client == 0) item.priority = how->priority;
+    if (client == 0) item.urgency = how->urgency;
+    if (how->due) item.due_ns = now_ns + 30 * MS;
+    (void)submit(sched, now_ns, &item);
+}
+
+static shares saturate(const saturated *how)
+{
+    shares out = {{0}, 0};
+    uint32_t asked[FIVE] = {0}; // in which run
+    td_sched_settings settings = settings_of(how->strategy);
+    settings.policy.fairness = how->fairness;
+    settings.policy.score = how->score;
+    TD_AUTO(td_sched) *sched = sched_new(&settings);
+    td_sched_measured(sched, 0, 0, 1, RUN_NS);
+    for (uint32_t i = 0; i < FIVE; i++) {
+        assert_int_equal(join(sched, i, 0, how->queued), i);
+        ask(sched, how, i, 0);
+    }
+    for (uint32_t run = 1; run <= RUNS; run++) {
+        td_sched_pick pick;
+        int64_t now_ns = run * RUN_NS;
+        assert_int_equal(td_sched_next(sched, now_ns - RUN_NS, ALL, 1, &pick),
+                         1);
+        uint32_t client = pick.member;
+        out.answered[client]++;
+        if (run - asked[client] > out.longest_wait)
+            out.longest_wait = run - asked[client];
+        asked[client] = run;
+        (void)td_sched_done(sched, now_ns, pick.ticket, TD_SCHED_ANSWERED);
+        ask(sched, how, client, now_ns);
+    }
+    return out;
+}
+
+static const td_sched_strategy scoring[] = {
+    TD_SCHED_DEADLINE_AWARE, TD_SCHED_MODEL_DEADLINE, TD_SCHED_TIERED_DEADLINE};
+
+// Whom the rule prefers has every run but those of fairness; with a slot or a
+// queue, with a deadline or without.
+static void check_first(saturated how, double least_part, const char *what)
+{
+    for (uint32_t i = 0; i < TD_COUNT_OF(scoring) * 4; i++) {
+        how.strategy = scoring[i / 4];
+        how.queued = i % 2 > 0;
+        how.due = i / 2 % 2 > 0;
+        how.fairness = TD_SCHED_FAIRNESS;
+        shares s = saturate(&how);
+        if (s.answered[0] < least_part * RUNS)
+            fail_msg("%s, %s, %s, %s: %u of %d", what,
+                     td_sched_strategy_name(how.strategy),
+                     how.queued ? "queues" : "slots",
+                     how.due ? "deadlines" : "none", s.answered[0], RUNS);
+    }
+}
+
+static void urgency_decides_when_the_device_is_saturated(void **state)
+{
+    (void)state;
+    saturated how = {.priority = 1, .urgency = 1};
+    check_first(how, 0.85, "urgent");
+}
+
+static double first_client(void *user, const td_score_request *request)
+{
+    (void)user;
+    return strcmp(request->client, "c0") == 0 ? 1 : 0;
+}
+
+static void a_score_of_ones_own_decides_when_it_is_saturated(void **state)
+{
+    (void)state;
+    saturated how = {.priority = 1, .score = first_client};
+    check_first(how, 0.85, "scored");
+}
+
+static void priority_decides_when_it_is_saturated(void **state)
+{
+    (void)state;
+    // A wall between tiers: fairness does not reach over it.
+    saturated how = {.strategy = TD_SCHED_TIERED_DEADLINE, .fairness = 0.1};
+    assert_int_equal(saturate(&how).answered[0], RUNS);
+    how.strategy = TD_SCHED_PRIORITY_TIERED;
+    assert_int_equal(saturate(&how).answered[0], RUNS);
+}
+
+static void starvation_is_bounded_by_fairness(void **state)
+{
+    (void)state;
+    static const double parts[] = {0.05, 0.1, 0.25, 0.5, 1};
+    for (uint32_t i = 0; i < TD_COUNT_OF(parts); i++) {
+        saturated how = {.strategy = TD_SCHED_MODEL_DEADLINE,
+                         .fairness = parts[i],
+                         .priority = 0,
+                         .urgency = 1};
+        shares s = saturate(&how);
+        // Its patience is 50 ms, five runs.
+        double most = 5 + FIVE / parts[i] + 1;
+        if (s.longest_wait > most)
+            fail_msg("%g: %u runs", parts[i], s.longest_wait);
+        double least = (1 - parts[i]) * RUNS - 5;
+        if (s.answered[0] < least)
+            fail_msg("%g: %u of %d", parts[i], s.answered[0], RUNS);
+    }
+}
+
+static void without_fairness_claims_alone_decide(void **state)
+{
+    (void)state;
+    saturated how = {.strategy = TD_SCHED_MODEL_DEADLINE, .urgency = 1};
+    assert_int_equal(saturate(&how).answered[0], RUNS);
+}
+
+static void equal_claims_get_equal_shares(void **state)
+{
+    (void)state;
+    for (uint32_t i = 0; i < TD_SCHED_STRATEGY_COUNT * 4; i++) {
+        saturated how = {.strategy = (td_sched_strategy)(i / 4),
+                         .fairness = TD_SCHED_FAIRNESS,
+                         .queued = i % 2 > 0,
+                         .due = i / 2 % 2 > 0,
+                         .priority = 1};
+        if (how.strategy == TD_SCHED_BATCH_OPTIMIZED) continue;
+        shares s = saturate(&how);
+        for (uint32_t j = 0; j < FIVE; j++)
+            if (s.answered[j] < RUNS / FIVE - 2)
+                fail_msg("%s: %u has %u", td_sched_strategy_name(how.strategy),
+                         j, s.answered[j]);
+    }
+}
 
 // Two clients, runs of a millisecond: one is always due in 5 ms, the other at
 // `due_ms`.
+#define HURRIED 0
+#define PATIENT 1
+
 static td_sched *two_clients(int64_t due_ms)
 {
     td_sched_settings settings = settings_of(TD_SCHED_DEADLINE_AWARE);
@@ -322,41 +408,47 @@ static int hurried_runs(td_sched *sched, int64_t from_ms, int most)
 static void while_all_can_be_met_the_deadline_alone_decides(void **state)
 {
     (void)state;
-    td_sched *sched = two_clients(1000);
+    TD_AUTO(td_sched) *sched = two_clients(1000);
     assert_int_equal(hurried_runs(sched, 0, 900), 900);
-    td_sched_free(sched);
 }
 
-static void who_cannot_be_met_gets_a_share(void **state)
+static void who_cannot_be_met_starves_for_as_long_as_fairness_says(void **state)
 {
     (void)state;
-    td_sched *sched = two_clients(100);
+    TD_AUTO(td_sched) *sched = two_clients(100);
     assert_int_equal(hurried_runs(sched, 0, 90), 90);
-    assert_in_range(hurried_runs(sched, 105, 20), 1, 5);
-    td_sched_free(sched);
+    assert_in_range(hurried_runs(sched, 105, 30), 0, 10);
 }
 
-static void who_was_passed_over_gets_a_share(void **state)
+// Each newer one of the patient's is due later still.
+static void who_was_passed_over_keeps_its_patience(void **state)
 {
     (void)state;
-    td_sched *sched = two_clients(1000);
-    td_sched_item newer = item_of(PATIENT, PATIENT);
-    newer.due_ns = 2000 * MS;
-    assert_int_equal(submit(sched, MS, &newer).outcome, TD_SCHED_SUPERSEDED);
-    assert_in_range(hurried_runs(sched, 2, 20), 1, 5);
-    td_sched_free(sched);
+    TD_AUTO(td_sched) *sched = two_clients(100);
+    for (int i = 1; i < 110; i++) {
+        td_sched_item newer = item_of(PATIENT, PATIENT);
+        newer.due_ns = (1000 + i) * MS;
+        assert_int_equal(submit(sched, i * MS, &newer).outcome,
+                         TD_SCHED_SUPERSEDED);
+    }
+    assert_in_range(hurried_runs(sched, 110, 30), 0, 10);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(under_overload_everybody_gets_the_same),
-        cmocka_unit_test(it_is_device_time_that_is_shared),
         cmocka_unit_test(nobody_starves_under_a_load_that_can_be_served),
         cmocka_unit_test(deadlines_that_can_be_met_are_met),
+        cmocka_unit_test(urgency_decides_when_the_device_is_saturated),
+        cmocka_unit_test(a_score_of_ones_own_decides_when_it_is_saturated),
+        cmocka_unit_test(priority_decides_when_it_is_saturated),
+        cmocka_unit_test(starvation_is_bounded_by_fairness),
+        cmocka_unit_test(without_fairness_claims_alone_decide),
+        cmocka_unit_test(equal_claims_get_equal_shares),
         cmocka_unit_test(while_all_can_be_met_the_deadline_alone_decides),
-        cmocka_unit_test(who_cannot_be_met_gets_a_share),
-        cmocka_unit_test(who_was_passed_over_gets_a_share),
+        cmocka_unit_test(
+            who_cannot_be_met_starves_for_as_long_as_fairness_says),
+        cmocka_unit_test(who_was_passed_over_keeps_its_patience),
     };
     return cmocka_run_group_tests_name("sched/sched_fair", tests, NULL, NULL);
 }

@@ -42,7 +42,9 @@ static inline td_sched *sched_new(const td_sched_settings *settings)
 static inline uint32_t join(td_sched *sched, uint32_t client, uint32_t model,
                             bool queued)
 {
-    td_sched_member member = {.client = client,
+    static const char *const names[] = {"c0", "c1", "c2", "c3", "c4"};
+    td_sched_member member = {.client = names[client % TD_COUNT_OF(names)],
+                              .model_id = model ? "m1" : "m0",
                               .model = model,
                               .queued = queued,
                               .most_urgency = 1,
@@ -85,7 +87,7 @@ static inline uint64_t run_one(td_sched *sched, int64_t now_ns, uint64_t models)
 {
     td_sched_pick pick;
     if (td_sched_next(sched, now_ns, models, 1, &pick) == 0) return 0;
-    (void)td_sched_done(sched, now_ns, pick.ticket, TD_SCHED_ANSWERED, MS);
+    (void)td_sched_done(sched, now_ns, pick.ticket, TD_SCHED_ANSWERED);
     return pick.request.seq;
 }
 

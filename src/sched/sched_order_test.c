@@ -115,22 +115,45 @@ static const struct order_case {
      {{0, 0, ANY}, {1, 0, ANY, .urgency = 1}, {0, 0, ANY}, {1, 0, ANY}},
      0,
      {1, 2, 3, 4}},
-    {"what can be met goes first, by deadline",
+    // The engine takes 10 ms.
+    {"among equal claims the earliest deadline goes first",
      TD_SCHED_MODEL_DEADLINE,
      {{0, 0, ANY, .due_ms = 90},
       {1, 0, ANY, .due_ms = 60},
-      {2, 0, ANY, .urgency = 1},
+      {2, 0, ANY, .due_ms = 30},
       {3, 0, ANY, .due_ms = 70}},
      20,
-     {2, 4, 1, 3}},
-    {"then the least late",
+     {3, 2, 4, 1}},
+    {"what cannot be met falls back, in order of arrival",
      TD_SCHED_MODEL_DEADLINE,
      {{0, 0, ANY, .due_ms = 10},
-      {1, 0, ANY, .due_ms = 25}, // the engine takes 10 ms
+      {1, 0, ANY, .due_ms = 25},
       {2, 0, ANY, .due_ms = 15},
       {3, 0, ANY, .due_ms = 30}},
      20,
-     {4, 2, 3, 1}},
+     {4, 1, 2, 3}},
+    {"and goes before what has much time",
+     TD_SCHED_MODEL_DEADLINE,
+     {{0, 0, ANY, .due_ms = 300}, {1, 0, ANY, .due_ms = 10}},
+     20,
+     {2, 1}},
+    {"an emergency that cannot be met falls back by nothing",
+     TD_SCHED_MODEL_DEADLINE,
+     {{0, 0, ANY, .due_ms = 30}, {1, 0, ANY, .due_ms = 10, .urgency = 1}},
+     20,
+     {2, 1}},
+    {"urgency is worth time",
+     TD_SCHED_MODEL_DEADLINE,
+     {{0, 0, ANY, .due_ms = 110},
+      {1, 0, ANY, .due_ms = 190, .urgency = 1},
+      {2, 0, ANY, .due_ms = 200, .urgency = 1}},
+     20,
+     {2, 1, 3}},
+    {"a deadline is worth what an age is",
+     TD_SCHED_MODEL_DEADLINE,
+     {{0, 0, ANY}, {1, 0, ANY, .due_ms = 55}, {2, 0, ANY, .due_ms = 65}},
+     20,
+     {2, 1, 3}},
     {"models take turns",
      TD_SCHED_MODEL_DEADLINE,
      {{0, 0, ANY, .urgency = 1},
@@ -279,7 +302,7 @@ static void answer_in_rounds(td_sched *sched, const uint32_t members[8],
         *now_ns += 17 * MS;
         for (uint32_t i = 0; i < count; i++)
             (void)td_sched_done(sched, *now_ns, picks[i].ticket,
-                                TD_SCHED_ANSWERED, 2 * MS);
+                                TD_SCHED_ANSWERED);
     }
 }
 
@@ -320,7 +343,7 @@ static void a_batch_waits_for_one_who_is_expected_in_time(void **state)
     td_sched_pick picks[64];
     (void)submit(sched, 0, &item);
     assert_int_equal(td_sched_next(sched, 0, ALL, 64, picks), 1);
-    (void)td_sched_done(sched, 10 * MS, picks[0].ticket, TD_SCHED_ANSWERED, MS);
+    (void)td_sched_done(sched, 10 * MS, picks[0].ticket, TD_SCHED_ANSWERED);
 
     (void)submit_seq(sched, 100 * MS, first, 2);
     assert_int_equal(td_sched_next(sched, 100 * MS, ALL, 64, picks), 0);
@@ -372,8 +395,7 @@ static void a_client_cannot_take_over_by_shouting(void **state)
     (void)state;
     td_sched_settings settings = settings_of(TD_SCHED_TIERED_DEADLINE);
     TD_AUTO(td_sched) *sched = sched_new(&settings);
-    td_sched_member capped = {.client = 0,
-                              .queued = true,
+    td_sched_member capped = {.queued = true,
                               .best_priority = 1,
                               .most_urgency = 0.5F,
                               .budget_ns = 50 * MS};

@@ -65,7 +65,7 @@ static void answer_all(world *w)
     for (uint32_t i = 0; i < w->running; i++) {
         w->now_ns += ANSWER_NS;
         (void)td_sched_done(w->sched, w->now_ns, w->picks[i].ticket,
-                            TD_SCHED_ANSWERED, MS);
+                            TD_SCHED_ANSWERED);
         bool pauses = h->pause_ns > 0 && td_rand_u64(&w->rand) % 100 == 0;
         uint32_t client = w->picks[i].member - w->members[0];
         w->comes_ns[client] =

@@ -36,9 +36,8 @@ static void one_of_a_slot_runs_while_the_next_waits(void **state)
     (void)submit_seq(sched, 2, member, 3);
     assert_int_equal(td_sched_next(sched, 3, ALL, 4, &second), 0);
     assert_int_equal(td_sched_waiting(sched), 1);
-    assert_int_equal(
-        td_sched_done(sched, 4, first.ticket, TD_SCHED_ANSWERED, 1),
-        TD_SCHED_ANSWERED);
+    assert_int_equal(td_sched_done(sched, 4, first.ticket, TD_SCHED_ANSWERED),
+                     TD_SCHED_ANSWERED);
     assert_int_equal(td_sched_next(sched, 5, ALL, 4, &second), 1);
     assert_int_equal(second.request.seq, 3);
 }
@@ -198,7 +197,7 @@ static void a_failed_one_is_tried_again_after_a_pause(void **state)
         }
         assert_int_equal(td_sched_next(sched, now_ns, ALL, 1, &pick), 1);
         assert_int_equal(
-            td_sched_done(sched, now_ns, pick.ticket, TD_SCHED_FAILED, MS),
+            td_sched_done(sched, now_ns, pick.ticket, TD_SCHED_FAILED),
             i < 2 ? TD_SCHED_WAITING : TD_SCHED_FAILED);
     }
     assert_int_equal(count_of(sched, TD_SCHED_FAILED), 1);
@@ -218,10 +217,10 @@ static void a_newer_one_is_worth_more_than_a_retry(void **state)
     (void)submit_seq(sched, 0, member, 1);
     assert_int_equal(td_sched_next(sched, 0, ALL, 1, &pick), 1);
     (void)submit_seq(sched, 1, member, 2);
-    assert_int_equal(td_sched_done(sched, 2, pick.ticket, TD_SCHED_FAILED, 1),
+    assert_int_equal(td_sched_done(sched, 2, pick.ticket, TD_SCHED_FAILED),
                      TD_SCHED_FAILED);
     assert_int_equal(td_sched_next(sched, 3, ALL, 1, &pick), 1);
-    assert_int_equal(td_sched_done(sched, 4, pick.ticket, TD_SCHED_FAILED, 1),
+    assert_int_equal(td_sched_done(sched, 4, pick.ticket, TD_SCHED_FAILED),
                      TD_SCHED_WAITING);
     td_sched_ended ended = submit_seq(sched, 5, member, 3);
     assert_int_equal(ended.request.seq, 2); // the one that would be retried
@@ -245,7 +244,7 @@ static void a_member_leaves_when_nothing_of_it_is_left(void **state)
     assert_true(td_sched_clear(sched, member, &ended));
     assert_false(td_sched_clear(sched, member, &ended));
     assert_int_equal(td_sched_leave(sched, member), TD_ERR_BUSY);
-    (void)td_sched_done(sched, 0, pick.ticket, TD_SCHED_ANSWERED, 1);
+    (void)td_sched_done(sched, 0, pick.ticket, TD_SCHED_ANSWERED);
     assert_int_equal(td_sched_leave(sched, member), TD_OK);
     assert_int_equal(join(sched, 1, 0, true), member);
 }
@@ -264,7 +263,7 @@ static void changing_the_strategy_loses_nothing(void **state)
     (void)submit_seq(sched, 0, slot, 5); // waits for its slot
     (void)submit_seq(sched, 0, a, 4);
     assert_int_equal(td_sched_next(sched, 0, 1, 1, &retried), 1);
-    (void)td_sched_done(sched, 0, retried.ticket, TD_SCHED_FAILED, 1);
+    (void)td_sched_done(sched, 0, retried.ticket, TD_SCHED_FAILED);
     for (uint64_t seq = 1; seq <= 3; seq++) {
         td_sched_item item = item_of(seq == 2 ? b : a, seq);
         item.priority = (uint32_t)(3 - seq); // 3 is of the highest tier
@@ -282,7 +281,7 @@ static void changing_the_strategy_loses_nothing(void **state)
     assert_int_equal(run_one(sched, 0, ALL), 2);
     assert_int_equal(run_one(sched, 0, ALL), 1);
     assert_int_equal(run_one(sched, 0, ALL), 0);
-    (void)td_sched_done(sched, 0, held.ticket, TD_SCHED_ANSWERED, 1);
+    (void)td_sched_done(sched, 0, held.ticket, TD_SCHED_ANSWERED);
     assert_int_equal(run_one(sched, 0, ALL), 5);
     assert_int_equal(run_one(sched, 10 * MS, ALL), 4);
     policy.tiers = 4;

@@ -18,6 +18,14 @@ static uint32_t allocate(td_sched *s)
     return number;
 }
 
+// Until then whoever goes before it takes nothing from it.
+static int64_t patient_ns(const td_sched *s, const td_sched_item *item)
+{
+    const td_sched_member *member = &s->slots[item->member].member;
+    if (item->due_ns == TD_SCHED_NEVER_NS) return s->now_ns + member->budget_ns;
+    return item->due_ns - s->models[member->model].run_ns;
+}
+
 static void enter(td_sched *s, uint32_t number, const td_sched_item *item)
 {
     td_sched_entry *e = &s->entries[number];
@@ -51,7 +59,6 @@ static td_sched_outcome replace(td_sched *s, uint32_t number,
     s->counts.outcomes[TD_SCHED_SUPERSEDED]++;
     td_sched_ready_stop_waiting(s, number);
     td_sched_heap_take(&s->backing_off, number);
-    s->entries[number].passed_over = true;
     enter(s, number, item);
     return TD_SCHED_WAITING;
 }
@@ -90,7 +97,7 @@ td_sched_outcome td_sched_submit(td_sched *s, int64_t now_ns,
     s->facts[number].order = ++s->last_order;
     s->facts[number].round = 0;
     s->entries[number].request.waiting_since_ns = now_ns;
-    s->entries[number].passed_over = false;
+    s->entries[number].patient_ns = patient_ns(s, item);
     enter(s, number, item);
     s->counts.outcomes[TD_SCHED_WAITING]++;
     return TD_SCHED_WAITING;

@@ -3,8 +3,6 @@
 // and the passing of time.
 #include "server/model_fixture.h"
 
-#include "sched/strategy/share.h"
-
 #include <stdatomic.h>
 #include <string.h>
 

@@ -280,8 +280,7 @@ static td_err finish_one(td_sim_server *server, int64_t now_ns, request *held,
                                      server->service_ns};
     held->chunk_id = ++server->chunk_id;
     td_err err = put_chunk(server, held, &timing, info);
-    (void)td_server_core_done(server->core, now_ns, held, TD_SERVER_ANSWERED,
-                              server->service_ns / server->batch.count);
+    (void)td_server_core_done(server->core, now_ns, held, TD_SERVER_ANSWERED);
     keep(held);
     return err;
 }

@@ -117,7 +117,7 @@ static void scheduling_has_the_published_defaults(void **state)
     assert_int_equal(scheduling->queue.overflow, TD_CONFIG_DROP_OLDEST);
     assert_int_equal(scheduling->queue.retries, 0);
     assert_true(scheduling->cadence.alpha == 0.3);
-    assert_true(scheduling->cadence.overdue == 1.5);
+    assert_true(scheduling->fairness == 0.1);
     assert_true(scheduling->cadence.gone_s == 10);
     assert_true(scheduling->cadence.wake_ahead_ms == 5);
     assert_int_equal(scheduling->cadence.wake_samples, 5);
@@ -144,7 +144,7 @@ static void a_server_has_defaults_for_how_it_runs(void **state)
     assert_int_equal(model->clients[0].highest_priority, 0);
     assert_true(model->clients[0].max_urgency == 1);
     assert_true(model->unknown.latency_budget_ms == 50);
-    assert_int_equal(model->unknown.highest_priority, 1);
+    assert_int_equal(model->unknown.highest_priority, 0);
     assert_null(model->unknown.client_uuid);
 }
 

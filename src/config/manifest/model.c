@@ -13,11 +13,11 @@ static const char *const modes[] = {"peer", "client", "router", NULL};
 static td_err check_model(const td_config_location *location,
                           const td_config_node *node, void *value);
 
-#define TERMS(best_preset)                                                     \
+#define TERMS()                                                                \
     TD_ROW_NUMBER(td_config_client, latency_budget_ms, "50", 1, 60000,         \
                   "how old an observation may grow: its age counts in parts "  \
                   "of this"),                                                  \
-        TD_ROW_INTEGER(td_config_client, highest_priority, best_preset, 0,     \
+        TD_ROW_INTEGER(td_config_client, highest_priority, "0", 0,             \
                        LOWEST_PRIORITY,                                        \
                        "the highest priority it may claim; 0 is the highest"), \
         TD_ROW_NUMBER(td_config_client, max_urgency, "1", 0, 1,                \
@@ -25,12 +25,12 @@ static td_err check_model(const td_config_location *location,
 
 static const td_config_field client_rows[] = {
     TD_ROW_CHUNK(td_config_client, client_uuid, NULL, "a robot's id"),
-    TERMS("0"),
+    TERMS(),
 };
 static const td_config_table client_table = {
     client_rows, TD_COUNT_OF(client_rows), sizeof(td_config_client), NULL};
 
-static const td_config_field unknown_rows[] = {TERMS("1")};
+static const td_config_field unknown_rows[] = {TERMS()};
 static const td_config_table unknown_table = {
     unknown_rows, TD_COUNT_OF(unknown_rows), sizeof(td_config_client), NULL};
 

@@ -58,8 +58,6 @@ static const td_config_table queue_table = {queue_rows, TD_COUNT_OF(queue_rows),
 static const td_config_field cadence_rows[] = {
     TD_ROW_NUMBER(td_config_cadence, alpha, "0.3", 0.001, 1,
                   "weight of the newest interval between two observations"),
-    TD_ROW_NUMBER(td_config_cadence, overdue, "1.5", 1, 100,
-                  "intervals after which a robot is overdue"),
     TD_ROW_NUMBER(td_config_cadence, gone_s, "10", 0.1, 86400,
                   "seconds of silence after which a robot is gone"),
     TD_ROW_NUMBER(td_config_cadence, wake_ahead_ms, "5", 0, 1000,
@@ -84,9 +82,11 @@ static const td_config_field scheduling_rows[] = {
     TD_ROW_ENUM(td_config_scheduling, strategy, "model_deadline",
                 td_config_strategies, "who goes first", .live = true),
     TD_ROW_STRUCT(td_config_scheduling, weights, td_config_weights, "{}",
-                  weights_table,
-                  "parts of the published score, by which those go that say "
-                  "no deadline",
+                  weights_table, "parts of the score (docs/scheduling.md)",
+                  .live = true),
+    TD_ROW_NUMBER(td_config_scheduling, fairness, "0.1", 0, 1,
+                  "the part of the starts that goes, in turn, to who has "
+                  "waited for too long, whatever it claims; 0: none",
                   .live = true),
     TD_ROW_TEXT(td_config_scheduling, score, "\"\"", 0, 1024,
                 "a score of your own: an expression over age_ms, budget_ms, "
@@ -101,7 +101,8 @@ static const td_config_field scheduling_rows[] = {
                    "of tiered_deadline and priority_tiered: priorities from "
                    "the last one on share it"),
     TD_ROW_STRUCT(td_config_scheduling, queue, td_config_queue, "{}",
-                  queue_table, "of protocols that request and reply"),
+                  queue_table,
+                  "of clients that want every observation answered"),
     TD_ROW_STRUCT(
         td_config_scheduling, cadence, td_config_cadence, "{}", cadence_table,
         "what a robot's pace says of its next observation", .live = true),
@@ -186,6 +187,9 @@ static td_err keep_rest(const char *path, const char *text,
                        "%s:%d: tiers: cannot change while it is used", path,
                        td_config_node_get(root, "tiers")->line);
     now->tiers = was->tiers;
+    if (!td_config_node_get(root, "strategy")) now->strategy = was->strategy;
+    if (!td_config_node_get(root, "weights")) now->weights = was->weights;
+    if (!td_config_node_get(root, "fairness")) now->fairness = was->fairness;
     if (!td_config_node_get(root, "queue")) now->queue = was->queue;
     if (!td_config_node_get(root, "cadence")) now->cadence = was->cadence;
     if (!td_config_node_get(root, "flush")) now->flush = was->flush;

@@ -47,7 +47,7 @@ typedef struct td_config_queue {
 } td_config_queue;
 
 typedef struct td_config_cadence {
-    double alpha, overdue, gone_s, wake_ahead_ms;
+    double alpha, gone_s, wake_ahead_ms;
     int64_t wake_samples;
 } td_config_cadence;
 
@@ -64,16 +64,16 @@ typedef struct td_config_scheduling {
     const char *score, *score_at;   // an expression; empty: the published score
     const char *plugin, *plugin_at; // a file; empty: none
     int64_t tiers;
+    double fairness;
     td_config_queue queue;
     td_config_cadence cadence;
     td_config_flush flush;
 } td_config_scheduling;
 
 // Reads fields of `scheduling` alone, of a document that errors call `path`:
-// strategy, weights, score and plugin are their defaults where they are not
-// given, the others are as they were. Owned by the caller; free with
-// td_config_scheduling_free(). As td_config_manifest_parse(); INVALID for
-// `tiers`, which stay.
+// what is not given is as it was, but score and plugin, which then are none.
+// Owned by the caller; free with td_config_scheduling_free(). As
+// td_config_manifest_parse(); INVALID for `tiers`, which stay.
 TD_NODISCARD td_err td_config_scheduling_parse(const char *path,
                                                const char *text,
                                                const td_config_scheduling *was,

@@ -6,8 +6,6 @@
 #include <assert.h>
 #include <stdlib.h>
 
-#define CONFIDENT_INTERVALS 10
-
 const td_sched_cadence_settings td_sched_cadence_defaults =
     TD_SCHED_CADENCE_DEFAULTS;
 
@@ -28,7 +26,7 @@ struct td_sched_cadence {
 
 static bool makes_sense(const td_sched_cadence_settings *s)
 {
-    return s->alpha > 0 && s->alpha <= 1 && s->overdue >= 1 && s->gone_ns > 0 &&
+    return s->alpha > 0 && s->alpha <= 1 && s->gone_ns > 0 &&
            s->wake_ahead_ns >= 0;
 }
 
@@ -112,23 +110,6 @@ int64_t td_sched_cadence_expected_ns(const td_sched_cadence *cadence,
                                      uint32_t number)
 {
     return expected_ns(&cadence->clients[number]);
-}
-
-bool td_sched_cadence_overdue(const td_sched_cadence *cadence, uint32_t number,
-                              int64_t now_ns)
-{
-    const client *c = &cadence->clients[number];
-    double silent_ns = (double)(now_ns - c->last_ns);
-    return c->intervals > 0 &&
-           silent_ns > cadence->settings.overdue * c->interval_ns;
-}
-
-double td_sched_cadence_confidence(const td_sched_cadence *cadence,
-                                   uint32_t number)
-{
-    uint32_t intervals = cadence->clients[number].intervals;
-    if (intervals >= CONFIDENT_INTERVALS) return 1;
-    return (double)intervals / CONFIDENT_INTERVALS;
 }
 
 bool td_sched_cadence_next(td_sched_cadence *cadence, int64_t now_ns,

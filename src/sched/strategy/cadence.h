@@ -3,7 +3,7 @@
 #define TD_SCHED_STRATEGY_CADENCE_H
 
 // How often each client comes, and what follows: when the next is expected,
-// who is overdue, whom to warm up for, who is gone.
+// whom to warm up for, who is gone.
 //
 // A wake-up is a hint: what it warms never runs a request that is not there.
 // Pure: no clock, no thread, no lock; room is made once.
@@ -14,7 +14,6 @@
 
 typedef struct td_sched_cadence_settings {
     double alpha;          // weight of the newest interval: 0.3
-    double overdue;        // of the interval: 1.5
     int64_t gone_ns;       // of silence: 10 s
     int64_t wake_ahead_ns; // 5 ms
     uint32_t wake_samples; // intervals before a wake-up: 5
@@ -22,7 +21,6 @@ typedef struct td_sched_cadence_settings {
 
 #define TD_SCHED_CADENCE_DEFAULTS                                              \
     {.alpha = 0.3,                                                             \
-     .overdue = 1.5,                                                           \
      .gone_ns = 10000000000,                                                   \
      .wake_ahead_ns = 5000000,                                                 \
      .wake_samples = 5}
@@ -62,11 +60,6 @@ void td_sched_cadence_forget(td_sched_cadence *cadence, uint32_t number);
 // When the client's next is expected; NEVER before two have come.
 int64_t td_sched_cadence_expected_ns(const td_sched_cadence *cadence,
                                      uint32_t number);
-bool td_sched_cadence_overdue(const td_sched_cadence *cadence, uint32_t number,
-                              int64_t now_ns);
-// 0 to 1, full after ten intervals.
-double td_sched_cadence_confidence(const td_sched_cadence *cadence,
-                                   uint32_t number);
 
 // Takes the next event that is due, the earliest first. False: none is.
 bool td_sched_cadence_next(td_sched_cadence *cadence, int64_t now_ns,

@@ -41,33 +41,6 @@ static void the_first_interval_counts_whole_and_later_ones_a_third(void **state)
     assert_int_equal(td_sched_cadence_expected_ns(cadence, 0), 430 * MS);
 }
 
-static void overdue_is_beyond_one_and_a_half_intervals(void **state)
-{
-    (void)state;
-    TD_AUTO(td_sched_cadence) *cadence = cadence_new();
-    td_sched_cadence_arrived(cadence, 0, 0);
-    assert_false(td_sched_cadence_overdue(cadence, 0, 9000 * MS));
-    td_sched_cadence_arrived(cadence, 0, 100 * MS);
-    assert_false(td_sched_cadence_overdue(cadence, 0, 250 * MS));
-    assert_true(td_sched_cadence_overdue(cadence, 0, 250 * MS + 1));
-}
-
-static void confidence_grows_to_one_in_ten_intervals(void **state)
-{
-    (void)state;
-    TD_AUTO(td_sched_cadence) *cadence = cadence_new();
-    static const struct {
-        int arrivals;
-        double confidence;
-    } cases[] = {{0, 0}, {1, 0}, {2, 0.1}, {6, 0.5}, {11, 1}, {40, 1}};
-    for (size_t i = 0; i < TD_COUNT_OF(cases); i++) {
-        td_sched_cadence_forget(cadence, 1);
-        arrive(cadence, 1, cases[i].arrivals);
-        assert_true(td_sched_cadence_confidence(cadence, 1) ==
-                    cases[i].confidence);
-    }
-}
-
 static void a_wake_up_comes_once_five_ms_before_the_next(void **state)
 {
     (void)state;
@@ -145,7 +118,7 @@ static void settings_without_sense_are_refused(void **state)
     bad.alpha = 0;
     assert_int_equal(td_sched_cadence_new(&bad, 1, &cadence), TD_ERR_INVALID);
     bad = td_sched_cadence_defaults;
-    bad.overdue = 0.5;
+    bad.gone_ns = 0;
     assert_int_equal(td_sched_cadence_new(&bad, 1, &cadence), TD_ERR_INVALID);
     assert_null(cadence);
 }
@@ -155,8 +128,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(
             the_first_interval_counts_whole_and_later_ones_a_third),
-        cmocka_unit_test(overdue_is_beyond_one_and_a_half_intervals),
-        cmocka_unit_test(confidence_grows_to_one_in_ten_intervals),
         cmocka_unit_test(a_wake_up_comes_once_five_ms_before_the_next),
         cmocka_unit_test(silent_for_ten_seconds_is_gone_and_forgotten),
         cmocka_unit_test(who_left_in_good_order_is_no_event),

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 static const td_sched_order_match empty = {
-    .rank = {.until_ns = TD_SCHED_NEVER_NS, .band = TD_SCHED_BAND_NOBODY},
+    .rank = {.until_ns = TD_SCHED_NEVER_NS, .nobody = true},
     .turn_ns = TD_SCHED_NEVER_NS,
     .winner = TD_SCHED_NOBODY};
 
@@ -50,8 +50,7 @@ td_err td_sched_order_init(td_sched_order *order, uint32_t capacity,
         return TD_ERR_NOMEM;
     }
     order->matches[1] = empty;
-    order->first = (td_sched_rank){.until_ns = TD_SCHED_NEVER_NS,
-                                   .band = TD_SCHED_BAND_SCORED};
+    order->first = (td_sched_rank){.until_ns = TD_SCHED_NEVER_NS};
     return TD_OK;
 }
 

@@ -51,6 +51,7 @@ static void invent(world *w, uint32_t number)
         .round = below(w, 5) * NUMBERS + number,
         .priority = (uint32_t)below(w, 12),
         .urgency = (float)below(w, 5) / 4,
+        .renews = below(w, 2) > 0,
         .steps = below(w, 2) ? TD_SCHED_STEPS_UNSET : (uint32_t)below(w, 6),
     };
     td_sched_strategy_fix(&w->policy, &w->facts[number]);
@@ -58,7 +59,8 @@ static void invent(world *w, uint32_t number)
 
 static void expect(world *w, uint32_t number, int64_t expected_ns)
 {
-    bool later = w->facts[number].expected_ns > w->now_ns;
+    bool later = w->facts[number].expected_ns > w->now_ns &&
+                 w->facts[number].due_ns == NEVER;
     w->facts[number].expected_ns = expected_ns;
     if (later)
         td_sched_order_changes(&w->order, w->leaves[number], expected_ns);
@@ -88,7 +90,7 @@ static bool outdone(const world *w, uint32_t best, uint32_t other)
     td_sched_rank a, b;
     td_sched_strategy_rank(&w->policy, &w->facts[best], RUN_NS, w->now_ns, &a);
     td_sched_strategy_rank(&w->policy, &w->facts[other], RUN_NS, w->now_ns, &b);
-    if (a.band != b.band) return b.band < a.band;
+
     double rounding = 1e-9 * (1 + fabs(a.value) * 1e-6);
     if (b.value > a.value + rounding) return true;
     return b.value == a.value && w->facts[other].order < w->facts[best].order;

@@ -60,22 +60,32 @@ static double steps_part(const td_sched_weights *weights, uint32_t steps)
     return weights->steps * (steps <= 2 ? 0.7 : 0.4);
 }
 
+// What it claims, whatever the time is.
+static double claims(const td_sched_weights *w, const td_sched_facts *facts)
+{
+    uint32_t priority =
+        facts->priority < LOWEST_PRIORITY ? facts->priority : LOWEST_PRIORITY;
+    return w->urgency * (double)facts->urgency +
+           w->priority * (LOWEST_PRIORITY - priority) / LOWEST_PRIORITY;
+}
+
 void td_sched_strategy_fix(const td_sched_policy *policy, td_sched_facts *facts)
 {
     const td_sched_weights *w = &policy->weights;
-    uint32_t priority =
-        facts->priority < LOWEST_PRIORITY ? facts->priority : LOWEST_PRIORITY;
-    facts->fixed = w->urgency * (double)facts->urgency +
-                   steps_part(w, facts->steps) +
-                   w->priority * (LOWEST_PRIORITY - priority) / LOWEST_PRIORITY;
+    facts->fixed = claims(w, facts);
+    facts->rise = w->age / TD_SCHED_STRATEGY_HURRY_NS;
+    facts->back =
+        TD_SCHED_STRATEGY_LATE_PARTS * w->age * (1 - (double)facts->urgency);
+    if (facts->due_ns != TD_SCHED_NEVER_NS) return;
+    facts->fixed += steps_part(w, facts->steps);
     facts->rise = w->age / (double)facts->budget_ns;
 }
 
 static void stand_scored(const td_sched_weights *weights,
-                         const td_sched_facts *facts, int64_t now_ns,
-                         td_sched_rank *rank)
+                         const td_sched_facts *facts, double fixed, double rise,
+                         int64_t now_ns, td_sched_rank *rank)
 {
-    double value = facts->fixed, slope = 0;
+    double value = fixed, slope = 0;
     int64_t until_ns = TD_SCHED_NEVER_NS;
     if (now_ns >= facts->expected_ns) {
         slope = weights->cadence * CADENCE_PER_NS;
@@ -85,8 +95,8 @@ static void stand_scored(const td_sched_weights *weights,
     }
     int64_t age_ns = now_ns - facts->since_ns;
     if (age_ns < facts->budget_ns) {
-        value += facts->rise * (double)age_ns;
-        slope += facts->rise;
+        value += rise * (double)age_ns;
+        slope += rise;
         int64_t old_ns = now_ns + (facts->budget_ns - age_ns);
         if (old_ns < until_ns) until_ns = old_ns;
     } else {
@@ -100,8 +110,10 @@ static void stand_scored(const td_sched_weights *weights,
 double td_sched_strategy_score(const td_sched_policy *policy,
                                const td_sched_facts *facts, int64_t now_ns)
 {
+    const td_sched_weights *w = &policy->weights;
     td_sched_rank rank;
-    stand_scored(&policy->weights, facts, now_ns, &rank);
+    stand_scored(w, facts, claims(w, facts) + steps_part(w, facts->steps),
+                 w->age / (double)facts->budget_ns, now_ns, &rank);
     return rank.value;
 }
 
@@ -125,6 +137,8 @@ static td_score_request request_of(const td_sched_policy *policy,
         .slack_ms = slack_ns / NS_PER_MS,
         .overdue_ms = overdue_ns / NS_PER_MS,
         .score = td_sched_strategy_score(policy, facts, now_ns),
+        .client = facts->client ? facts->client : "",
+        .model = facts->model ? facts->model : "",
     };
 }
 
@@ -168,14 +182,30 @@ int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
     return by_deadline ? facts->due_ns - run_ns : INT64_MIN;
 }
 
-static void stand_due(const td_sched_facts *facts, int64_t run_ns,
+// Its robot will have asked anew before it needs the answer.
+static bool can_wait(const td_sched_facts *facts, int64_t now_ns)
+{
+    return facts->renews && now_ns < facts->expected_ns &&
+           facts->expected_ns <= facts->due_ns;
+}
+
+static void stand_due(const td_sched_weights *weights,
+                      const td_sched_facts *facts, int64_t run_ns,
                       td_sched_rank *rank)
 {
     int64_t last_ns = facts->due_ns - run_ns;
-    bool met = rank->at_ns <= last_ns;
-    rank->band = met ? TD_SCHED_BAND_MET : TD_SCHED_BAND_LATE;
-    rank->value = met ? -(double)facts->due_ns : (double)facts->due_ns;
-    if (met) rank->until_ns = last_ns + 1;
+    rank->value = facts->fixed + weights->age;
+    if (rank->at_ns > last_ns) {
+        rank->value -= facts->back;
+        return;
+    }
+    rank->value -= facts->rise * (double)(last_ns - rank->at_ns);
+    rank->slope = facts->rise;
+    rank->until_ns = last_ns + 1;
+    if (!can_wait(facts, rank->at_ns)) return;
+    rank->value -= facts->back;
+    if (facts->expected_ns < rank->until_ns)
+        rank->until_ns = facts->expected_ns;
 }
 
 void td_sched_strategy_rank(const td_sched_policy *policy,
@@ -183,10 +213,8 @@ void td_sched_strategy_rank(const td_sched_policy *policy,
                             int64_t now_ns, td_sched_rank *ret_rank)
 {
     td_sched_rank *rank = ret_rank;
-    *rank = (td_sched_rank){.at_ns = now_ns,
-                            .until_ns = TD_SCHED_NEVER_NS,
-                            .order = facts->order,
-                            .band = TD_SCHED_BAND_SCORED};
+    *rank = (td_sched_rank){
+        .at_ns = now_ns, .until_ns = TD_SCHED_NEVER_NS, .order = facts->order};
     if (policy->strategy == TD_SCHED_ROUND_ROBIN)
         rank->value = -(double)facts->round;
     else if (!td_sched_strategy_scores(policy->strategy))
@@ -194,7 +222,8 @@ void td_sched_strategy_rank(const td_sched_policy *policy,
     else if (is_custom(policy))
         stand_custom(policy, facts, rank);
     else if (facts->due_ns != TD_SCHED_NEVER_NS)
-        stand_due(facts, run_ns, rank);
+        stand_due(&policy->weights, facts, run_ns, rank);
     else
-        stand_scored(&policy->weights, facts, now_ns, rank);
+        stand_scored(&policy->weights, facts, facts->fixed, facts->rise, now_ns,
+                     rank);
 }

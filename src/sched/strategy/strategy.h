@@ -4,13 +4,16 @@
 
 // Who goes first: the six strategies, and the score that three of them use.
 //
-// A request has a rank at every moment (td_sched_rank): in a band, with
-// a value in it that changes along a line until a known time. That is what lets
-// an order be kept without scoring everybody anew for each decision.
+// A request has a rank at every moment (td_sched_rank): a value that changes
+// along a line until a known time. That is what lets an order be kept without
+// scoring everybody anew for each decision.
 //
-// What has a deadline is not scored: what can still be met goes first, by
-// deadline, and what cannot goes last, the least late before the others. A
-// score of the user's own replaces all of that.
+// The value is the published score. Where a deadline is known it stands in the
+// place of cadence, steps and age, which only guess at it: among equal claims
+// that is earliest deadline first, and what cannot be met, or will be asked
+// anew before it is needed, falls back the less the more urgent it is. The rule
+// is written down in docs/scheduling.md. A score of the user's own replaces all
+// of it.
 //
 // Pure. To add a strategy: a row here, and its rank in strategy.c.
 
@@ -19,6 +22,7 @@
 #include "sched/strategy/heap.h"
 #include "tendon/score.h"
 
+#include <math.h>
 #include <stdbool.h>
 
 // Name, text, whether it keeps priorities apart in tiers, whether it scores.
@@ -61,15 +65,24 @@ typedef struct td_sched_weights {
 #define TD_SCHED_WEIGHTS_PUBLISHED                                             \
     {.cadence = 45, .urgency = 25, .steps = 15, .priority = 10, .age = 15}
 
+#define TD_SCHED_MAX_TIERS 8
+#define TD_SCHED_FAIRNESS 0.1
+
 #define TD_SCHED_STEPS_UNSET UINT32_MAX
 #define TD_SCHED_STRATEGY_FAR_NS 4e18 // a century: as good as never
+
+// By how many parts of the age's a deadline that cannot be met falls back.
+#define TD_SCHED_STRATEGY_LATE_PARTS 4
+// The time in which the part of a deadline grows by that of the age.
+#define TD_SCHED_STRATEGY_HURRY_NS 50000000
 
 // What is known of a request when it is ranked. What every comparison reads is
 // in the first line of the cache.
 typedef struct td_sched_facts {
     _Alignas(
         64) double fixed; // the part of its score that time does not change
-    double rise;          // of its score with age, per nanosecond
+    double rise;          // of its score with time, per nanosecond
+    double back;          // what it falls back by when it is late
     int64_t since_ns;     // its client has waited
     int64_t budget_ns;    // for the age; at least 1
     int64_t due_ns;       // its robot runs dry; NEVER: none
@@ -79,6 +92,8 @@ typedef struct td_sched_facts {
     uint32_t priority;    // 0 is the highest
     float urgency;        // 0 to 1
     uint32_t steps;       // remaining, or UNSET
+    bool renews;          // its client's next takes its place
+    const char *client, *model; // names, for a score of the user's own
 } td_sched_facts;
 
 // The fields of an expression, as in td_score_request.
@@ -105,6 +120,7 @@ typedef struct td_sched_policy {
     td_sched_strategy strategy;
     td_sched_weights weights;
     uint32_t tiers;     // of those that are tiered
+    double fairness;    // part of the runs for who starves, where it scores
     td_sched_expr expr; // replaces the published score unless it is empty
     double (*score)(void *user,
                     const td_score_request *request); // (optional) instead of
@@ -112,20 +128,13 @@ typedef struct td_sched_policy {
     void *score_user;                                 // its own
 } td_sched_policy;
 
-// Sets `fixed` and `rise` from the rest.
+// Sets `fixed`, `rise` and `back` from the rest.
 void td_sched_strategy_fix(const td_sched_policy *policy,
                            td_sched_facts *facts);
 
-// The published score at this moment.
+// The published score at this moment, the deadline not regarded.
 double td_sched_strategy_score(const td_sched_policy *policy,
                                const td_sched_facts *facts, int64_t now_ns);
-
-typedef enum td_sched_band {
-    TD_SCHED_BAND_MET, // can still be met
-    TD_SCHED_BAND_SCORED,
-    TD_SCHED_BAND_LATE,
-    TD_SCHED_BAND_NOBODY, // behind everybody: an empty place
-} td_sched_band;
 
 typedef struct td_sched_rank {
     double value; // at that moment; higher first, then by order
@@ -133,8 +142,11 @@ typedef struct td_sched_rank {
     int64_t at_ns;
     int64_t until_ns; // before then all this holds
     uint64_t order;   // of arrival
-    td_sched_band band;
+    bool nobody;      // behind everybody: an empty place
 } td_sched_rank;
+
+// Values that are nearer to each other are equal: what rounding makes.
+#define TD_SCHED_STRATEGY_EQUAL 1e-9
 
 // The last moment to start it at so that its deadline is met, if the engine
 // takes `run_ns`; INT64_MIN where it does not go by one.
@@ -170,11 +182,12 @@ static inline bool td_sched_strategy_before(const td_sched_rank *a,
                                             int64_t *ret_until_ns)
 {
     *ret_until_ns = TD_SCHED_NEVER_NS;
-    if (a->band != b->band) return a->band < b->band;
+    if (a->nobody || b->nobody) return !a->nobody;
     double lead = td_sched_strategy_value_at(a, now_ns) -
                   td_sched_strategy_value_at(b, now_ns);
     double gain = a->slope - b->slope;
-    bool before = lead > 0 || (lead == 0 && a->order < b->order);
+    bool equal = fabs(lead) < TD_SCHED_STRATEGY_EQUAL;
+    bool before = equal ? a->order < b->order : lead > 0;
     *ret_until_ns = td_sched_strategy_crossing_ns(
         before ? lead : -lead, before ? -gain : gain, now_ns);
     return before;

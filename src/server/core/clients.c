@@ -23,10 +23,12 @@ bool td_server_core_allows(const td_server_core *core, const client *c)
     return td_server_core_find_allowed(core, td_wire_text_of(c->id)) != NULL;
 }
 
-static td_sched_member member_of(const td_server_core *core,
+static td_sched_member member_of(const td_server_core *core, const client *c,
                                  const td_server_allowance *allowed)
 {
     return (td_sched_member){
+        .client = c->id,
+        .model_id = core->spec->model_id,
         .model = core->model.number,
         .best_priority = allowed->best_priority,
         .most_urgency = allowed->most_urgency,
@@ -50,7 +52,7 @@ void td_server_core_use(td_server_core *core,
         const td_server_allowance *allowed =
             td_server_core_find_allowed(core, td_wire_text_of(c->id));
         if (!allowed) continue;
-        td_sched_member member = member_of(core, allowed);
+        td_sched_member member = member_of(core, c, allowed);
         td_sched_allow(core->sched, c->member, &member);
     }
 }
@@ -114,10 +116,10 @@ static td_err add(td_server_core *core, int64_t now_ns,
                   td_errinfo *info)
 {
     uint32_t member, number = free_place(core);
-    td_sched_member joining = member_of(core, allowed);
+    td_sched_member joining = member_of(core, c, allowed);
     if (number == core->settings.capacity ||
-        td_server_dispatch_join(core->model.dispatch, c->id, &joining,
-                                &member) != TD_OK)
+        td_server_dispatch_join(core->model.dispatch, &joining, &member) !=
+            TD_OK)
         return td_fail(info, TD_ERR_DENIED,
                        "server %s has its %u clients and takes no more",
                        core->settings.server_id, core->settings.capacity);

@@ -295,13 +295,12 @@ void td_server_core_started(td_server_core *core, td_server_request *request,
 void td_server_core_add_superseded(td_server_client *client,
                                    td_wire_action *action);
 
-// A running request has ended, ANSWERED or FAILED, with its part of the
-// device's time. Returns what became of it: a failed one that is tried again is
-// WAITING and stays the core's; one whose episode has ended is DEPARTED.
+// A running request has ended, ANSWERED or FAILED. Returns what became of it: a
+// failed one that is tried again is WAITING and stays the core's; one whose
+// episode has ended is DEPARTED.
 td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
                                       td_server_request *request,
-                                      td_server_outcome outcome,
-                                      int64_t device_ns);
+                                      td_server_outcome outcome);
 
 // Of a batch that failed: one more that runs again alone.
 void td_server_core_rerun(td_server_core *core);

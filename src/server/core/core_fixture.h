@@ -245,7 +245,7 @@ static inline void fixture_done(fixture *h, td_server_outcome outcome)
     for (uint32_t i = 0; i < h->batch.count; i++)
         assert_int_equal(td_server_core_done(h->core, h->now_ns,
                                              h->batch.picks[i].request.payload,
-                                             outcome, 1000),
+                                             outcome),
                          outcome);
     td_server_dispatch_end(h->dispatch, h->now_ns, 0, h->batch.run,
                            h->batch.count, 1000);

@@ -155,8 +155,8 @@ static void finish_one(world *w, uint32_t who)
     assert_true(answer.superseded_count <= TD_WIRE_MAX_SUPERSEDED);
     td_server_outcome outcome =
         below(w, 4) ? TD_SERVER_ANSWERED : TD_SERVER_FAILED;
-    assert_int_equal(
-        td_server_core_done(w->core, 0, client->running, outcome, 1), outcome);
+    assert_int_equal(td_server_core_done(w->core, 0, client->running, outcome),
+                     outcome);
     w->running[who] = false;
     if (--w->unfinished == 0)
         td_server_dispatch_end(w->dispatch, 0, 0, w->batch.run, w->batch.count,

@@ -3,16 +3,15 @@
 
 #include "base/clock.h"
 #include "sched/strategy/heap.h"
-#include "tendon/wire.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 const td_server_device_settings td_server_device_defaults = {
     .policy = {.strategy = TD_SCHED_MODEL_DEADLINE,
                .weights = TD_SCHED_WEIGHTS_PUBLISHED,
-               .tiers = 4},
+               .tiers = 4,
+               .fairness = TD_SCHED_FAIRNESS},
     .queue = TD_SCHED_QUEUE_DEFAULTS,
     .flush = {.wait = TD_SCHED_WAIT_FIXED,
               .most = 8,
@@ -30,24 +29,13 @@ const td_server_model_settings td_server_model_defaults = {
     .inputs = TD_SERVER_FIT_LIMITS,
 };
 
-typedef struct name {
-    char id[TD_WIRE_MAX_NAME + 1];
-    uint32_t members; // 0: free
-} name;
-
-typedef struct place { // of a member
-    uint32_t name;
-    uint32_t model;
-} place;
-
 struct td_server_dispatch {
     td_sched *sched;
     td_sched_arbiter arbiter;
-    uint32_t capacity, models;
+    uint32_t models;
     uint64_t used, open; // models, a bit each
     int64_t wake_ns;
-    name *names;   // [capacity]
-    place *places; // [capacity], by member
+    uint32_t *models_of; // [clients], by member
 };
 
 static td_sched_settings sched_settings(const td_server_device_settings *s)
@@ -56,7 +44,6 @@ static td_sched_settings sched_settings(const td_server_device_settings *s)
     sched.policy = s->policy;
     sched.queue = s->queue;
     sched.flush = s->flush;
-    sched.clients = s->clients;
     sched.members = s->clients;
     sched.models = s->models;
     if (s->policy.tiers > 0) sched.mixes = TD_SCHED_MAX_LANES / s->policy.tiers;
@@ -70,13 +57,12 @@ td_err td_server_dispatch_new(const td_server_device_settings *settings,
     td_sched_settings sched = sched_settings(settings);
     TD_AUTO(td_server_dispatch) *dispatch = calloc(1, sizeof *dispatch);
     if (!dispatch) return TD_ERR_NOMEM;
-    dispatch->capacity = settings->clients;
     dispatch->models = settings->models;
     dispatch->wake_ns = TD_SCHED_NEVER_NS;
     TD_TRY(td_sched_new(&sched, &dispatch->sched, info));
-    dispatch->names = calloc(dispatch->capacity, sizeof *dispatch->names);
-    dispatch->places = calloc(dispatch->capacity, sizeof *dispatch->places);
-    if (!dispatch->names || !dispatch->places) return TD_ERR_NOMEM;
+    dispatch->models_of =
+        calloc(settings->clients, sizeof *dispatch->models_of);
+    if (!dispatch->models_of) return TD_ERR_NOMEM;
     *ret_dispatch = TD_TAKE(dispatch);
     return TD_OK;
 }
@@ -84,8 +70,7 @@ td_err td_server_dispatch_new(const td_server_device_settings *settings,
 void td_server_dispatch_free(td_server_dispatch *dispatch)
 {
     if (dispatch->sched) td_sched_free(dispatch->sched);
-    free(dispatch->names);
-    free(dispatch->places);
+    free(dispatch->models_of);
     free(dispatch);
 }
 
@@ -150,30 +135,12 @@ void td_server_dispatch_remove(td_server_dispatch *dispatch, uint32_t model)
     dispatch->used &= ~(UINT64_C(1) << model);
 }
 
-// The client's number, or a free one.
-static uint32_t find_name(const td_server_dispatch *dispatch, const char *id)
-{
-    uint32_t spare = dispatch->capacity;
-    for (uint32_t i = 0; i < dispatch->capacity; i++) {
-        const name *n = &dispatch->names[i];
-        if (n->members > 0 && strcmp(n->id, id) == 0) return i;
-        if (n->members == 0 && spare == dispatch->capacity) spare = i;
-    }
-    return spare;
-}
-
-td_err td_server_dispatch_join(td_server_dispatch *dispatch, const char *id,
+td_err td_server_dispatch_join(td_server_dispatch *dispatch,
                                const td_sched_member *member,
                                uint32_t *ret_member)
 {
-    td_sched_member joining = *member;
-    joining.client = find_name(dispatch, id);
-    if (joining.client == dispatch->capacity) return TD_ERR_FULL;
-    TD_TRY(td_sched_join(dispatch->sched, &joining, ret_member));
-    name *n = &dispatch->names[joining.client];
-    assert(strlen(id) < sizeof n->id);
-    if (n->members++ == 0) memcpy(n->id, id, strlen(id) + 1);
-    dispatch->places[*ret_member] = (place){joining.client, member->model};
+    TD_TRY(td_sched_join(dispatch->sched, member, ret_member));
+    dispatch->models_of[*ret_member] = member->model;
     return TD_OK;
 }
 
@@ -182,7 +149,6 @@ void td_server_dispatch_leave(td_server_dispatch *dispatch, uint32_t member)
     td_err err = td_sched_leave(dispatch->sched, member);
     assert(err == TD_OK);
     (void)err;
-    dispatch->names[dispatch->places[member].name].members--;
 }
 
 static int64_t earliest_ns(const td_server_dispatch_batch *batch)
@@ -209,7 +175,7 @@ bool td_server_dispatch_next(td_server_dispatch *dispatch, int64_t now_ns,
         ret_batch->picks);
     if (!grant.full) dispatch->wake_ns = td_sched_wake_ns(dispatch->sched);
     if (ret_batch->count == 0) return false;
-    ret_batch->model = dispatch->places[ret_batch->picks[0].member].model;
+    ret_batch->model = dispatch->models_of[ret_batch->picks[0].member];
     ret_batch->run = td_sched_arbiter_start(
         &dispatch->arbiter, now_ns, ret_batch->model, earliest_ns(ret_batch));
     return true;

@@ -69,9 +69,8 @@ void td_server_dispatch_open(td_server_dispatch *dispatch, uint32_t model,
 // The model's number may be given to another. Nothing of it waits or runs.
 void td_server_dispatch_remove(td_server_dispatch *dispatch, uint32_t model);
 
-// A client of a model; `id` is copied. FULL.
+// A client of a model. FULL.
 TD_NODISCARD td_err td_server_dispatch_join(td_server_dispatch *dispatch,
-                                            const char *id,
                                             const td_sched_member *member,
                                             uint32_t *ret_member);
 // Nothing of it waits or runs.

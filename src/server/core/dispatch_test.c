@@ -24,8 +24,6 @@ typedef struct device {
     uint64_t seq;
 } device;
 
-static const char *const names[MEMBERS] = {"a", "b", "c", "d",
-                                           "e", "f", "g", "h"};
 static char payload;
 
 static void open_device(device *d, td_sched_strategy strategy)
@@ -47,8 +45,7 @@ static void open_device(device *d, td_sched_strategy strategy)
         const td_sched_member member = {
             .model = m, .most_urgency = 1, .budget_ns = 50 * MS};
         for (uint32_t i = 0; i < MEMBERS; i++)
-            assert_int_equal(td_server_dispatch_join(d->dispatch, names[i],
-                                                     &member,
+            assert_int_equal(td_server_dispatch_join(d->dispatch, &member,
                                                      &d->members[m][i]),
                              TD_OK);
     }
@@ -92,7 +89,7 @@ static void end(device *d, const td_server_dispatch_batch *batch)
     d->now_ns += 10 * MS;
     for (uint32_t i = 0; i < batch->count; i++)
         (void)td_sched_done(td_server_dispatch_sched(d->dispatch), d->now_ns,
-                            batch->picks[i].ticket, TD_SCHED_ANSWERED, MS);
+                            batch->picks[i].ticket, TD_SCHED_ANSWERED);
     td_server_dispatch_end(d->dispatch, d->now_ns, batch->model, batch->run,
                            batch->count, 10 * MS);
 }
@@ -234,13 +231,11 @@ static void there_is_room_for_as_many_as_was_said(void **state)
     device d = open_of(1, false);
     const td_sched_member member = {.model = 0, .most_urgency = 1};
     uint32_t number;
-    assert_int_equal(
-        td_server_dispatch_join(d.dispatch, "one too many", &member, &number),
-        TD_ERR_FULL);
+    assert_int_equal(td_server_dispatch_join(d.dispatch, &member, &number),
+                     TD_ERR_FULL);
     td_server_dispatch_leave(d.dispatch, d.members[1][3]);
-    assert_int_equal(
-        td_server_dispatch_join(d.dispatch, "one more", &member, &number),
-        TD_OK);
+    assert_int_equal(td_server_dispatch_join(d.dispatch, &member, &number),
+                     TD_OK);
     uint32_t model;
     assert_int_equal(td_server_dispatch_add(d.dispatch, &d.spec,
                                             &td_server_model_defaults, &model),

@@ -332,15 +332,14 @@ void td_server_core_add_superseded(client *c, td_wire_action *action)
 
 td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
                                       td_server_request *request,
-                                      td_server_outcome outcome,
-                                      int64_t device_ns)
+                                      td_server_outcome outcome)
 {
     client *c = request->client;
     assert(c->running == request);
     bool answered = outcome == TD_SERVER_ANSWERED;
     bool again = td_sched_done(core->sched, now_ns, request->ticket,
-                               answered ? TD_SCHED_ANSWERED : TD_SCHED_FAILED,
-                               device_ns) == TD_SCHED_WAITING;
+                               answered ? TD_SCHED_ANSWERED
+                                        : TD_SCHED_FAILED) == TD_SCHED_WAITING;
     c->running = NULL;
     if (again) outcome = TD_SERVER_WAITING;
     if (again && !td_server_core_is_present(request)) {

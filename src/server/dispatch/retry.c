@@ -78,8 +78,8 @@ static void fail_locked(const td_server_run *run, td_server_request *request)
                           (uint64_t)(device_ns / TD_NS_PER_US));
     if (run->alone && status != TD_ERR_CLOSED) report_offender(runs, request);
     if (status == TD_ERR_DENIED) report_quarantine(runs, request);
-    if (td_server_core_done(ctx->core, now_ns, request, TD_SERVER_FAILED,
-                            device_ns) == TD_SERVER_WAITING) {
+    if (td_server_core_done(ctx->core, now_ns, request, TD_SERVER_FAILED) ==
+        TD_SERVER_WAITING) {
         count_retry(runs, request);
         return;
     }

@@ -311,7 +311,7 @@ static void end_members_locked(const td_server_run *run, int64_t now_ns)
         td_server_request *request = td_server_run_request(run->batch.items[i]);
         measure_locked(run, request, device_ns);
         (void)td_server_core_done(runs->ctx->core, now_ns, request,
-                                  TD_SERVER_ANSWERED, device_ns);
+                                  TD_SERVER_ANSWERED);
         td_server_pool_keep_locked(runs->pool, request);
     }
 }

@@ -47,6 +47,7 @@ td_err td_server_settings_policy(const td_config_scheduling *config,
                     .priority = weights->priority,
                     .age = weights->age},
         .tiers = (uint32_t)config->tiers,
+        .fairness = config->fairness,
     };
     if (config->score[0]) TD_TRY(compile(config, &policy.expr, info));
     if (config->plugin[0]) {
@@ -99,7 +100,6 @@ void td_server_settings_device(const td_config_manifest *manifest,
                   .most = (uint32_t)flush->max_size,
                   .wait_ns = ns_of_ms(flush->wait_ms)},
         .cadence = {.alpha = cadence->alpha,
-                    .overdue = cadence->overdue,
                     .gone_ns = (int64_t)(cadence->gone_s * TD_NS_PER_S),
                     .wake_ahead_ns = ns_of_ms(cadence->wake_ahead_ms),
                     .wake_samples = (uint32_t)cadence->wake_samples},

@@ -2,7 +2,6 @@
 #include "server/load/settings.h"
 
 #include "base/clock.h"
-#include "sched/strategy/share.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

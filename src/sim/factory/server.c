@@ -185,8 +185,7 @@ void td_sim_factory_server_ran(td_sim_factory_server *server, uint32_t number,
     td_sim_factory_request *request = batch->first;
     while (request) {
         td_sim_factory_request *next = request->next;
-        (void)td_sched_done(sched, now_ns, request->ticket, TD_SCHED_ANSWERED,
-                            took_ns / batch->count);
+        (void)td_sched_done(sched, now_ns, request->ticket, TD_SCHED_ANSWERED);
         td_sim_factory_world_put(
             server->world,
             now_ns + td_sim_factory_world_delay_ns(request->stream->robot),

@@ -99,12 +99,10 @@ static td_err open_server(td_sim_factory_world *world, uint32_t number,
 
 static td_err join(td_sim_factory_stream *stream)
 {
-    char id[16];
     const td_sched_member member = {.model = stream->server->model,
                                     .most_urgency = 1,
                                     .budget_ns = stream->deadline_ns};
-    (void)snprintf(id, sizeof id, "%u", stream->robot->number);
-    return td_server_dispatch_join(stream->server->dispatch, id, &member,
+    return td_server_dispatch_join(stream->server->dispatch, &member,
                                    &stream->member);
 }
 
