@@ -273,7 +273,7 @@ static td_err ask_peer(const world *w, double ret_percent[FIGURES],
     return err;
 }
 
-// What Inferential does not miss we may not either.
+// What Inferential does not miss we may not either, nor leave dry for longer.
 static void print(const td_bench_options *options, const char *cadence,
                   int load, int figure, double ours, double theirs)
 {
@@ -291,7 +291,8 @@ static void print(const td_bench_options *options, const char *cadence,
         .limited = theirs > 0 ? TD_BENCH_RATIO : TD_BENCH_VALUE,
         .limit = theirs > 0 ? 1 : 0,
     };
-    if (theirs < 0 || figure == DRY) row.limited = TD_BENCH_NO_LIMIT;
+    if (theirs < 0 || (figure == DRY && theirs == 0))
+        row.limited = TD_BENCH_NO_LIMIT;
     td_bench_print(options, &row);
 }
 

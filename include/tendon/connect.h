@@ -20,6 +20,10 @@
 //   lost        its server is gone, or it got lost on the way
 //   expired     nothing came within its limit
 //
+// With `every` nothing is superseded: all of them queue, here until there is a
+// server, and there by the manifest's `scheduling.queue`. An error then says
+// FULL (the queue was full) or TIMEOUT (it queued for too long).
+//
 // td_model_get_result() gives the outcomes one by one, in the order in which
 // they came; those that were superseded are named in the next result. While
 // there is no server the newest observation waits for one.
@@ -54,6 +58,8 @@ typedef struct td_connection_settings {
                              // TENDON_CLIENT_TYPE
     bool peer;               // a peer of the network, not a client of `server`
     bool no_shared_memory;   // not even with a server on this machine
+    bool every;              // every observation is answered, or told why not:
+                             // they queue, here and at the server
 } td_connection_settings;
 
 // Opens the session and goes on connecting behind it: there need not be a
@@ -175,7 +181,8 @@ typedef struct td_model_observation {
 // shared memory where the server is on this machine), on the calling thread.
 // Waits at most milliseconds for the network, or half a second for raw pictures
 // on a slow link. On failure there is no observation: INVALID, FORMAT, LIMIT
-// (what is wrong with it), IO, FULL (it could not be sent), VERSION, NOMEM;
+// (what is wrong with it), IO, FULL (it could not be sent; with `every`, 256
+// are open or not taken), VERSION, NOMEM;
 // CLOSED after td_model_stop().
 TD_NODISCARD td_err td_model_observe(td_model *model,
                                      const td_model_observation *observation,
@@ -224,8 +231,8 @@ typedef struct td_model_result {
 // The next outcome. Waits at most `timeout_ms` (0: not at all, negative: no
 // limit). Owned by the caller, with the memory that its tensors lie in: they
 // are not copied, and it may outlive its model. At most 64 wait to be taken;
-// then the oldest is dropped and counted (`unread`). TIMEOUT; CLOSED after
-// td_model_stop(), when all are taken.
+// then the oldest is dropped and counted (`unread`); not so with `every`.
+// TIMEOUT; CLOSED after td_model_stop(), when all are taken.
 TD_NODISCARD td_err td_model_get_result(td_model *model, int64_t timeout_ms,
                                         td_model_result **ret_result);
 void td_model_result_free(td_model_result *result);

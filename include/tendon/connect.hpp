@@ -427,6 +427,7 @@ struct ConnectionOptions {
     std::string cluster, experiment;
     bool peer = false;
     bool shared_memory = true;
+    bool every = false; // each observation is answered, or told why not
 };
 
 class Connection
@@ -449,6 +450,7 @@ class Connection
         settings.experiment = detail::given(options.experiment);
         settings.peer = options.peer;
         settings.no_shared_memory = !options.shared_memory;
+        settings.every = options.every;
         detail::check(td_connection_open(&settings, &connection, &info), info);
         connection_.reset(connection);
     }

@@ -221,6 +221,7 @@ typedef struct td_wire_attach {
     uint64_t boot;
     uint64_t route;
     bool leave; // this start of the client has another server
+    bool every; // it wants every observation answered: they queue
 } td_wire_attach;
 
 // Robot to server: a new episode has begun.

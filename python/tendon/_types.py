@@ -122,6 +122,7 @@ class ConnectionSettings(c.Structure):
         ("client_type", c.c_char_p),
         ("peer", c.c_bool),
         ("no_shared_memory", c.c_bool),
+        ("every", c.c_bool),
     ]
 
 

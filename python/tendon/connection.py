@@ -187,7 +187,10 @@ class Model:
 
 class Connection:
     """One client's session. What is not given comes from TENDON_SERVER,
-    TENDON_CLIENT_ID, … or from tendon.yaml in the working folder."""
+    TENDON_CLIENT_ID, … or from tendon.yaml in the working folder.
+
+    With `every` each observation is answered, or told why not: they queue, and
+    none takes the place of another (docs/sdk.md)."""
 
     def __init__(
         self,
@@ -199,6 +202,7 @@ class Connection:
         experiment: str | None = None,
         peer: bool = False,
         shared_memory: bool = True,
+        every: bool = False,
     ) -> None:
         given = {
             "server": server,
@@ -213,6 +217,7 @@ class Connection:
             size=ctypes.sizeof(_types.ConnectionSettings),
             peer=peer,
             no_shared_memory=not shared_memory,
+            every=every,
         )
         for name in given:
             setattr(settings, name, str(found.get(name, "")).encode())

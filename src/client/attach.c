@@ -194,6 +194,7 @@ td_err td_client_attach_open(td_model *model, td_errinfo *info)
         .client = model->connection->client,
         .boot = model->boot,
         .replies = model->replies,
+        .every = model->connection->every,
     };
     const td_thread_config thread = {.name = "td-model", .cpu = -1};
     td_rand_init(&model->rand, model->boot);

@@ -84,6 +84,7 @@ static td_err take_settings(td_connection *connection,
                             const td_connection_settings *settings,
                             td_errinfo *info)
 {
+    connection->every = settings->every;
     TD_TRY(td_edge_api_chunk("cluster", settings->cluster, "TENDON_CLUSTER",
                              connection->cluster, info));
     TD_TRY(td_edge_api_chunk("experiment", settings->experiment,

@@ -18,6 +18,7 @@ struct td_connection {
     char experiment[TD_WIRE_MAX_NAME + 1];
     char client[TD_WIRE_MAX_NAME + 1];
     char *client_type;     // NULL: not said
+    bool every;            // constant
     _Atomic uint32_t refs; // the program's, and one for each model
 
     pthread_mutex_t lock; // guards `models`

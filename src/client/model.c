@@ -36,6 +36,7 @@
 #define LARGE_ANSWERS 64
 
 static const td_net_qos obs_qos = {.priority = TD_NET_DATA};
+static const td_net_qos every_qos = {.priority = TD_NET_DATA, .reliable = true};
 
 static bool is_stopped(const td_model *model)
 {
@@ -117,7 +118,8 @@ static td_err declare(td_model *model, td_errinfo *info)
     td_net *net = model->connection->net;
     char key[TD_WIRE_MAX_KEY];
     TD_TRY(td_wire_key(&model->route, client, "obs", key, info));
-    TD_TRY(td_net_publish(net, key, &obs_qos, &model->pub, info));
+    const td_net_qos *qos = model->connection->every ? &every_qos : &obs_qos;
+    TD_TRY(td_net_publish(net, key, qos, &model->pub, info));
     TD_TRY(td_wire_key(&model->route, client, "action", key, info));
     return td_net_subscribe(net, key, td_client_inbox_on_action, model,
                             &model->actions, info);
@@ -147,7 +149,7 @@ static void init_values(td_model *model, td_connection *connection)
     pthread_mutex_init(&model->lock, NULL);
     pthread_mutex_init(&model->sending, NULL);
     td_event_init(&model->wake);
-    td_client_requests_init(&model->requests, drop_result);
+    td_client_requests_init(&model->requests, connection->every, drop_result);
     td_hist_init(&model->round_trip_ns);
     model->connection = connection;
     model->boot = td_client_connection_boot();
@@ -166,7 +168,7 @@ static void unmake(td_model *model)
     td_client_requests_done(&model->requests);
     for (uint32_t i = 0; i < TD_WIRE_MAX_IMAGES; i++)
         if (model->jpegs[i]) td_media_jpeg_encoder_free(model->jpegs[i]);
-    free(model->held.bytes);
+    td_client_outbox_drop(model);
     if (model->decoder) td_wire_decoder_free(model->decoder);
     if (model->encoder) td_wire_encoder_free(model->encoder);
     if (model->fd >= 0) (void)close(model->fd);

@@ -31,10 +31,11 @@ typedef enum td_client_model_state {
 
 // Of an observation that waits for a server.
 typedef struct td_client_held {
-    void *bytes; // NULL: none waits
+    void *bytes;
     size_t size;
     uint64_t seq;
     int64_t held_ns;
+    struct td_client_held *next; // newer
 } td_client_held;
 
 struct td_model {
@@ -59,7 +60,7 @@ struct td_model {
     td_wire_encoder *encoder;
     td_wire_obs obs;
     td_media_jpeg_encoder *jpegs[TD_WIRE_MAX_IMAGES];
-    td_client_held held;
+    td_client_held *held; // the oldest; NULL: none waits
 
     pthread_mutex_t lock;   // guards what follows
     pthread_cond_t changed; // any of it, on CLOCK_MONOTONIC
@@ -95,8 +96,9 @@ void td_client_model_expire_locked(td_model *model, int64_t now_ns);
 TD_NODISCARD td_err td_client_observation_fill(
     td_model *model, const td_model_observation *input, td_errinfo *info);
 
-// outbox.c: sends what waited for a server. td-model's.
+// outbox.c: sends what waited for a server; td-model's. And frees it.
 void td_client_outbox_flush(td_model *model);
+void td_client_outbox_drop(td_model *model);
 
 // inbox.c: an answer of the network's. Transport's thread; and what that left.
 void td_client_inbox_on_action(void *user, const td_net_sample *sample);

@@ -13,7 +13,7 @@
 //
 // While there is no server the newest observation is held as bytes, and made
 // again when there is one, since its ages have grown meanwhile. A newer one
-// takes its place.
+// takes its place; with `every` it is held behind it.
 //
 // `sending` is held for all of it, so that observations leave in the order of
 // their numbers; `lock` only for looks at the requests.
@@ -121,6 +121,10 @@ static td_err ask(td_model *model, int64_t limit_ns, bool sent,
     pthread_mutex_lock(&model->lock);
     if (atomic_load(&model->state) == TD_CLIENT_MODEL_STOPPED) {
         err = td_fail(info, TD_ERR_CLOSED, "the model was stopped");
+    } else if (!td_client_requests_has_room(&model->requests)) {
+        err = td_fail(info, TD_ERR_FULL,
+                      "%u observations are open or their results not taken",
+                      TD_CLIENT_REQUESTS_OPEN);
     } else {
         td_client_requests_ask(&model->requests, td_clock_monotonic_ns(),
                                limit_ns, sent);
@@ -149,10 +153,28 @@ static td_err send_now(td_model *model, int64_t limit_ns, td_errinfo *info)
                    td_err_text(err));
 }
 
-static void discard_held(td_model *model)
+static void free_held(td_client_held *held)
 {
-    free(model->held.bytes);
-    model->held = (td_client_held){0};
+    free(held->bytes);
+    free(held);
+}
+TD_AUTO_FREE(td_client_held, free_held)
+
+void td_client_outbox_drop(td_model *model)
+{
+    while (model->held) {
+        td_client_held *held = model->held;
+        model->held = held->next;
+        free_held(held);
+    }
+}
+
+static void append(td_model *model, td_client_held *held)
+{
+    td_client_held **last = &model->held;
+    while (*last)
+        last = &(*last)->next;
+    *last = held;
 }
 
 static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
@@ -160,21 +182,17 @@ static td_err hold(td_model *model, int64_t limit_ns, td_errinfo *info)
     TD_TRY(encode(model, info));
     if (may_compress_any(model) && !model->settings.raw_if_shared)
         TD_TRY(compress(model, info));
-    td_client_held held = {
-        .size = td_wire_encoder_size(model->encoder),
-        .seq = model->obs.ident.seq,
-        .held_ns = td_clock_monotonic_ns(),
-    };
-    held.bytes = malloc(held.size);
-    if (!held.bytes) return TD_ERR_NOMEM;
-    td_wire_encoder_join(model->encoder, held.bytes);
-    td_err err = ask(model, limit_ns, false, info);
-    if (err != TD_OK) {
-        free(held.bytes);
-        return err;
-    }
-    discard_held(model);
-    model->held = held;
+    TD_AUTO(td_client_held) *held = calloc(1, sizeof *held);
+    if (!held) return TD_ERR_NOMEM;
+    held->size = td_wire_encoder_size(model->encoder);
+    held->seq = model->obs.ident.seq;
+    held->held_ns = td_clock_monotonic_ns();
+    held->bytes = malloc(held->size);
+    if (!held->bytes) return TD_ERR_NOMEM;
+    td_wire_encoder_join(model->encoder, held->bytes);
+    TD_TRY(ask(model, limit_ns, false, info));
+    if (!model->connection->every) td_client_outbox_drop(model);
+    append(model, TD_TAKE(held));
     return TD_OK;
 }
 
@@ -217,9 +235,8 @@ static void grow_older(td_wire_obs *obs, int64_t us)
         if (obs->tensors[i].tensor.has_age) obs->tensors[i].tensor.age_us += us;
 }
 
-static td_err read_held(td_model *model)
+static td_err read_held(td_model *model, const td_client_held *held)
 {
-    td_client_held *held = &model->held;
     pthread_mutex_lock(&model->lock);
     td_err err = td_wire_obs_decode(model->decoder, held->bytes, held->size,
                                     &model->obs, NULL);
@@ -230,10 +247,10 @@ static td_err read_held(td_model *model)
     return err;
 }
 
-static bool is_wanted(td_model *model)
+static bool is_wanted(td_model *model, const td_client_held *held)
 {
     pthread_mutex_lock(&model->lock);
-    bool wanted = td_client_requests_sent(&model->requests, model->held.seq);
+    bool wanted = td_client_requests_sent(&model->requests, held->seq);
     pthread_mutex_unlock(&model->lock);
     return wanted;
 }
@@ -242,11 +259,12 @@ static bool is_wanted(td_model *model)
 void td_client_outbox_flush(td_model *model)
 {
     pthread_mutex_lock(&model->sending);
-    if (model->held.bytes && is_wanted(model)) {
+    for (const td_client_held *held = model->held; held; held = held->next) {
         td_net_loan *loan = NULL;
-        if (read_held(model) == TD_OK && write_obs(model, &loan, NULL) == TD_OK)
+        if (is_wanted(model, held) && read_held(model, held) == TD_OK &&
+            write_obs(model, &loan, NULL) == TD_OK)
             (void)put(model, loan);
     }
-    discard_held(model);
+    td_client_outbox_drop(model);
     pthread_mutex_unlock(&model->sending);
 }

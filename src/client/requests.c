@@ -18,10 +18,17 @@ const char *td_client_why_text(td_client_why why)
     return texts[why];
 }
 
-void td_client_requests_init(td_client_requests *requests,
+void td_client_requests_init(td_client_requests *requests, bool every,
                              void (*drop)(void *answer))
 {
-    *requests = (td_client_requests){.drop = drop, .next_seq = 1};
+    *requests =
+        (td_client_requests){.drop = drop, .every = every, .next_seq = 1};
+}
+
+bool td_client_requests_has_room(const td_client_requests *requests)
+{
+    return !requests->every || requests->open_count + requests->ended_count <
+                                   TD_CLIENT_REQUESTS_OPEN;
 }
 
 static void drop(td_client_requests *requests, const td_client_ended *ended)
@@ -58,14 +65,15 @@ static uint32_t index_of(const td_client_requests *requests,
 
 static void push(td_client_requests *requests, const td_client_ended *ended)
 {
-    if (requests->ended_count == TD_CLIENT_REQUESTS_UNREAD) {
+    if (requests->ended_count == TD_CLIENT_REQUESTS_UNREAD &&
+        !requests->every) {
         drop(requests, &requests->ended[requests->first]);
-        requests->first = (requests->first + 1) % TD_CLIENT_REQUESTS_UNREAD;
+        requests->first = (requests->first + 1) % TD_CLIENT_REQUESTS_OPEN;
         requests->ended_count--;
         requests->counts.unread++;
     }
     uint32_t last =
-        (requests->first + requests->ended_count++) % TD_CLIENT_REQUESTS_UNREAD;
+        (requests->first + requests->ended_count++) % TD_CLIENT_REQUESTS_OPEN;
     requests->ended[last] = *ended;
 }
 
@@ -105,7 +113,7 @@ static void supersede(td_client_requests *requests, uint32_t index)
 void td_client_requests_ask(td_client_requests *requests, int64_t now_ns,
                             int64_t limit_ns, bool sent)
 {
-    for (uint32_t i = requests->open_count; i-- > 0;)
+    for (uint32_t i = requests->open_count; i-- > 0 && !requests->every;)
         if (!requests->open[i].sent) supersede(requests, i);
     if (requests->open_count == TD_CLIENT_REQUESTS_OPEN)
         end(requests, now_ns, 0, TD_MODEL_EXPIRED, TD_CLIENT_WHY_CROWDED, NULL);
@@ -151,7 +159,7 @@ bool td_client_requests_answer(td_client_requests *requests, int64_t now_ns,
         return false;
     }
     uint32_t index = index_of(requests, asked);
-    for (; !error && index > 0; index--)
+    for (; !error && !requests->every && index > 0; index--)
         end(requests, now_ns, 0, TD_MODEL_LOST, TD_CLIENT_WHY_OVERTAKEN, NULL);
     end(requests, now_ns, index, error ? TD_MODEL_ERROR : TD_MODEL_ANSWERED,
         TD_CLIENT_WHY_NONE, answer);
@@ -202,7 +210,7 @@ td_client_requests_first(const td_client_requests *requests)
 
 void td_client_requests_take(td_client_requests *requests)
 {
-    requests->first = (requests->first + 1) % TD_CLIENT_REQUESTS_UNREAD;
+    requests->first = (requests->first + 1) % TD_CLIENT_REQUESTS_OPEN;
     requests->ended_count--;
     requests->superseded_count = 0;
 }

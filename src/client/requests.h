@@ -11,7 +11,7 @@
 #include "tendon/connect.h"
 
 #define TD_CLIENT_REQUESTS_OPEN 256  // not ended, and superseded ones not named
-#define TD_CLIENT_REQUESTS_UNREAD 64 // ended and not taken
+#define TD_CLIENT_REQUESTS_UNREAD 64 // ended and not taken; with `every` OPEN
 
 typedef enum td_client_why {
     TD_CLIENT_WHY_NONE,
@@ -52,10 +52,11 @@ typedef struct td_client_counts {
 
 typedef struct td_client_requests {
     void (*drop)(void *answer);
+    bool every; // each is answered: none takes another's place
     uint64_t next_seq;
     td_client_asked open[TD_CLIENT_REQUESTS_OPEN]; // by seq
     uint32_t open_count;
-    td_client_ended ended[TD_CLIENT_REQUESTS_UNREAD]; // a ring
+    td_client_ended ended[TD_CLIENT_REQUESTS_OPEN]; // a ring
     uint32_t first, ended_count;
     uint64_t superseded[TD_CLIENT_REQUESTS_OPEN];
     uint32_t superseded_count;
@@ -63,12 +64,15 @@ typedef struct td_client_requests {
 } td_client_requests;
 
 // `drop` frees answers that nobody takes.
-void td_client_requests_init(td_client_requests *requests,
+void td_client_requests_init(td_client_requests *requests, bool every,
                              void (*drop)(void *answer));
 void td_client_requests_done(td_client_requests *requests);
 
+// Whether one more may be asked: with `every` there must be room for its end.
+bool td_client_requests_has_room(const td_client_requests *requests);
+
 // Enters requests->next_seq. An older one that was not sent is superseded; with
-// too many open the oldest expires.
+// too many open the oldest expires. With `every` neither.
 void td_client_requests_ask(td_client_requests *requests, int64_t now_ns,
                             int64_t limit_ns, bool sent);
 
@@ -82,7 +86,8 @@ void td_client_requests_withdraw(td_client_requests *requests, uint64_t seq);
 void td_client_requests_supersede(td_client_requests *requests, uint64_t seq);
 
 // An answer came; consumed. A good one ends older ones too, since a server
-// answers in order. False: it had ended; the answer was dropped and counted.
+// answers in order; not with `every`. False: it had ended; the answer was
+// dropped and counted.
 bool td_client_requests_answer(td_client_requests *requests, int64_t now_ns,
                                uint64_t seq, bool error, void *answer);
 

@@ -27,7 +27,7 @@ static int setup(void **state)
 {
     (void)state;
     dropped = 0;
-    td_client_requests_init(&requests, drop);
+    td_client_requests_init(&requests, false, drop);
     return 0;
 }
 

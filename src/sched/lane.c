@@ -19,13 +19,15 @@ static void mark(td_sched *s, uint32_t lane)
 static bool has_patience(const td_sched *s, uint32_t member)
 {
     uint32_t oldest = s->slots[member].oldest;
-    return oldest != TD_SCHED_NOBODY && s->policy.fairness > 0 &&
-           s->entries[oldest].place == TD_SCHED_READY &&
-           td_sched_strategy_scores(s->policy.strategy);
+    return oldest != TD_SCHED_NOBODY &&
+           s->entries[oldest].place == TD_SCHED_READY;
 }
 
 void td_sched_lane_watch(td_sched *s, uint32_t member)
 {
+    if (!td_sched_strategy_scores(s->policy.strategy) ||
+        s->policy.fairness <= 0)
+        return; // and nobody is in the heaps
     const td_sched_slot *slot = &s->slots[member];
     bool waits = has_patience(s, member);
     int64_t until_ns = waits ? s->entries[slot->oldest].patient_ns : 0;

@@ -255,16 +255,21 @@ bool td_sched_clear(td_sched *s, uint32_t member, td_sched_ended *ret_ended)
     return true;
 }
 
+int64_t td_sched_drop_ns(const td_sched *s)
+{
+    int64_t useless_ns = td_sched_heap_key(&s->useless_at);
+    int64_t expiry_ns;
+    (void)first_to_expire(s, &expiry_ns);
+    return expiry_ns < useless_ns ? expiry_ns : useless_ns;
+}
+
 int64_t td_sched_wake_ns(const td_sched *s)
 {
     int64_t wake_ns = s->batch_wake_ns;
     int64_t retry_ns = td_sched_heap_key(&s->backing_off);
-    int64_t useless_ns = td_sched_heap_key(&s->useless_at);
-    int64_t expiry_ns;
-    (void)first_to_expire(s, &expiry_ns);
+    int64_t drop_ns = td_sched_drop_ns(s);
     if (retry_ns < wake_ns) wake_ns = retry_ns;
-    if (useless_ns < wake_ns) wake_ns = useless_ns;
-    return expiry_ns < wake_ns ? expiry_ns : wake_ns;
+    return drop_ns < wake_ns ? drop_ns : wake_ns;
 }
 
 void td_sched_measured(td_sched *s, int64_t now_ns, uint32_t model, uint32_t n,
@@ -354,6 +359,11 @@ td_err td_sched_batching(td_sched *s, uint32_t model,
     if (model >= s->settings.models || !is_rule(rule)) return TD_ERR_INVALID;
     s->models[model].rule = *rule;
     return TD_OK;
+}
+
+bool td_sched_retries(const td_sched *s)
+{
+    return s->settings.queue.retries > 0;
 }
 
 bool td_sched_waits(const td_sched *s, uint32_t member)

@@ -160,6 +160,9 @@ uint64_t td_sched_models_waiting(const td_sched *sched);
 // When to ask again even if nothing comes; NEVER. As of the last next.
 int64_t td_sched_wake_ns(const td_sched *sched);
 
+// When td_sched_drop() will have something; NEVER.
+int64_t td_sched_drop_ns(const td_sched *sched);
+
 // A running request has ended, ANSWERED or FAILED. Returns what became of it: a
 // failed one with retries left is WAITING, and its payload stays with the
 // scheduler.
@@ -188,6 +191,9 @@ TD_NODISCARD td_err td_sched_rules(td_sched *sched, int64_t now_ns,
 // Changes the model's batches. INVALID.
 TD_NODISCARD td_err td_sched_batching(td_sched *sched, uint32_t model,
                                       const td_sched_batch_rule *rule);
+
+// Whether a request that failed is run again.
+bool td_sched_retries(const td_sched *sched);
 
 // Whether something of this member waits, not counting what runs.
 bool td_sched_waits(const td_sched *sched, uint32_t member);

@@ -11,6 +11,7 @@ static const td_wire_field fields[] = {
     TD_WIRE_FIELD("boot", u64, ATTACH(boot)),
     TD_WIRE_FIELD("route", u64, ATTACH(route)),
     TD_WIRE_FIELD("leave", bool, ATTACH(leave)),
+    TD_WIRE_FIELD("every", bool, ATTACH(every)),
 };
 
 static const td_wire_message message = {"attach", sizeof(td_wire_attach),

@@ -25,6 +25,9 @@ pub struct ConnectionSettings {
     pub peer: bool,
     /// With a server on this machine.
     pub shared_memory: bool,
+    /// Each observation is answered, or told why not: they queue, and none
+    /// takes the place of another.
+    pub every: bool,
 }
 
 impl Default for ConnectionSettings {
@@ -37,6 +40,7 @@ impl Default for ConnectionSettings {
             client_type: String::new(),
             peer: false,
             shared_memory: true,
+            every: false,
         }
     }
 }
@@ -101,6 +105,7 @@ impl Connection {
             client_type: given("client_type", &settings.client_type)?,
             peer: settings.peer,
             shared_memory: settings.shared_memory,
+            every: settings.every,
         };
         ConnectionHandle::open(&texts).map(Connection)
     }

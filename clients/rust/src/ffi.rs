@@ -41,6 +41,7 @@ mod c {
         pub client_type: *const c_char,
         pub peer: bool,
         pub no_shared_memory: bool,
+        pub every: bool,
     }
 
     #[repr(C)]
@@ -259,6 +260,7 @@ pub struct ConnectionTexts {
     pub client_type: Option<CString>,
     pub peer: bool,
     pub shared_memory: bool,
+    pub every: bool,
 }
 
 pub struct ConnectionHandle(NonNull<c::Connection>);
@@ -278,6 +280,7 @@ impl ConnectionHandle {
             client_type: optional(&texts.client_type),
             peer: texts.peer,
             no_shared_memory: !texts.shared_memory,
+            every: texts.every,
         };
         let mut made = ptr::null_mut();
         let mut info = blank();

@@ -249,6 +249,7 @@ static td_err ask_to_attach(td_edge_finder *finder,
         .boot = config->boot,
         .route = config->generation,
         .leave = leave,
+        .every = config->every,
     };
     TD_TRY(td_wire_attach_encode(finder->encoder, &message, info));
     size_t part_count;

@@ -55,6 +55,7 @@ typedef struct td_edge_finder_config {
     const char *client;
     uint64_t boot;
     uint64_t generation; // of the client's route
+    bool every;          // it wants every observation answered
 
     // Whether this server fits, which is not warming or draining; it may note
     // what that wants. NULL: every one does. MISMATCH.

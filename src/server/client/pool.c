@@ -133,6 +133,10 @@ void td_server_pool_return_dropped_locked(td_server_pool *pool,
     td_engine *engine = pool->ctx->engine;
     for (uint32_t i = 0; i < dropped->count; i++)
         td_server_pool_return_locked(pool, dropped->requests[i]);
+    for (td_server_request *next, *r = dropped->queued.first; r; r = next) {
+        next = r->next;
+        td_server_pool_return_locked(pool, r);
+    }
     if (dropped->prefix) engine->ops->drop(engine, dropped->prefix);
 }
 

@@ -42,7 +42,7 @@ static td_err declare(td_server_client *client,
 static void count_unread(const td_server_topics *topics)
 {
     const td_server_context *ctx = topics->ctx;
-    uint64_t unread = td_server_inbox_count(&topics->inbox.mail);
+    uint64_t unread = td_server_inbox_count(&topics->inbox);
     pthread_mutex_lock(ctx->lock);
     for (; unread > 0; unread--)
         td_server_core_stray(ctx->core, TD_SERVER_DEPARTED);
@@ -73,7 +73,7 @@ td_err td_server_topics_open(const td_server_context *ctx,
     if (!topics) return TD_ERR_NOMEM;
     topics->ctx = ctx;
     topics->intake = calls->intake;
-    td_server_inbox_init(&topics->inbox);
+    td_server_inbox_init(&topics->inbox, client->every);
     client->topics = topics;
     return declare(client, calls, info);
 }

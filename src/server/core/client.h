@@ -9,6 +9,7 @@
 #include "server/core/request.h"
 #include "tendon/wire.h"
 
+typedef struct td_server_core td_server_core;
 typedef struct td_server_topics td_server_topics;
 
 typedef enum td_server_presence {
@@ -31,7 +32,10 @@ struct td_server_client {
     uint64_t seq;  // the newest that came
     bool has_sent; // something since it attached
     bool heard;    // has sent what went no further, since it was looked at
-    td_server_request *running;
+    bool every;    // wants every observation answered: they queue
+    td_server_core *core;       // its
+    uint32_t running_count;     // requests; without `every` 1 at most
+    td_server_request *running; // without `every`
     td_server_request *unasked; // waits until it is asked for
     td_server_request *chunk;   // the one answered last, kept
     uint64_t superseded[TD_WIRE_MAX_SUPERSEDED];

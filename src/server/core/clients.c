@@ -28,6 +28,7 @@ static td_sched_member member_of(const td_server_core *core, const client *c,
 {
     return (td_sched_member){
         .client = c->id,
+        .queued = c->every,
         .model_id = core->spec->model_id,
         .model = core->model.number,
         .best_priority = allowed->best_priority,
@@ -105,6 +106,8 @@ static void enter(td_server_core *core, client *c, uint32_t number,
     c->route = attach->route;
     c->episode = c->seq = 0;
     c->has_sent = c->heard = false;
+    c->core = core;
+    c->running_count = 0;
     c->running = c->unasked = c->chunk = NULL;
     c->superseded_count = 0;
     core->clients[number] = c;
@@ -116,6 +119,7 @@ static td_err add(td_server_core *core, int64_t now_ns,
                   td_errinfo *info)
 {
     uint32_t member, number = free_place(core);
+    c->every = attach->every;
     td_sched_member joining = member_of(core, c, allowed);
     if (number == core->settings.capacity ||
         td_server_dispatch_join(core->model.dispatch, &joining, &member) !=
@@ -148,6 +152,11 @@ static td_err attach_checked(td_server_core *core, int64_t now_ns,
                        "client %.*s is not in the manifest of server %s: list "
                        "it under clients, or set accept_unknown",
                        (int)id.size, id.data, core->settings.server_id);
+    if (c->presence != TD_SERVER_LEFT && attach->every != c->every)
+        return td_fail(info, TD_ERR_DENIED,
+                       "a start of client %s that asks otherwise (every) is "
+                       "still here",
+                       c->id);
     if (c->presence != TD_SERVER_ATTACHED)
         return add(core, now_ns, attach, allowed, c, info);
     return take_over(core, c, attach, ret_dropped, info);
@@ -174,8 +183,11 @@ td_err td_server_core_detach(td_server_core *core, client *c, uint64_t boot,
 {
     if (c->presence != TD_SERVER_ATTACHED || c->boot != boot)
         return TD_ERR_NOTFOUND;
-    if (c->running) return TD_ERR_BUSY;
     *ret_dropped = (td_server_core_dropped){0};
+    if (c->running_count > 0) {
+        if (c->every) td_server_core_empty_queue(core, c, false, ret_dropped);
+        return TD_ERR_BUSY;
+    }
     td_server_core_let_go(core, c, false, ret_dropped);
     td_server_dispatch_leave(core->model.dispatch, c->member);
     td_sched_cadence_forget(core->cadence, c->number);
@@ -195,7 +207,8 @@ bool td_server_core_cadence(td_server_core *core, int64_t now_ns,
             core->counts.expected++;
             return true;
         }
-        if (!td_server_core_waits(core, c) && !c->running && !c->heard) {
+        if (!td_server_core_waits(core, c) && c->running_count == 0 &&
+            !c->heard) {
             core->counts.gone++;
             return true;
         }

@@ -31,7 +31,9 @@
     X(OLD_BOOT, "old_boot")                                                    \
     X(OLD_EPISODE, "old_episode")                                              \
     X(OLD_SEQ, "old_seq")                                                      \
-    X(DEPARTED, "departed") /* its client left or restarted */
+    X(DEPARTED, "departed")     /* its client left or restarted */             \
+    X(EXPIRED, "expired")       /* queued for too long; notified */            \
+    X(OVERFLOWED, "overflowed") /* the queue was full; notified */
 
 typedef enum td_server_outcome {
 #define TD_SERVER_OUTCOME_ENUM(name, text) TD_SERVER_##name,
@@ -107,10 +109,10 @@ typedef struct td_server_counts {
 typedef struct td_server_core_dropped {
     uint32_t count;
     td_server_request *requests[3];
-    td_engine_prefix *prefix; // NULL: none
+    td_server_request_list queued; // likewise, of one that has a queue
+    td_server_request *overflowed; // to make room for another's; to be notified
+    td_engine_prefix *prefix;      // NULL: none
 } td_server_core_dropped;
-
-typedef struct td_server_core td_server_core;
 
 // Borrows the settings' texts. Owned by the caller. INVALID, NOMEM.
 TD_NODISCARD td_err td_server_core_new(const td_server_settings *settings,
@@ -160,7 +162,7 @@ TD_NODISCARD td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
 void td_server_core_refused(td_server_core *core);
 
 // The client's start `boot` is gone: LEFT. BUSY while it runs: ask again after
-// done. NOTFOUND if it is not that start that is attached.
+// done; what it has in a queue is handed back at once. NOTFOUND if it is not that start that is attached.
 TD_NODISCARD td_err td_server_core_detach(td_server_core *core,
                                           td_server_client *client,
                                           uint64_t boot,
@@ -283,8 +285,9 @@ void td_server_core_reset(td_server_core *core, td_server_client *client,
 uint32_t td_server_core_waiting(const td_server_core *core);
 
 // The engine is not there: hands back one that waits, as UNREADY. NULL: none
-// does.
-td_server_request *td_server_core_give_up(td_server_core *core);
+// does. What queues stays if it `comes_back` and what failed is run again.
+td_server_request *td_server_core_give_up(td_server_core *core,
+                                          bool comes_back);
 
 // A request of td_server_dispatch_next() runs, under the ticket it came with.
 void td_server_core_started(td_server_core *core, td_server_request *request,
@@ -305,6 +308,12 @@ td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
 // Of a batch that failed: one more that runs again alone.
 void td_server_core_rerun(td_server_core *core);
 void td_server_core_offended(td_server_core *core);
+
+// What the scheduler has dropped: it waited longer than its time to live.
+void td_server_core_expired(td_server_request *request);
+
+// Its model's, in the dispatch.
+uint32_t td_server_core_number(const td_server_core *core);
 
 uint32_t td_server_core_clients(const td_server_core *core);
 uint64_t td_server_core_depth(const td_server_core *core); // that wait

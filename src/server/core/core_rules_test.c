@@ -107,8 +107,7 @@ static void deadlines_a_request_is_due_when_its_buffer_runs_dry(void **state)
     }
 }
 
-static void
-deadlines_what_can_be_met_goes_first_then_as_it_came(void **state)
+static void deadlines_what_can_be_met_goes_first_then_as_it_came(void **state)
 {
     fixture *h = *state;
     welcome_four(h);

@@ -207,5 +207,6 @@ double td_server_dispatch_busy(td_server_dispatch *dispatch, int64_t now_ns)
 
 int64_t td_server_dispatch_wake_ns(const td_server_dispatch *dispatch)
 {
-    return dispatch->wake_ns;
+    int64_t drop_ns = td_sched_drop_ns(dispatch->sched);
+    return drop_ns < dispatch->wake_ns ? drop_ns : dispatch->wake_ns;
 }

@@ -39,6 +39,11 @@ void td_server_core_start_anew(td_server_core *core, td_server_client *client,
 void td_server_core_let_go(td_server_core *core, td_server_client *client,
                            bool remembers, td_server_core_dropped *dropped);
 
+// Of one that has a queue: all that waits in it.
+void td_server_core_empty_queue(td_server_core *core, td_server_client *client,
+                                bool remembers,
+                                td_server_core_dropped *dropped);
+
 // What may share a batch; `decode`: from a kept prefix.
 uint64_t td_server_core_mix(const td_wire_obs *obs, bool decode);
 

@@ -56,6 +56,7 @@ bool td_server_core_waits(const td_server_core *core, const client *c)
     return td_sched_waits(core->sched, c->member);
 }
 
+// One of those that wait; NULL: none.
 static td_server_request *take_waiting(td_server_core *core, const client *c)
 {
     td_sched_ended ended = {0};
@@ -73,10 +74,24 @@ static void end_departed(td_server_core *core, client *c,
     td_server_core_drop(dropped, request);
 }
 
+void td_server_core_empty_queue(td_server_core *core, client *c, bool remembers,
+                                td_server_core_dropped *dropped)
+{
+    td_server_request *request;
+    while ((request = take_waiting(core, c))) {
+        if (remembers) td_server_core_remember(c, request->obs.ident.seq);
+        td_server_core_end_waiting(core, TD_SERVER_DEPARTED);
+        td_server_request_append(&dropped->queued, request);
+    }
+}
+
 void td_server_core_let_go(td_server_core *core, client *c, bool remembers,
                            td_server_core_dropped *dropped)
 {
-    end_departed(core, c, take_waiting(core, c), remembers, dropped);
+    if (c->every)
+        td_server_core_empty_queue(core, c, remembers, dropped);
+    else
+        end_departed(core, c, take_waiting(core, c), remembers, dropped);
     end_departed(core, c, c->unasked, remembers, dropped);
     td_server_core_drop(dropped, c->chunk);
     c->unasked = c->chunk = NULL;
@@ -117,7 +132,8 @@ static td_server_outcome classify(const client *c, const td_wire_ident *ident)
     if (ident->boot < c->boot) return TD_SERVER_OLD_BOOT;
     if (ident->boot > c->boot) return TD_SERVER_WAITING;
     if (ident->episode < c->episode) return TD_SERVER_OLD_EPISODE;
-    if (ident->seq <= c->seq) return TD_SERVER_OLD_SEQ;
+    // Those of a queue may come by two ways.
+    if (ident->seq <= c->seq && !c->every) return TD_SERVER_OLD_SEQ;
     return TD_SERVER_WAITING;
 }
 
@@ -172,7 +188,11 @@ td_server_outcome td_server_core_submit(td_server_core *core, int64_t now_ns,
     if (td_sched_submit(core->sched, now_ns, &waits, &ended) !=
         TD_SCHED_WAITING)
         return TD_SERVER_REFUSED;
-    if (ended.request.payload) {
+    if (ended.outcome == TD_SCHED_OVERFLOWED) {
+        dropped->overflowed = ended.request.payload;
+        td_server_core_end_waiting(dropped->overflowed->client->core,
+                                   TD_SERVER_OVERFLOWED);
+    } else if (ended.request.payload) {
         td_server_core_end_waiting(core, TD_SERVER_SUPERSEDED);
         td_server_core_remember(c, ended.request.seq);
         td_server_core_drop(dropped, ended.request.payload);
@@ -192,9 +212,10 @@ static void end_unasked(td_server_core *core, client *c,
 }
 
 // Without computing ahead: a robot that has nothing left to play is asking.
-static bool is_asking(const td_server_core *core, const td_wire_obs *obs)
+static bool is_asking(const td_server_core *core, const client *c,
+                      const td_wire_obs *obs)
 {
-    return core->model.precompute || obs->must_go;
+    return core->model.precompute || obs->must_go || c->every;
 }
 
 // To run, or kept until it is asked for.
@@ -205,7 +226,7 @@ static td_server_outcome take(td_server_core *core, int64_t now_ns,
     client *c = request->client;
     const td_wire_obs *obs = &request->obs;
     request->mix = td_server_core_mix(obs, false);
-    bool asks = is_asking(core, obs);
+    bool asks = is_asking(core, c, obs);
     if (asks && td_server_core_submit(core, now_ns, request, obs, dropped) !=
                     TD_SERVER_WAITING)
         return TD_SERVER_REFUSED;
@@ -232,7 +253,7 @@ td_server_outcome td_server_core_arrive(td_server_core *core, client *c,
     if (ident->boot != c->boot || ident->episode != c->episode)
         td_server_core_start_anew(core, c, ident->boot, ident->episode,
                                   dropped);
-    c->seq = ident->seq;
+    if (ident->seq > c->seq) c->seq = ident->seq;
     keep_time(core, c, now_ns);
     return outcome;
 }
@@ -284,11 +305,13 @@ void td_server_core_reset(td_server_core *core, client *c,
                               ret_dropped);
 }
 
-td_server_request *td_server_core_give_up(td_server_core *core)
+td_server_request *td_server_core_give_up(td_server_core *core, bool comes_back)
 {
+    bool queues_stay = comes_back && td_sched_retries(core->sched);
     for (uint32_t i = 0; i < core->settings.capacity; i++) {
         const client *c = core->clients[i];
         if (!c || !td_server_core_waits(core, c)) continue;
+        if (c->every && queues_stay) continue;
         td_server_core_end_waiting(core, TD_SERVER_UNREADY);
         return take_waiting(core, c);
     }
@@ -307,8 +330,10 @@ uint32_t td_server_core_waiting(const td_server_core *core)
 void td_server_core_started(td_server_core *core, td_server_request *request,
                             uint64_t ticket)
 {
-    assert(!request->client->running);
-    request->client->running = request;
+    client *c = request->client;
+    assert(!c->running);
+    c->running_count++;
+    if (!c->every) c->running = request;
     request->ticket = ticket;
     td_server_core_end_waiting(core, TD_SERVER_RUNNING);
 }
@@ -335,12 +360,13 @@ td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
                                       td_server_outcome outcome)
 {
     client *c = request->client;
-    assert(c->running == request);
+    assert(c->running_count > 0 && (c->every || c->running == request));
     bool answered = outcome == TD_SERVER_ANSWERED;
     bool again = td_sched_done(core->sched, now_ns, request->ticket,
                                answered ? TD_SCHED_ANSWERED
                                         : TD_SCHED_FAILED) == TD_SCHED_WAITING;
     c->running = NULL;
+    c->running_count--;
     if (again) outcome = TD_SERVER_WAITING;
     if (again && !td_server_core_is_present(request)) {
         outcome = TD_SERVER_DEPARTED;
@@ -349,6 +375,16 @@ td_server_outcome td_server_core_done(td_server_core *core, int64_t now_ns,
     core->counts.outcomes[TD_SERVER_RUNNING]--;
     core->counts.outcomes[outcome]++;
     return outcome;
+}
+
+uint32_t td_server_core_number(const td_server_core *core)
+{
+    return core->model.number;
+}
+
+void td_server_core_expired(td_server_request *request)
+{
+    td_server_core_end_waiting(request->client->core, TD_SERVER_EXPIRED);
 }
 
 void td_server_core_rerun(td_server_core *core)

@@ -89,7 +89,8 @@ void td_server_health_give_up_locked(td_server_health *health)
     td_engine_health now = td_engine_health_of(ctx->engine);
     if (now == TD_ENGINE_READY) return;
     td_server_request *waiting;
-    while ((waiting = td_server_core_give_up(ctx->core)))
+    bool comes_back = now == TD_ENGINE_WARMING;
+    while ((waiting = td_server_core_give_up(ctx->core, comes_back)))
         td_server_notify_add_locked(health->notify, waiting, TD_ERR_CLOSED,
                                     health_text(now));
     td_engine_prefix *prefix; // the model has lost what was kept there

@@ -184,9 +184,56 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
     return run;
 }
 
+static td_server_runs *runs_of(const td_server_device *device,
+                               const td_server_request *request)
+{
+    return device->models[td_server_core_number(request->client->core)];
+}
+
+void td_server_run_overflowed_locked(td_server_device *device,
+                                     td_server_request *request)
+{
+    static const char full[] = "the queue was full (scheduling.queue), and a "
+                               "newer one came";
+    td_server_runs *runs = runs_of(device, request);
+    td_server_stats_count(runs->ctx->stats, TD_SERVER_COUNT_QUEUE_FULL_DROPS,
+                          request->client->number, 1);
+    td_server_notify_add_locked(runs->notify, request, TD_ERR_FULL, full);
+}
+
+static void drop_expired(td_server_device *device, int64_t now_ns)
+{
+    static const char why[] = "it waited for longer than scheduling.queue "
+                              "lets it (ttl_ms)";
+    td_sched *sched = td_server_dispatch_sched(device->dispatch);
+    td_sched_ended ended;
+    while (td_sched_drop(sched, now_ns, &ended)) {
+        td_server_request *request = ended.request.payload;
+        td_server_runs *runs = runs_of(device, request);
+        td_server_core_expired(request);
+        td_server_stats_count(runs->ctx->stats,
+                              TD_SERVER_COUNT_REQUESTS_EXPIRED,
+                              TD_SERVER_NOBODY, 1);
+        td_server_notify_add_locked(runs->notify, request, TD_ERR_TIMEOUT, why);
+    }
+}
+
+// What waits for an engine that is on its way back is not given to it.
+static void look_at_engines(td_server_device *device)
+{
+    for (uint32_t i = 0; i < TD_SCHED_MAX_MODELS; i++) {
+        const td_server_runs *runs = device->models[i];
+        if (!runs || runs->stopping) continue;
+        bool ready = td_engine_health_of(runs->ctx->engine) == TD_ENGINE_READY;
+        td_server_dispatch_open(device->dispatch, i, ready);
+    }
+}
+
 td_server_run *td_server_run_form_locked(td_server_device *device)
 {
     td_server_run *first = NULL, **last = &first;
+    look_at_engines(device);
+    drop_expired(device, td_clock_monotonic_ns());
     while ((*last = form(device, td_clock_monotonic_ns())))
         last = &(*last)->next;
     int64_t wake_ns = td_server_dispatch_wake_ns(device->dispatch);

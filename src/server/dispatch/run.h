@@ -14,6 +14,10 @@ typedef struct td_server_run td_server_run;
 // Forms the batches that may start, to be started without the lock. NULL: none.
 // With the device's lock held.
 td_server_run *td_server_run_form_locked(td_server_device *device);
+// What waited for whichever model of the device is dropped for another that
+// came, and its client notified. With the device's lock held.
+void td_server_run_overflowed_locked(td_server_device *device,
+                                     td_server_request *request);
 // Hands them to their engines. Any thread; never blocks.
 void td_server_run_start(td_server_run *runs);
 // Starts what time has made due. Loop's thread.

@@ -207,14 +207,16 @@ static void measure_locked(const td_server_intake *intake,
 void td_server_intake_wait_locked(td_server_intake *intake,
                                   td_server_request *request)
 {
-    static const char full[] =
-        "too many kinds of batches wait: try again, or send what others send";
+    static const char full[] = "the queue is full (scheduling.queue), or too "
+                               "many kinds of batches wait";
     const td_server_context *ctx = intake->ctx;
     td_server_core_dropped dropped;
     measure_locked(intake, request);
     td_server_outcome outcome = td_server_core_observe(
         ctx->core, request->arrived_ns, request, &dropped);
     td_server_pool_return_dropped_locked(intake->pool, &dropped);
+    if (dropped.overflowed)
+        td_server_run_overflowed_locked(intake->device, dropped.overflowed);
     if (outcome == TD_SERVER_REFUSED) {
         td_server_stats_count(ctx->stats, TD_SERVER_COUNT_QUEUE_FULL_DROPS,
                               request->client->number, 1);
@@ -274,6 +276,7 @@ static void take_now_or_leave(td_server_client *client, td_net_msg *msg,
     td_server_topics *topics = client->topics;
     bool quick = sample->whole || sample->size <= JOIN_BYTES;
     if (quick && take_now(topics->intake, client, msg, arrived_ns)) return;
-    td_server_inbox_put(&topics->inbox, msg, sample->head, arrived_ns);
+    if (!td_server_inbox_put(&topics->inbox, msg, sample->head, arrived_ns))
+        td_server_telemetry_dropped(topics->ctx);
     td_event_signal(topics->ctx->wake);
 }

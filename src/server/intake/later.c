@@ -127,7 +127,7 @@ static bool was_overtaken_locked(const td_server_request *request)
     const td_wire_ident *ident = &request->obs.ident;
     td_wire_ident present = td_server_core_present(request->client);
     return ident->boot == present.boot && ident->episode == present.episode &&
-           ident->seq < present.seq;
+           ident->seq < present.seq && !request->client->every;
 }
 
 // Into the core. Returns the kept chunk if it asks for that.
@@ -226,8 +226,7 @@ static td_server_request *mail_request(td_server_intake *intake,
     return NULL;
 }
 
-void td_server_intake_read_inbox(td_server_intake *intake,
-                                 td_server_client *client)
+static void read_mail(td_server_intake *intake, td_server_client *client)
 {
     td_server_mail mail = td_server_inbox_take(&client->topics->inbox);
     td_server_request *request = mail_request(intake, client, &mail);
@@ -235,6 +234,14 @@ void td_server_intake_read_inbox(td_server_intake *intake,
     if (mail.skipped_count + mail.skipped_unnamed > 0)
         count_skipped(intake, client, &mail, TD_SERVER_SUPERSEDED);
     if (request) take_later(intake, request, mail.has_seq ? mail.seq : 0);
+}
+
+void td_server_intake_read_inbox(td_server_intake *intake,
+                                 td_server_client *client)
+{
+    do
+        read_mail(intake, client);
+    while (client->every && td_server_inbox_has_any(&client->topics->inbox));
 }
 
 void td_server_intake_refuse_inbox(td_server_intake *intake,

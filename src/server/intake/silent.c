@@ -91,6 +91,7 @@ static void revive(td_server_registry *registry, td_server_client **at)
     td_server_client *client = *at;
     const td_wire_attach attach = {
         .client = td_wire_text_of(client->id),
+        .every = client->every,
         .boot = td_server_registry_boot(registry, client),
         .route = client->route};
     td_errinfo info = {.text = ""};
