@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from . import _library, _types
 from ._callback_errors import CallbackErrors
-from ._infer import Infer, inside
+from ._infer import Infer, Loop, inside
 from .metrics import LABELS
 
 
@@ -41,6 +41,7 @@ class Callbacks:
         self.metrics: list[Callable[[str, float, dict[str, str]], object]] = []
         self.events: list[Callable[[dict[str, Any]], object]] = []
         self._kept: list[Any] = []
+        self._loop = Loop()
         self._score: Any = None
 
     def give(self, handle: _library.Handle, models: Mapping[str, Any]) -> None:
@@ -50,7 +51,7 @@ class Callbacks:
             for model_id, (call, batched) in models.items():
                 if call is None:
                     continue
-                infer = Infer(call, batched, self.callback_errors)
+                infer = Infer(call, batched, self.callback_errors, self._loop)
                 self._kept.append(infer)
                 name = model_id.encode()
                 _library.call(
@@ -62,6 +63,10 @@ class Callbacks:
             if self.events:
                 self._kept.append(_types.EventFn(self._on_event))
                 _check(library.td_server_on_event(pointer, self._kept[-1], None))
+
+    def close(self) -> None:
+        """The server is closed."""
+        self._loop.close()
 
     def schedule(
         self, handle: _library.Handle, text: str | None, score: Score | None

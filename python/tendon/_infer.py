@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -19,13 +21,50 @@ from .worker.policy import Policy
 inside = _library.Inside()
 
 
+class Loop:
+    """An event loop on a thread of its own, for the asynchronous functions of a
+    server: they run side by side, however many threads wait for them."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def wait(self, awaitable: Any) -> Any:
+        return asyncio.run_coroutine_threadsafe(_wait(awaitable), self._get()).result()
+
+    def _get(self) -> asyncio.AbstractEventLoop:
+        with self._lock:
+            if not self._loop:
+                self._loop = asyncio.new_event_loop()
+                threading.Thread(
+                    target=self._loop.run_forever, name="tendon-loop", daemon=True
+                ).start()
+            return self._loop
+
+    def close(self) -> None:
+        """Nothing waits any more."""
+        with self._lock:
+            if self._loop:
+                self._loop.call_soon_threadsafe(self._loop.stop)
+            self._loop = None
+
+
+async def _wait(awaitable: Any) -> Any:
+    with inside:
+        return await awaitable
+
+
 class Infer:
     """Holds what C borrows; must live until the server is closed."""
 
     def __init__(
-        self, call: Callable[..., Any], batched: bool, callback_errors: CallbackErrors
+        self,
+        call: Callable[..., Any],
+        batched: bool,
+        callback_errors: CallbackErrors,
+        loop: Loop,
     ) -> None:
-        self.policy = Policy(call, batched)
+        self.policy = Policy(call, batched, loop.wait)
         self.callback_errors = callback_errors
         self.function = _types.InferFn(self._infer)
 

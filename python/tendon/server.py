@@ -9,7 +9,8 @@
 
     server.run()
 
-A function runs in this process, one call at a time, and shares its GIL. A string,
+A function runs in this process, one call at a time (`async def`: `max_inflight`
+calls), and shares its GIL. A string,
 "policy.py:infer" or "module:callable", runs in a process of its own, which is what
 a model with a GPU wants: docs/worker.md.
 """
@@ -31,11 +32,15 @@ from ._callback_errors import CallbackError, CallbackErrors
 from ._callbacks import Callbacks, Score, ScoreRequest
 from ._infer import inside
 from .metrics import Metrics, Stats
+from .worker.policy import is_async
 from .settings import Path, Settings, identity, render
 
 __all__ = ["Metrics", "ScoreRequest", "Server", "Stats", "register_policy"]
 
 log = logging.getLogger("tendon.server")
+
+#: Calls of an asynchronous function at a time, where `max_inflight` does not say.
+ASYNC_INFLIGHT = 8
 
 #: How long run() lets what waits and runs be answered, when it is to end.
 DRAIN_S = 5.0
@@ -141,6 +146,10 @@ class Server:
             entry["engine"] = _manifest.engine(
                 found, batched, given | dict(engine or {})
             )
+            if not isinstance(found, str) and is_async(found):
+                # As many at a time as the entry lets be under way.
+                most = int(entry.setdefault("max_inflight", ASYNC_INFLIGHT))
+                entry["engine"].setdefault("parallel", most)
             live = None if isinstance(found, str) else found
             self._models[model_id] = _Model(entry, live, batched)
             return found
@@ -242,6 +251,7 @@ class Server:
                 with contextlib.suppress(errors.Error), handle as pointer:
                     _library.call("td_server_drain", pointer, round(drain_s * 1000))
             handle.close(_library.load().td_server_close)
+            self._callbacks.close()
 
         if sys.is_finalizing() or _ending:
             work()

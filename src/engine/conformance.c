@@ -298,6 +298,7 @@ static void a_batch_of_a_wrong_size_is_refused(void **state)
 static void done_may_submit_as_many_as_it_takes(void **state)
 {
     (void)state;
+    if (spec->parallel) skip(); // it can: others of its threads go on
     uint32_t most = spec->most_inflight ? spec->most_inflight : 1;
     for (uint32_t i = 0; i < TD_COUNT_OF(next); i++)
         fill(&next[i], 1 + i, 1);

@@ -4,6 +4,7 @@
 #include "base/rand.h"
 #include "engine/callback/callback.h"
 #include "engine/native/native.h"
+#include "engine/pool/pool.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 
@@ -11,10 +12,8 @@
 #include <string.h>
 
 static const td_engine_ops *const engines[] = {
-    &td_engine_synthetic,
-    &td_engine_worker,
-    &td_engine_callback,
-    &td_engine_native,
+    &td_engine_synthetic, &td_engine_worker, &td_engine_callback,
+    &td_engine_native,    &td_engine_pool,
 };
 
 static void known_names(char *text, size_t room)

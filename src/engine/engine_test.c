@@ -38,7 +38,7 @@ an_engine_that_is_not_known_is_refused_with_the_known_ones(void **state)
     assert_int_equal(td_engine_open("abacus", &config, &engine, &info),
                      TD_ERR_NOTFOUND);
     assert_string_equal(info.text, "no engine called abacus, known are "
-                                   "synthetic, worker, callback, native");
+                                   "synthetic, worker, callback, native, pool");
     assert_null(engine);
 }
 

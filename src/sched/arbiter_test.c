@@ -38,7 +38,7 @@ static void any_model_may_start_on_an_idle_device(void **state)
     td_sched_arbiter arbiter = device(1, false);
     td_sched_grant grant = td_sched_arbiter_grant(&arbiter, 0, A | B);
     assert_int_equal(grant.models, A | B);
-    assert_false(grant.full);
+    assert_int_equal(grant.full, 0);
     assert_int_equal(td_sched_arbiter_grant(&arbiter, 0, 0).models, 0);
 }
 
@@ -72,9 +72,42 @@ static void a_further_batch_is_full_and_nobody_elses_turn(void **state)
             (void)td_sched_arbiter_start(&arbiter, 0, 0, NEVER);
         td_sched_grant grant =
             td_sched_arbiter_grant(&arbiter, 0, cases[i].waiting);
-        if (grant.models != cases[i].granted || (grant.models && !grant.full))
+        if (grant.models != 0 || grant.full != cases[i].granted)
             fail_msg("%s", cases[i].name);
     }
+}
+
+static void models_on_processors_run_side_by_side(void **state)
+{
+    (void)state;
+    td_sched_arbiter arbiter = device(2, false);
+    arbiter.side_by_side = true;
+    (void)td_sched_arbiter_start(&arbiter, 0, 0, NEVER);
+    td_sched_grant grant = td_sched_arbiter_grant(&arbiter, 0, A | B);
+    assert_int_equal(grant.models, B);
+    assert_int_equal(grant.full, A); // beside its own, as ever
+    (void)td_sched_arbiter_start(&arbiter, 0, 1, NEVER);
+    assert_int_equal(td_sched_arbiter_grant(&arbiter, 0, A | B).models, 0);
+}
+
+static void a_parallel_engine_has_as_many_as_it_may(void **state)
+{
+    (void)state;
+    td_sched_arbiter arbiter = device(3, false);
+    arbiter.models[0].parallel = true;
+    uint32_t last = 0;
+    for (int i = 0; i < 3; i++) {
+        // Not only full ones, and whoever else waits.
+        assert_int_equal(td_sched_arbiter_grant(&arbiter, 0, A | B).models,
+                         A | B);
+        last = td_sched_arbiter_start(&arbiter, 0, 0, NEVER);
+    }
+    assert_int_equal(td_sched_arbiter_grant(&arbiter, 0, A | B).models, B);
+    uint32_t other = td_sched_arbiter_start(&arbiter, 0, 1, NEVER);
+    (void)td_sched_arbiter_end(&arbiter, MS, last);
+    assert_int_equal(td_sched_arbiter_grant(&arbiter, MS, A | B).models, A);
+    (void)td_sched_arbiter_end(&arbiter, MS, other);
+    assert_int_equal(td_sched_arbiter_grant(&arbiter, MS, A | B).models, A | B);
 }
 
 static void one_joins_a_continuous_engine_up_to_its_size(void **state)
@@ -84,7 +117,7 @@ static void one_joins_a_continuous_engine_up_to_its_size(void **state)
     for (uint32_t n = 0; n < 4; n++) {
         td_sched_grant grant = td_sched_arbiter_grant(&arbiter, 0, A);
         assert_int_equal(grant.models, A);
-        assert_false(grant.full);
+        assert_int_equal(grant.full, 0);
         (void)td_sched_arbiter_start(&arbiter, 0, 0, NEVER);
     }
     assert_int_equal(td_sched_arbiter_grant(&arbiter, 0, A).models, 0);
@@ -172,6 +205,8 @@ int main(void)
         cmocka_unit_test(any_model_may_start_on_an_idle_device),
         cmocka_unit_test(one_model_runs_at_a_time),
         cmocka_unit_test(a_further_batch_is_full_and_nobody_elses_turn),
+        cmocka_unit_test(models_on_processors_run_side_by_side),
+        cmocka_unit_test(a_parallel_engine_has_as_many_as_it_may),
         cmocka_unit_test(one_joins_a_continuous_engine_up_to_its_size),
         cmocka_unit_test(nobody_joins_who_would_make_another_late),
         cmocka_unit_test(a_late_one_does_not_hide_one_that_is_on_time),

@@ -394,3 +394,67 @@ def test_a_signal_drains_and_ends(site, number):
     script.wait_line("state ready")
     assert script.stop(number) == 0, script.text()
     assert script.lines("after")
+
+
+def is_probe(obs):
+    """What a model is warmed up with."""
+    return obs["seq"] == 0
+
+
+def test_an_asynchronous_function_runs_as_often_at_a_time_as_it_may(server, site):
+    here, met = [], asyncio.Event()
+
+    async def three_meet(obs):
+        if not is_probe(obs):
+            here.append(obs["seq"])
+            if len(here) == 3:
+                met.set()
+            await asyncio.wait_for(met.wait(), 60)
+        return echo(obs)
+
+    serve(server, three_meet, max_inflight=3)
+    connection = tendon.Connection(site.endpoint, "planner", every=True, **WHO)
+    site.kept.callback(connection.close)
+    model = connection.model("echo", **WHAT)
+    model.wait(60_000)
+    for _ in range(3):
+        model.observe(state=STATE)
+    found = [model.get_result(60_000) for _ in range(3)]
+    assert sorted(each.seq for each in found) == [1, 2, 3]
+    assert [each.error for each in found] == [None] * 3
+
+
+def test_two_models_on_a_processor_run_side_by_side(server, site):
+    meeting = threading.Barrier(2)
+
+    def meet(obs):
+        if not is_probe(obs):
+            meeting.wait(60)
+        return echo(obs)
+
+    server.model("one", meet, actions=JOINTS, chunk=5, **WHAT)
+    server.model("two", meet, actions=JOINTS, chunk=5, **WHAT)
+    server.start()
+    connection = tendon.Connection(site.endpoint, "planner", **WHO)
+    site.kept.callback(connection.close)
+    models = [connection.model(name, **WHAT) for name in ("one", "two")]
+    for model in models:
+        model.wait(60_000)
+        model.observe(state=STATE)
+    assert [model.get_result(60_000).error for model in models] == [None] * 2
+
+
+def test_every_observation_is_answered(server, site):
+    serve(server, echo)
+    connection = tendon.Connection(site.endpoint, "labels", every=True, **WHO)
+    site.kept.callback(connection.close)
+    model = connection.model("echo", **WHAT)
+    for i in range(100):
+        model.observe(state=STATE + i)
+    for i in range(100):
+        result = model.get_result(60_000)
+        assert result.error is None
+        assert (result.actions[0] == STATE + (result.seq - 1)).all()
+        assert not result.superseded
+    assert model.report()["answered"] == 100
+

@@ -43,9 +43,18 @@ def _load_file(where):
 HALVES = ("prefix", "decode", "prefix_bytes")
 
 
+def is_async(call):
+    """Whether calling it gives something to wait for."""
+    return any(map(inspect.iscoroutinefunction, (call, type(call).__call__)))
+
+
 class Policy:
-    def __init__(self, call, batched=False):
+    """`wait` waits for what an asynchronous callable gives; without it a loop of
+    its own does."""
+
+    def __init__(self, call, batched=False, wait=None):
         self.call = call
+        self.wait = wait
         self.batched = batched or getattr(call, "batched", False)
         self.spec = dict(getattr(call, "spec", {}))
         self.spec["expects"] = callable(getattr(call, "expect", None))
@@ -53,7 +62,7 @@ class Policy:
         missing = [name for name in HALVES if not callable(getattr(call, name, None))]
         if self.splits and missing:
             raise TypeError(f"spec says prefix, but there is no {missing[0]}")
-        self.waits = any(map(inspect.iscoroutinefunction, (call, type(call).__call__)))
+        self.waits = is_async(call)
         self.loop = None
 
     def run(self, observations, beat=lambda member: None):
@@ -107,6 +116,8 @@ class Policy:
             return [error] * len(observations)
 
     def _wait(self, awaitable):
+        if self.wait:
+            return self.wait(awaitable)
         if not self.loop:
             self.loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self.loop)

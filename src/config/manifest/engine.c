@@ -98,6 +98,9 @@ static const td_config_field engine_rows[] = {
                  "worker: or a program and its arguments"),
     TD_ROW_BOOL(td_config_engine, batched, "false",
                 "worker: the callable takes a list of observations"),
+    TD_ROW_INTEGER(td_config_engine, parallel, "1", 1, TD_CONFIG_MAX_BATCH,
+                   "worker, callback: batches that run side by side: "
+                   "processes, or threads that call the function"),
     TD_ROW_BOOL(td_config_engine, rtc, "false",
                 "worker, callback: it can do real-time chunking"),
     TD_ROW_NUMBER(td_config_engine, tolerance, "0", 0, 1000,
@@ -220,6 +223,7 @@ static const struct only engine_only[] = {
     {"python", WORKER},
     {"command", WORKER},
     {"batched", WORKER},
+    {"parallel", WORKER | CALLBACK},
     {"rtc", WORKER | CALLBACK},
     {"tolerance", WORKER | CALLBACK},
     {"results_kb", WORKER},

@@ -59,6 +59,7 @@ typedef struct td_config_engine {
     size_t camera_count;
     int64_t chunk; // rows
     int64_t max_batch;
+    int64_t parallel; // batches side by side
     bool continuous;
     td_config_latency latency;
     int64_t seed;

@@ -142,6 +142,17 @@ static td_err check_batch(const td_config_location *location,
         (long long)model->engine.max_batch, (long long)model->batch.max_size);
 }
 
+static td_err check_parallel(const td_config_location *location,
+                             const td_config_node *node,
+                             const td_config_model *model)
+{
+    if (model->engine.parallel <= model->max_inflight) return TD_OK;
+    return td_config_location_fail(
+        location, td_config_node_get(node, "engine"), "engine.parallel",
+        "must be at most max_inflight, %lld, got %lld",
+        (long long)model->max_inflight, (long long)model->engine.parallel);
+}
+
 static td_err check_checkpoint(const td_config_location *location,
                                const td_config_node *node,
                                td_config_model *model)
@@ -173,5 +184,6 @@ static td_err check_model(const td_config_location *location,
             "%lld",
             model->client_count, (long long)model->capacity);
     TD_TRY(check_batch(location, td_config_node_get(node, "batch"), model));
+    TD_TRY(check_parallel(location, node, model));
     return clients ? check_clients(location, clients, model) : TD_OK;
 }

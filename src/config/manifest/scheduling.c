@@ -100,6 +100,9 @@ static const td_config_field scheduling_rows[] = {
     TD_ROW_INTEGER(td_config_scheduling, tiers, "4", 1, TD_CONFIG_MAX_TIERS,
                    "of tiered_deadline and priority_tiered: priorities from "
                    "the last one on share it"),
+    TD_ROW_BOOL(td_config_scheduling, side_by_side, "true",
+                "models on one processor \"device\" (cpu, cpu:1, ...) run at "
+                "the same time; false: one after the other, as on a GPU"),
     TD_ROW_STRUCT(td_config_scheduling, queue, td_config_queue, "{}",
                   queue_table,
                   "of clients that want every observation answered"),
@@ -187,6 +190,7 @@ static td_err keep_rest(const char *path, const char *text,
                        "%s:%d: tiers: cannot change while it is used", path,
                        td_config_node_get(root, "tiers")->line);
     now->tiers = was->tiers;
+    now->side_by_side = was->side_by_side;
     if (!td_config_node_get(root, "strategy")) now->strategy = was->strategy;
     if (!td_config_node_get(root, "weights")) now->weights = was->weights;
     if (!td_config_node_get(root, "fairness")) now->fairness = was->fairness;

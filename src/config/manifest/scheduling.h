@@ -65,6 +65,7 @@ typedef struct td_config_scheduling {
     const char *plugin, *plugin_at; // a file; empty: none
     int64_t tiers;
     double fairness;
+    bool side_by_side;
     td_config_queue queue;
     td_config_cadence cadence;
     td_config_flush flush;

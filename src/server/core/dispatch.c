@@ -58,6 +58,7 @@ td_err td_server_dispatch_new(const td_server_device_settings *settings,
     TD_AUTO(td_server_dispatch) *dispatch = calloc(1, sizeof *dispatch);
     if (!dispatch) return TD_ERR_NOMEM;
     dispatch->models = settings->models;
+    dispatch->arbiter.side_by_side = settings->side_by_side;
     dispatch->wake_ns = TD_SCHED_NEVER_NS;
     TD_TRY(td_sched_new(&sched, &dispatch->sched, info));
     dispatch->models_of =
@@ -96,6 +97,7 @@ td_err td_server_dispatch_set(td_server_dispatch *dispatch, uint32_t model,
         .most_inflight =
             least(takes, how->max_inflight > 0 ? how->max_inflight : 1),
         .continuous = spec->continuous,
+        .parallel = spec->parallel,
         .rule = rule,
         .times = td_sched_times(dispatch->sched, model),
     };
@@ -159,6 +161,16 @@ static int64_t earliest_ns(const td_server_dispatch_batch *batch)
     return due_ns;
 }
 
+static uint64_t free_models(const td_server_dispatch *dispatch)
+{
+    uint64_t models = 0;
+    for (uint64_t left = dispatch->open; left; left &= left - 1)
+        if (td_sched_arbiter_is_free(&dispatch->arbiter,
+                                     (uint32_t)__builtin_ctzll(left)))
+            models |= left & -left;
+    return models;
+}
+
 bool td_server_dispatch_next(td_server_dispatch *dispatch, int64_t now_ns,
                              td_server_dispatch_batch *ret_batch)
 {
@@ -167,14 +179,19 @@ bool td_server_dispatch_next(td_server_dispatch *dispatch, int64_t now_ns,
     td_sched_grant grant =
         td_sched_arbiter_grant(&dispatch->arbiter, now_ns, waiting);
     // The time of a retry may have come, of which the arbiter does not know.
-    if (dispatch->arbiter.running == 0) grant.models = dispatch->open;
+    grant.models |= free_models(dispatch);
     dispatch->wake_ns = TD_SCHED_NEVER_NS;
-    if (grant.models == 0) return false;
-    ret_batch->count = (grant.full ? td_sched_next_full : td_sched_next)(
-        dispatch->sched, now_ns, grant.models, TD_SCHED_MAX_BATCH,
-        ret_batch->picks);
-    if (!grant.full) dispatch->wake_ns = td_sched_wake_ns(dispatch->sched);
-    if (ret_batch->count == 0) return false;
+    uint32_t count = 0;
+    if (grant.models) {
+        count = td_sched_next(dispatch->sched, now_ns, grant.models,
+                              TD_SCHED_MAX_BATCH, ret_batch->picks);
+        dispatch->wake_ns = td_sched_wake_ns(dispatch->sched);
+    }
+    if (count == 0 && grant.full)
+        count = td_sched_next_full(dispatch->sched, now_ns, grant.full,
+                                   TD_SCHED_MAX_BATCH, ret_batch->picks);
+    if (count == 0) return false;
+    ret_batch->count = count;
     ret_batch->model = dispatch->models_of[ret_batch->picks[0].member];
     ret_batch->run = td_sched_arbiter_start(
         &dispatch->arbiter, now_ns, ret_batch->model, earliest_ns(ret_batch));
@@ -184,7 +201,7 @@ bool td_server_dispatch_next(td_server_dispatch *dispatch, int64_t now_ns,
 bool td_server_dispatch_alone(td_server_dispatch *dispatch, int64_t now_ns,
                               uint32_t model, uint32_t *ret_run)
 {
-    if (dispatch->arbiter.running > 0) return false;
+    if (!td_sched_arbiter_is_free(&dispatch->arbiter, model)) return false;
     *ret_run = td_sched_arbiter_start(&dispatch->arbiter, now_ns, model,
                                       TD_SCHED_NEVER_NS);
     return true;

@@ -18,8 +18,9 @@ typedef struct td_server_device_settings {
     td_sched_queue_settings queue;
     td_sched_batch_rule flush; // of BATCH_OPTIMIZED
     td_sched_cadence_settings cadence;
-    uint32_t models;  // that it has room for
-    uint32_t clients; // of all its models: the sum of their capacities
+    uint32_t models;   // that it has room for
+    uint32_t clients;  // of all its models: the sum of their capacities
+    bool side_by_side; // its models run at the same time; else one does
 } td_server_device_settings;
 
 // One model, 64 clients, model_deadline.

@@ -15,6 +15,7 @@
 #include "engine/callback/callback.h"
 #include "engine/native/child.h"
 #include "engine/native/native.h"
+#include "engine/pool/pool.h"
 #include "engine/synthetic/synthetic.h"
 #include "engine/worker/worker.h"
 #include "server/load/playback.h"
@@ -70,6 +71,20 @@ static void fill_synthetic(const td_config_engine *engine,
         .per_batch_ms = engine->latency.per_batch_ms,
         .prepare_ms = engine->latency.prepare_ms,
     };
+}
+
+// One, or as many side by side as the file says.
+static td_err open_some(const td_config_engine *from, const char *kind,
+                        td_engine_config *config, td_engine **ret_engine,
+                        td_errinfo *info)
+{
+    const td_engine_pool_settings pool = {.kind = kind,
+                                          .settings = config->settings,
+                                          .count = (uint32_t)from->parallel};
+    if (from->parallel <= 1)
+        return td_engine_open(kind, config, ret_engine, info);
+    config->settings = &pool;
+    return td_engine_open("pool", config, ret_engine, info);
 }
 
 static void put_name(char field[64], const char *name)
@@ -159,7 +174,7 @@ static td_err open_worker(const td_config_engine *from,
             command[i] = from->command[i];
         settings->command = command;
         config->settings = settings;
-        err = td_engine_open("worker", config, ret_engine, info);
+        err = open_some(from, "worker", config, ret_engine, info);
     }
     free(command);
     free(settings);
@@ -194,7 +209,7 @@ static td_err open_callback(const td_config_engine *from,
     };
     td_engine_config own = *config;
     own.settings = &settings;
-    td_err err = td_engine_open("callback", &own, ret_engine, info);
+    td_err err = open_some(from, "callback", &own, ret_engine, info);
     free(spec);
     return err;
 }

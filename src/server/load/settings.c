@@ -104,6 +104,8 @@ void td_server_settings_device(const td_config_manifest *manifest,
                     .wake_ahead_ns = ns_of_ms(cadence->wake_ahead_ms),
                     .wake_samples = (uint32_t)cadence->wake_samples},
     };
+    settings.side_by_side =
+        scheduling->side_by_side && strncmp(device, "cpu", 3) == 0;
     count_room(manifest, device, &settings);
     *ret_settings = settings;
 }
