@@ -44,6 +44,7 @@ typedef struct td_engine_spec {
     uint32_t most_inflight; // batches it takes at a time; 0: 1
     bool continuous; // a batch of one joins what runs; its time depends on how
                      // many run
+    bool any_images; // it takes pictures of cameras that are not its own
     bool parallel;   // most_inflight batches run side by side, and none takes
                      // another's time
 } td_engine_spec;

@@ -25,11 +25,13 @@ class ScoreRequest(NamedTuple):
     slack_ms: float
     overdue_ms: float
     score: float  #: the published one
+    client: str
+    model: str
 
 
 Score = Callable[[ScoreRequest], float]
 
-_REQUEST = struct.Struct(f"{len(ScoreRequest._fields)}d")
+_NUMBERS = struct.Struct(f"{len(ScoreRequest._fields) - 2}d")
 _NAN = float("nan")
 
 
@@ -80,9 +82,11 @@ class Callbacks:
     def _scored(self, score: Score) -> Callable[[int, Any], float]:
         def ask(_user: int, request: Any) -> float:
             try:
-                values = _REQUEST.unpack(ctypes.string_at(request, _REQUEST.size))
+                values = _NUMBERS.unpack(ctypes.string_at(request, _NUMBERS.size))
+                given = request.contents
+                names = given.client.decode(), given.model.decode()
                 with inside:
-                    return float(score(ScoreRequest(*values)))
+                    return float(score(ScoreRequest(*values, *names)))
             except BaseException as error:
                 self.callback_errors.add("score", error)
                 return _NAN  # goes last, and is counted

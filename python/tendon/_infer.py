@@ -131,6 +131,12 @@ def observation(request: Any) -> dict[str, Any]:
         if image.rgb:
             shape = (image.height, image.width, 3)
             obs[str(image.name)] = _arrays.view(image.rgb, 4, shape, request)
+        else:  # of no camera of the model's: as it came
+            data = ctypes.string_at(image.data, image.bytes)
+            raw = np.frombuffer(data, np.uint8)
+            shape = (image.height, image.width, -1)
+            is_raw = image.codec == _types.INFER_RAW
+            obs[str(image.name)] = raw.reshape(shape) if is_raw else data
     return obs
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 #: td_err
 OK, NOMEM, EMPTY, TIMEOUT, IO, MISMATCH, INTERNAL = 0, 2, 4, 7, 11, 15, 18
+INFER_RAW = 2
 
 
 def _letters(kind: Any) -> str:
@@ -328,7 +329,7 @@ class ScoreRequest(c.Structure):
             "overdue_ms",
             "score",
         )
-    ]
+    ] + [("client", c.c_char_p), ("model", c.c_char_p)]
 
 
 class ServerLabels(c.Structure):

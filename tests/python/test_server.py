@@ -458,3 +458,51 @@ def test_every_observation_is_answered(server, site):
         assert not result.superseded
     assert model.report()["answered"] == 100
 
+
+
+def test_a_score_sees_who_asks_and_which_model(server, connect):
+    asked = []
+
+    def score(request):
+        asked.append((request.client, request.model))
+        return 1.0
+
+    serve(server, echo)
+    server.use_scheduler(policy=score)
+    assert ask(connect()).error is None
+    assert ("station-1", "echo") in asked
+
+
+def test_a_score_that_raises_is_told_once_and_counted(server, connect, caplog):
+    def score(request):
+        raise ValueError("no idea")
+
+    serve(server, echo)
+    server.use_scheduler(policy=score)
+    model = connect()
+    for _ in range(3):
+        assert ask(model).error is None
+    (raised,) = [each for each in server.errors if each.where == "score"]
+    assert raised.count >= 3
+    assert server.metrics.get_latest("score_not_finite") == raised.count
+    assert caplog.text.count("score failed: ValueError: no idea") == 1
+
+
+def test_a_picture_of_a_camera_that_nobody_declared(server, connect):
+    seen = []
+
+    def look(obs):
+        seen.append({name: obs[name] for name in ("top", "side") if name in obs})
+        return echo(obs)
+
+    server.model("blind", look, actions=JOINTS, chunk=5, **WHAT)
+    server.model(
+        "eyed", look, actions=JOINTS, chunk=5, cameras={"top": (48, 64)}, **WHAT
+    )
+    server.start()
+    # One that declares none takes what comes, as it comes.
+    assert ask(connect(name="blind"), side=FRAME).error is None
+    assert (seen[-1]["side"] == FRAME).all()
+    # One that declares some refuses another by its name.
+    told = ask(connect("station-2", "eyed"), top=FRAME, side=FRAME)
+    assert "images.side: model eyed has no such camera" in str(told.error)

@@ -155,6 +155,7 @@ static td_err open_callback(const td_engine_config *config,
     if (!self) return TD_ERR_NOMEM;
     self->engine.ops = &td_engine_callback;
     self->spec = *settings->spec;
+    self->spec.any_images = self->spec.camera_count == 0;
     self->spec.model_id = config->model_id;
     self->spec.model_version = config->model_version;
     self->spec.step_period_us = config->step_period_us;

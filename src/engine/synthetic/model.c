@@ -113,6 +113,7 @@ static void fill_spec(const td_engine_config *config, td_engine_spec *spec)
     *spec = (td_engine_spec){.model_id = config->model_id,
                              .model_version = config->model_version,
                              .camera_count = settings->camera_count,
+                             .any_images = settings->camera_count == 0,
                              .state_count = settings->state_count,
                              .action_count = settings->action_count,
                              .chunk_rows = settings->chunk_rows,

@@ -117,7 +117,13 @@ td_err td_server_core_fits_pictures(const td_server_core *core,
     for (uint32_t i = 0; i < obs->image_count; i++) {
         const td_wire_image *image = &obs->images[i];
         const td_wire_camera *camera = find_camera(core->spec, image->name);
-        if (camera) TD_TRY(td_engine_picture_check(image, camera, info));
+        if (camera)
+            TD_TRY(td_engine_picture_check(image, camera, info));
+        else if (!core->spec->any_images)
+            return td_fail(info, TD_ERR_MISMATCH,
+                           "images.%.*s: model %s has no such camera",
+                           (int)image->name.size, image->name.data,
+                           core->spec->model_id);
     }
     return TD_OK;
 }
