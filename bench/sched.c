@@ -330,5 +330,6 @@ td_err td_bench_sched(const td_bench_options *options, td_errinfo *info)
     bool beside = td_bench_peer_there(options);
     for (int i = 0; i < TD_SCHED_STRATEGY_COUNT; i++)
         TD_TRY(run_strategy(options, (td_sched_strategy)i, beside, info));
+    TD_TRY(td_bench_sched_saturated(options, beside, info));
     return td_bench_sched_misses(options, beside, info);
 }

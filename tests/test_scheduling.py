@@ -112,7 +112,9 @@ def request(scheduler, claims, due=math.inf, since=0):
     number = len(scheduler.members) - 1
     ms = scheduling.MS
     due = due * ms if due < math.inf else due
-    scheduler.arrive(since * ms, number, number + 1, priority, urgency, -1, due, math.inf)
+    scheduler.arrive(
+        since * ms, number, number + 1, priority, urgency, -1, due, math.inf
+    )
     return scheduler.waiting[-1]
 
 

@@ -4,7 +4,9 @@
 inferential_sched.py rate STRATEGY TRACE: a block is the trace; its numbers are
 decisions a second, and the p50 and p99 of one in microseconds.
 inferential_sched.py misses STRATEGY TRACE: its numbers are the share of asks
-that were missed and of the time that buffers were dry, in percent."""
+that were missed and of the time that buffers were dry, in percent.
+inferential_sched.py saturated STRATEGY CLIENTS RUNS: its numbers are the urgent
+one's share in percent, its median wait and the longest of the others in ms."""
 
 import collections
 import functools
@@ -207,9 +209,58 @@ class Misses:
         return 100 * missed / len(self.arrivals), 100 * dry_ns / time_ns
 
 
+class Saturated:
+    """Clients that ask anew a moment after each answer, the first of them urgent,
+    and a device that is never idle."""
+
+    RUN_NS, THINK_NS = 10_000_000, 1_000_000
+
+    def __init__(self, strategy, clients, runs):
+        self.strategy, self.runs = strategy, int(runs)
+        self.asks_ns = [0] * int(clients)
+
+    def ask_all(self, scheduler, until_ns):
+        for number, at_ns in enumerate(self.asks_ns):
+            if at_ns is None or at_ns > until_ns:
+                continue
+            now[0] = at_ns * NS
+            urgency = 0.0 if number else 1.0
+            scheduler.submit(
+                make_request(
+                    at_ns,
+                    number,
+                    0,
+                    priority=1,
+                    urgency=urgency,
+                    steps_remaining=None,
+                )
+            )
+            self.asks_ns[number] = None
+
+    def block(self):
+        scheduler = make_scheduler(self.strategy)
+        waits_ns, longest_ns = [], 0
+        for run in range(self.runs):
+            at_ns = run * self.RUN_NS
+            self.ask_all(scheduler, at_ns)
+            now[0] = at_ns * NS
+            batch = scheduler.next_batch()
+            if not batch:
+                continue
+            number = int(batch[0].client_id.removeprefix("robot-"))
+            wait_ns = at_ns - batch[0].received_at / NS
+            if number == 0:
+                waits_ns.append(wait_ns)
+            else:
+                longest_ns = max(longest_ns, wait_ns)
+            self.asks_ns[number] = at_ns + self.RUN_NS + self.THINK_NS
+        share = 100 * len(waits_ns) / self.runs
+        return share, quantile(sorted(waits_ns), 0.5) / 1e6, longest_ns / 1e6
+
+
 if __name__ == "__main__":
-    kind, strategy, trace = sys.argv[1:]
+    kind, strategy, *given = sys.argv[1:]
     hold_signals()
     set_clock()
-    kinds = {"rate": Rate, "misses": Misses}
-    run_blocks(kinds[kind](strategy, trace).block)
+    kinds = {"rate": Rate, "misses": Misses, "saturated": Saturated}
+    run_blocks(kinds[kind](strategy, *given).block)

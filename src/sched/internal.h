@@ -45,6 +45,7 @@ typedef struct td_sched_slot { // of a member
     int64_t answered_ns;     // with nothing left to do; NEVER
     int64_t return_ns;       // from then to its next, on average; 0: not known
     int64_t return_off_ns;   // by which that was off, on average
+    uint32_t starves_in;     // a tier; TD_SCHED_MAX_TIERS: it does not
     uint64_t turn;           // when one of its was last started, or it joined
 } td_sched_slot;
 
@@ -81,15 +82,16 @@ struct td_sched {
     uint32_t capacity, first_free;
     uint64_t lanes_in_use; // a bit for each that has READY ones
     td_sched_counts counts;
-    td_sched_entry *entries;   // [capacity]
-    td_sched_facts *facts;     // [capacity]
-    uint32_t *sorted;          // [capacity], for td_sched_use
-    td_sched_slot *slots;      // [members]
-    td_sched_model *models;    // [models]
-    td_sched_mix *mixes;       // [mixes]
-    td_sched_lane *lanes;      // [tiers x mixes], the first tier's first
-    td_sched_heap patient;     // members whose oldest can run, by patient_ns
-    td_sched_heap starving;    // those for whom it is over, by their turns
+    td_sched_entry *entries; // [capacity]
+    td_sched_facts *facts;   // [capacity]
+    uint32_t *sorted;        // [capacity], for td_sched_use
+    td_sched_slot *slots;    // [members]
+    td_sched_model *models;  // [models]
+    td_sched_mix *mixes;     // [mixes]
+    td_sched_lane *lanes;    // [tiers x mixes], the first tier's first
+    td_sched_heap patient;   // members whose oldest can run, by patient_ns
+    // Those for whom it is over, by their turns, in the tier of that one.
+    td_sched_heap starving[TD_SCHED_MAX_TIERS];
     td_sched_heap useless_at;  // what waits, by when it will be useless
     td_sched_heap backing_off; // by the time of the retry
     td_sched_queue *queue;     // queued ones that wait, by tier
@@ -141,8 +143,8 @@ void td_sched_lane_take(td_sched *sched, uint32_t number, td_sched_place place);
 // Whose patience is over starves from now on.
 void td_sched_lane_find_starving(td_sched *sched);
 
-// Of those in these lanes, the oldest request of the member that starves and
-// was served longest ago; NOBODY.
+// Of those in these lanes, of one tier, the oldest request of the member that
+// starves and was served longest ago; NOBODY.
 uint32_t td_sched_lane_starving(const td_sched *sched, uint64_t lanes);
 
 // The member's oldest is another, or has moved.

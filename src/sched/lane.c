@@ -28,14 +28,17 @@ void td_sched_lane_watch(td_sched *s, uint32_t member)
     if (!td_sched_strategy_scores(s->policy.strategy) ||
         s->policy.fairness <= 0)
         return; // and nobody is in the heaps
-    const td_sched_slot *slot = &s->slots[member];
+    td_sched_slot *slot = &s->slots[member];
     bool waits = has_patience(s, member);
     int64_t until_ns = waits ? s->entries[slot->oldest].patient_ns : 0;
     bool starves = waits && until_ns < s->now_ns;
+    uint32_t tier =
+        starves ? s->entries[slot->oldest].tier : TD_SCHED_MAX_TIERS;
+    if (slot->starves_in != tier && slot->starves_in < TD_SCHED_MAX_TIERS)
+        td_sched_heap_take(&s->starving[slot->starves_in], member);
     if (starves)
-        td_sched_heap_put(&s->starving, member, (int64_t)slot->turn);
-    else
-        td_sched_heap_take(&s->starving, member);
+        td_sched_heap_put(&s->starving[tier], member, (int64_t)slot->turn);
+    slot->starves_in = tier;
     if (waits && !starves)
         td_sched_heap_put(&s->patient, member, until_ns);
     else
@@ -55,7 +58,8 @@ static bool is_in(const td_sched *s, uint32_t member, uint64_t lanes)
 
 uint32_t td_sched_lane_starving(const td_sched *s, uint64_t lanes)
 {
-    const td_sched_heap *heap = &s->starving;
+    uint32_t tier = s->lanes[__builtin_ctzll(lanes)].tier;
+    const td_sched_heap *heap = &s->starving[tier];
     if (heap->count == 0) return TD_SCHED_NOBODY;
     uint32_t first = td_sched_heap_first(heap);
     if (is_in(s, first, lanes)) return s->slots[first].oldest;

@@ -106,6 +106,9 @@ static uint64_t first_tier(const td_sched *s, uint64_t lanes)
 // Of the lanes' best; of models that take turns only of the one whose it is.
 static uint32_t best_of_all(td_sched *s, uint64_t lanes)
 {
+    if ((lanes & (lanes - 1)) == 0) // as mostly
+        return td_sched_order_best(&s->lanes[__builtin_ctzll(lanes)].order,
+                                   s->now_ns);
     candidate best = {.number = TD_SCHED_NOBODY}, in_turn = best;
     uint64_t turns = in_turns(s, lanes);
     for (; lanes; lanes &= lanes - 1) {
@@ -127,7 +130,7 @@ static uint32_t choose(td_sched *s, uint64_t lanes, double *credit)
 {
     lanes &= s->lanes_in_use;
     if (lanes == 0) return TD_SCHED_NOBODY;
-    lanes = first_tier(s, lanes);
+    if (lanes & (lanes - 1)) lanes = first_tier(s, lanes);
     *credit = earn(s, *credit);
     uint32_t starving = TD_SCHED_NOBODY;
     if (*credit >= 1) starving = td_sched_lane_starving(s, lanes);

@@ -119,7 +119,8 @@ static td_err make_parts(td_sched *s)
     }
     TD_TRY(td_sched_heap_init(&s->useless_at, s->capacity));
     TD_TRY(td_sched_heap_init(&s->patient, set->members));
-    TD_TRY(td_sched_heap_init(&s->starving, set->members));
+    for (uint32_t i = 0; i < s->tiers; i++)
+        TD_TRY(td_sched_heap_init(&s->starving[i], set->members));
     TD_TRY(td_sched_heap_init(&s->backing_off, s->capacity));
     return td_sched_queue_new(s->capacity, s->tiers, &s->queue);
 }
@@ -156,7 +157,8 @@ static void free_parts(td_sched *s)
         td_sched_heap_done(&s->models[i].arriving);
     td_sched_heap_done(&s->useless_at);
     td_sched_heap_done(&s->patient);
-    td_sched_heap_done(&s->starving);
+    for (uint32_t i = 0; i < s->tiers; i++)
+        td_sched_heap_done(&s->starving[i]);
     td_sched_heap_done(&s->backing_off);
     if (s->queue) td_sched_queue_free(s->queue);
 }
@@ -183,6 +185,7 @@ td_err td_sched_join(td_sched *s, const td_sched_member *member,
         s->slots[i] = (td_sched_slot){.member = *member,
                                       .used = true,
                                       .turn = ++s->last_start,
+                                      .starves_in = TD_SCHED_MAX_TIERS,
                                       .oldest = TD_SCHED_NOBODY,
                                       .newest = TD_SCHED_NOBODY,
                                       .expected_ns = TD_SCHED_NEVER_NS,

@@ -459,7 +459,6 @@ def test_every_observation_is_answered(server, site):
     assert model.report()["answered"] == 100
 
 
-
 def test_a_score_sees_who_asks_and_which_model(server, connect):
     asked = []
 
