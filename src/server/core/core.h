@@ -162,7 +162,8 @@ TD_NODISCARD td_err td_server_core_attach(td_server_core *core, int64_t now_ns,
 void td_server_core_refused(td_server_core *core);
 
 // The client's start `boot` is gone: LEFT. BUSY while it runs: ask again after
-// done; what it has in a queue is handed back at once. NOTFOUND if it is not that start that is attached.
+// done; what it has in a queue is handed back at once. NOTFOUND if it is not
+// that start that is attached.
 TD_NODISCARD td_err td_server_core_detach(td_server_core *core,
                                           td_server_client *client,
                                           uint64_t boot,
