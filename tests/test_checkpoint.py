@@ -62,11 +62,20 @@ def test_a_person_can_read_it(kind):
         assert any(line.startswith(f"{word} ") for line in lines)
 
 
-def test_it_says_whether_it_runs_without_python():
-    assert "native       yes" in show(GOLDEN / "act").stdout
-    shown = json.loads(show(GOLDEN / "pi0", "--json").stdout)
-    assert shown["native"] is False and "pi0" in shown["why_not"]
-    assert "the Python worker serves it" in show(GOLDEN / "pi0").stdout
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_says_that_it_runs_without_python(kind):
+    assert "native       yes" in show(GOLDEN / kind).stdout
+
+
+def test_an_option_that_python_alone_knows_is_named(tmp_path):
+    folder = shutil.copytree(GOLDEN / "smolvla", tmp_path / "it")
+    config = folder / "config.json"
+    config.write_text(
+        config.read_text().replace('"use_cache": true', '"use_cache": false')
+    )
+    shown = json.loads(show(folder, "--json").stdout)
+    assert shown["native"] is False and "use_cache" in shown["why_not"]
+    assert "the Python worker serves it" in show(folder).stdout
 
 
 BAD = {

@@ -60,6 +60,7 @@ def test_a_policy_is_named_with_its_device_precision_and_time(native):
     said = line(done, "act")
     assert said.startswith("ok    act ") and " native on cpu, float32: " in said
     assert chunk_ms(said) > 0
+    assert re.search(r", [0-9.]+ MB of memory", said), said
 
 
 def test_a_full_batch_is_timed_too(site):

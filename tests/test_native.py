@@ -17,6 +17,7 @@ sys.path.insert(0, str(ROOT / "tests" / "golden"))
 import hashed
 
 GOLDEN = ROOT / "tests" / "golden" / "act"
+FLOWS = ROOT / "tests" / "golden" / "flows"
 TOLERANCE = 1e-4  # of the largest value
 
 
@@ -31,9 +32,9 @@ def write_weights(header: bytes, path: pathlib.Path) -> None:
             file.write(hashed.weights(name, *each["shape"]).tobytes())
 
 
-def checkpoint(name: str, folder: pathlib.Path) -> pathlib.Path:
+def checkpoint(name: str, folder: pathlib.Path, kept=GOLDEN) -> pathlib.Path:
     """A golden checkpoint with its weights."""
-    made = pathlib.Path(shutil.copytree(GOLDEN / name, folder / name))
+    made = pathlib.Path(shutil.copytree(kept / name, folder / name))
     header = (made / "model.header").read_bytes()
     assert struct.unpack("<Q", header[:8])[0] == len(header) - 8
     write_weights(header, made / "model.safetensors")
@@ -135,3 +136,38 @@ def test_an_ensemble_is_kept_for_each_robot(site, serve, tmp_path):
     mean = (expected[0][1:] + expected[1][:-1]) / 2
     np.testing.assert_allclose(got[:-1], mean, atol=1e-3)
     np.testing.assert_allclose(got[-1], expected[1][-1], atol=1e-3)
+
+
+@pytest.mark.parametrize("name", ["smolvla-two-cameras", "pi0-two-cameras"])
+def test_a_policy_is_served_by_its_name_on_the_hub(
+    name, site, serve, tmp_path, monkeypatch
+):
+    """With what is in the hub's local cache, its tokenizer too."""
+    monkeypatch.setenv("HF_HOME", str(tmp_path))
+    cache = tmp_path / "hub"
+    made = checkpoint(name, tmp_path, FLOWS)
+    tokenizer = {"smolvla": "HuggingFaceTB--SmolVLM2-500M-Video-Instruct"}.get(
+        name[:7], "google--paligemma-3b-pt-224"
+    )
+    for of, files in (
+        ("robots--cookie-v1", [path for path in made.iterdir()]),
+        (tokenizer, [made / "tokenizer.json"]),
+    ):
+        snapshot = cache / f"models--{of}" / "snapshots" / "one"
+        snapshot.mkdir(parents=True)
+        for path in files:
+            if of == tokenizer or path.name != "tokenizer.json":
+                shutil.copy(path, snapshot)
+    server = serve("robots/cookie-v1")
+    server.wait_line("serve: ready")
+    robot = connect(site)
+    config = json.loads((FLOWS / name / "config.json").read_text())
+    robot.send(**observation(name, 0, config), task="pick the red cube")
+    got = array(robot.receive()["actions"])
+    assert got.shape == (8, 6) and np.isfinite(got).all()
+
+
+def test_a_name_that_is_not_in_the_cache_says_how_to_get_it(site, serve, tmp_path):
+    server = serve("robots/cookie-v1")
+    assert server.process.wait(30) != 0
+    assert "get it with `hf download robots/cookie-v1`" in server.text()

@@ -108,8 +108,7 @@ static void add_relative(words *to, const td_native_policy *policy,
 static bool has_tokenizer(const td_native_checkpoint *shown)
 {
     char path[TD_NATIVE_MAX_PATH];
-    return td_native_path_join(shown->folder, "tokenizer.json", path, NULL) ==
-               TD_OK &&
+    return td_native_checkpoint_tokenizer(shown, path, NULL) == TD_OK &&
            access(path, R_OK) == 0;
 }
 

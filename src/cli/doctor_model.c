@@ -3,15 +3,18 @@
 
 #include "cli/cli.h"
 #include "cli/gpu.h"
+#include "cli/profile/identity.h"
 #include "engine/measure.h"
 #include "engine/native/native.h"
 #include "engine/probe.h"
+#include "engine/worker/worker.h"
 #include "server/load/settings.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define LOOK_MS 1000 // about what the times of one batch size may take
 #define LEAST_TIMES 3
@@ -151,6 +154,29 @@ static void add_times(double alone_ms, double full_ms, uint32_t most, line *to)
     add(to, " each of %u at a time", most);
 }
 
+// Memory in use where the model is, or would be: of its GPU, else of its
+// process, which is this one unless it is a worker.
+static double used_gb(const td_config_model *model, const td_engine *engine)
+{
+    td_cli_gpu gpu;
+    if (is_on_gpu(model))
+        return td_cli_gpu_query(model->device, &gpu, NULL) == TD_OK
+                   ? gpu.used_gb
+                   : 0;
+    bool worker = model->engine.kind == TD_CONFIG_WORKER;
+    if (worker && !engine) return 0;
+    return td_cli_profile_resident_gb(worker ? td_engine_worker_pid(engine)
+                                             : getpid());
+}
+
+static void add_memory(double gb, line *to)
+{
+    if (gb >= 1)
+        add(to, ", %.3g GB of memory", gb);
+    else if (gb > 0)
+        add(to, ", %.0f MB of memory", ceil(gb * 1e3));
+}
+
 static td_cli_doctor_verdict failed(td_err err, const td_errinfo *info,
                                     line *to)
 {
@@ -173,10 +199,12 @@ td_cli_doctor_verdict td_cli_doctor_model(const td_config_model *model,
         add(&said, ": a function of another program, not here to be asked");
         return TD_CLI_DOCTOR_WORSE;
     }
+    double before_gb = used_gb(model, NULL);
     td_err err = td_server_engines_open(model, NULL, &engine, &info);
     if (err == TD_OK) err = measure(engine, &alone_ms, &full_ms, &info);
     if (err != TD_OK) return failed(err, &info, &said);
     uint32_t most = engine->ops->spec(engine)->max_batch;
     add_times(alone_ms, full_ms, most, &said);
+    add_memory(used_gb(model, engine) - before_gb, &said);
     return expect(model, profiles, gpu.name, alone_ms, &said);
 }

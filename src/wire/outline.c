@@ -103,17 +103,17 @@ static bool is_cut(const walk *in, bool in_images, td_wire_head head)
            in->outline->cut_count < TD_WIRE_MAX_IMAGES;
 }
 
-// The header ahead, which may lie in two pieces. As td_wire_head_read().
+// The header ahead, which may lie in two pieces. As td_wire_scan_head().
 static size_t peek(const walk *in, td_wire_head *ret_head)
 {
     const uint8_t *here = (const uint8_t *)in->piece->data + in->at;
     size_t size = in->piece->size - in->at;
     uint8_t bytes[TD_WIRE_HEAD_BYTES];
-    if (size >= sizeof bytes) return td_wire_head_read(here, size, ret_head);
+    if (size >= sizeof bytes) return td_wire_scan_head(here, size, ret_head);
     size = in->left < sizeof bytes ? in->left : sizeof bytes;
     walk ahead = *in;
     pass(&ahead, bytes, size);
-    return td_wire_head_read(bytes, size, ret_head);
+    return td_wire_scan_head(bytes, size, ret_head);
 }
 
 // One header and what belongs to it. EMPTY when the bytes end first, or nothing
@@ -124,7 +124,7 @@ static td_err step(walk *in, bool in_images, td_wire_head *ret_head)
     size_t head = peek(in, ret_head);
     if (head == 0) return TD_ERR_EMPTY;
     in->heads--;
-    uint64_t body = td_wire_head_body(*ret_head);
+    uint64_t body = td_wire_scan_body(*ret_head);
     if (body > in->left - head) return TD_ERR_EMPTY;
     if (is_cut(in, in_images, *ret_head)) return cut(in, head, body);
     return copy(in, head + body);
@@ -136,7 +136,7 @@ static td_err copy_value(walk *in, bool in_images)
     for (uint64_t open = 1; open > 0; open--) {
         td_wire_head head;
         TD_TRY(step(in, in_images, &head));
-        open += td_wire_head_members(head);
+        open += td_wire_scan_members(head);
     }
     return TD_OK;
 }
@@ -157,7 +157,7 @@ static td_err copy_message(walk *in)
     if (top.kind != TD_WIRE_HEAD_MAP) return TD_ERR_EMPTY;
     for (uint64_t i = 0; i < top.number; i++) {
         TD_TRY(step(in, false, &key));
-        if (td_wire_head_members(key)) return TD_ERR_EMPTY;
+        if (td_wire_scan_members(key)) return TD_ERR_EMPTY;
         TD_TRY(copy_value(in, is_key(in->outline, key, "images")));
     }
     return TD_OK;

@@ -6,7 +6,6 @@
 
 #include "base/err.h"
 #include "tendon/wire.h" // IWYU pragma: export
-#include "tendon/wire.h"
 
 TD_AUTO_FREE(td_wire_decoder, td_wire_decoder_free)
 TD_AUTO_FREE(td_wire_encoder, td_wire_encoder_free)

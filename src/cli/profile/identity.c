@@ -2,10 +2,12 @@
 #include "cli/profile/identity.h"
 
 #include "base/sha256.h"
+#include "server/load/settings.h"
 
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,7 +120,7 @@ static td_err look_at_gpu(const td_config_model *model, const char *gpu,
     return TD_OK;
 }
 
-static double resident_gb(int pid)
+double td_cli_profile_resident_gb(int pid)
 {
     char path[64];
     long pages = 0;
@@ -139,9 +141,11 @@ td_err td_cli_profile_identity_find(const td_config_model *model,
     char program[4096];
     program_of(&model->engine, program);
     TD_TRY(hash_of(program, identity.engine_hash, info));
-    TD_TRY(hash_of(model->pretrained_path, identity.model_hash, info));
+    char checkpoint[PATH_MAX];
+    TD_TRY(td_server_engines_checkpoint(model, checkpoint, info));
+    TD_TRY(hash_of(checkpoint, identity.model_hash, info));
     TD_TRY(look_at_gpu(model, gpu, &identity, info));
-    identity.resident_gb = resident_gb(getpid());
+    identity.resident_gb = td_cli_profile_resident_gb(getpid());
     *ret_identity = identity;
     return TD_OK;
 }
@@ -155,8 +159,8 @@ static double used_gb(const td_config_model *model,
                    ? now.used_gb - identity->gpu.used_gb
                    : 0;
     if (model->engine.kind == TD_CONFIG_SYNTHETIC) return 0;
-    return pid ? resident_gb(pid)
-               : resident_gb(getpid()) - identity->resident_gb;
+    return pid ? td_cli_profile_resident_gb(pid)
+               : td_cli_profile_resident_gb(getpid()) - identity->resident_gb;
 }
 
 double

@@ -31,4 +31,7 @@ td_cli_profile_identity_memory_gb(const td_config_model *model,
                                   const td_cli_profile_identity *identity,
                                   int pid);
 
+// Memory of a process that is resident, its mapped weights too. 0: not known.
+double td_cli_profile_resident_gb(int pid);
+
 #endif

@@ -61,7 +61,8 @@ static const td_config_field model_rows[] = {
     TD_ROW_TEXT(
         td_config_model, pretrained_path, "\"\"", 0, 4096,
         "where the weights are; native: a LeRobot checkpoint's folder, a "
-        "relative one beside the manifest"),
+        "relative one beside the manifest, or its name on the Hugging Face "
+        "hub where it is in the hub's local cache"),
     TD_ROW_TEXT(td_config_model, device, "cpu", 1, 64,
                 "where it runs; models on one device take turns"),
     TD_ROW_CHUNK(td_config_model, server_id, "\"\"",
@@ -163,6 +164,7 @@ static td_err check_checkpoint(const td_config_location *location,
             "pretrained_path",
             "is missing, an engine of kind: native reads the checkpoint in "
             "that folder");
+    model->pretrained_name = model->pretrained_path;
     return td_config_location_beside(location, &model->pretrained_path);
 }
 

@@ -33,8 +33,10 @@ typedef struct td_config_inputs {
 typedef struct td_config_model {
     const char *model_id, *model_version, *application_tag;
     const char *pretrained_path;
-    const char *device;    // models with the same one share it
-    const char *server_id; // unique in the manifest; from the host name
+    const char *pretrained_name; // of native: as it is written, which may be a
+                                 // name on the hub
+    const char *device;          // models with the same one share it
+    const char *server_id;       // unique in the manifest; from the host name
     int64_t fps;
     const char *endpoint; // peer and router listen here, client connects
     td_config_mode mode;

@@ -171,7 +171,8 @@ static td_server_run *form(td_server_device *device, int64_t now_ns)
     if (!td_server_dispatch_next(device->dispatch, now_ns, &batch)) return NULL;
     td_server_runs *runs = device->models[batch.model];
     const td_server_context *ctx = runs->ctx;
-    td_server_score_record(device->score, ctx->stats, now_ns);
+    if (device->score->ask)
+        td_server_score_record(device->score, ctx->stats, now_ns);
     td_server_run *run = take_run(runs, batch.run, now_ns);
     run->members = batch.count;
     for (uint32_t i = 0; i < batch.count; i++) {

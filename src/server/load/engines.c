@@ -13,6 +13,7 @@
 // caller closes it. Opening blocks: a worker loads its policy meanwhile.
 #include "base/clock.h"
 #include "engine/callback/callback.h"
+#include "engine/native/checkpoint/checkpoint.h"
 #include "engine/native/child.h"
 #include "engine/native/native.h"
 #include "engine/pool/pool.h"
@@ -301,14 +302,26 @@ static td_err open_native(const td_config_model *model,
     return err;
 }
 
+td_err td_server_engines_checkpoint(const td_config_model *config,
+                                    char ret_path[PATH_MAX], td_errinfo *info)
+{
+    if (config->engine.kind == TD_CONFIG_NATIVE)
+        return td_native_checkpoint_find(
+            config->pretrained_path, config->pretrained_name, ret_path, info);
+    (void)snprintf(ret_path, PATH_MAX, "%s", config->pretrained_path);
+    return TD_OK;
+}
+
 td_err td_server_engines_open(const td_config_model *config,
                               const td_server_engine_function *function,
                               td_engine **ret_engine, td_errinfo *info)
 {
+    char checkpoint[PATH_MAX];
+    TD_TRY(td_server_engines_checkpoint(config, checkpoint, info));
     td_engine_config engine = {
         .model_id = config->model_id,
         .model_version = config->model_version,
-        .pretrained_path = config->pretrained_path,
+        .pretrained_path = checkpoint,
         .device = config->device,
         .step_period_us = 1000000 / config->fps,
     };

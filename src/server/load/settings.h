@@ -9,11 +9,19 @@
 #include "server/model.h"
 #include "tendon/infer.h"
 
+#include <limits.h>
+
 // What runs a model with a callback engine.
 typedef struct td_server_engine_function {
     td_infer_function infer;
     void *user;
 } td_server_engine_function;
+
+// Where the model's weights are: of native, a folder, in the hub's local cache
+// perhaps. NOTFOUND, LIMIT.
+TD_NODISCARD td_err td_server_engines_checkpoint(const td_config_model *config,
+                                                 char ret_path[PATH_MAX],
+                                                 td_errinfo *info);
 
 // Opens the engine that the manifest names for this server, loaded; `function`
 // is for a callback engine, NULL: there is none. Owned by the caller, and

@@ -1,8 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/checkpoint/checkpoint.h"
 
+#include "engine/native/checkpoint/hub.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#define CONFIG "config.json"
+#define TOKENIZER "tokenizer.json"
 
 static bool is_enabled(const td_native_steps *steps, td_native_step_kind kind)
 {
@@ -60,6 +67,46 @@ void td_native_checkpoint_close(td_native_checkpoint *checkpoint)
     td_native_policy_done(&checkpoint->policy);
     free(checkpoint->folder);
     free(checkpoint);
+}
+
+td_err td_native_checkpoint_find(const char *folder, const char *name,
+                                 char ret_folder[TD_NATIVE_MAX_PATH],
+                                 td_errinfo *info)
+{
+    char path[TD_NATIVE_MAX_PATH];
+    TD_TRY(td_native_path_join(folder, CONFIG, path, info));
+    bool there = access(path, R_OK) == 0;
+    if (!there && td_native_hub_is_name(name)) {
+        if (td_native_hub_find(name, CONFIG, path, NULL) != TD_OK)
+            return td_fail(info, TD_ERR_NOTFOUND,
+                           "%s: is no checkpoint's folder, and not in the "
+                           "hub's local cache: get it with `hf download %s`",
+                           folder, name);
+        *strrchr(path, '/') = '\0';
+        memcpy(ret_folder, path, sizeof path);
+        return TD_OK;
+    }
+    (void)snprintf(ret_folder, TD_NATIVE_MAX_PATH, "%s", folder);
+    return TD_OK;
+}
+
+td_err td_native_checkpoint_tokenizer(const td_native_checkpoint *from,
+                                      char ret_path[TD_NATIVE_MAX_PATH],
+                                      td_errinfo *info)
+{
+    const td_native_step *step =
+        td_native_steps_find(&from->before, TD_NATIVE_STEP_TOKENIZE);
+    const char *name = step ? step->tokenizer : NULL;
+    char path[TD_NATIVE_MAX_PATH];
+    TD_TRY(td_native_path_join(from->folder, TOKENIZER, ret_path, info));
+    if (access(ret_path, R_OK) == 0) return TD_OK;
+    TD_TRY(
+        td_native_path_join(from->folder, "tokenizer/" TOKENIZER, path, info));
+    if (access(path, R_OK) == 0 ||
+        (name && td_native_hub_is_name(name) &&
+         td_native_hub_find(name, TOKENIZER, path, NULL) == TD_OK))
+        memcpy(ret_path, path, sizeof path);
+    return TD_OK;
 }
 
 // The key that a robot has for one of the policy's.

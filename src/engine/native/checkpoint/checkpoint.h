@@ -6,6 +6,7 @@
 // steps before and after the policy, in the order of its files. What is not
 // understood is refused here, by name, and never met later.
 
+#include "engine/native/checkpoint/path.h"
 #include "engine/native/checkpoint/policy.h"
 #include "engine/native/checkpoint/steps.h"
 #include "engine/native/checkpoint/weights.h"
@@ -26,6 +27,19 @@ TD_NODISCARD td_err td_native_checkpoint_open(
     td_errinfo *info);
 void td_native_checkpoint_close(td_native_checkpoint *checkpoint);
 TD_AUTO_FREE(td_native_checkpoint, td_native_checkpoint_close)
+
+// Where a checkpoint is: `folder` if that holds one, else the repository `name`
+// of the hub in its local cache. NOTFOUND with the line that gets it, LIMIT.
+TD_NODISCARD td_err td_native_checkpoint_find(
+    const char *folder, const char *name, char ret_folder[TD_NATIVE_MAX_PATH],
+    td_errinfo *info);
+
+// Where the tokenizer.json of its tokenizer_processor is: in the folder, in the
+// folder "tokenizer" in there, where LeRobot from 0.6.2 on puts it, or in the
+// hub's local cache; where none is, where it should be. LIMIT.
+TD_NODISCARD td_err td_native_checkpoint_tokenizer(
+    const td_native_checkpoint *from, char ret_path[TD_NATIVE_MAX_PATH],
+    td_errinfo *info);
 
 // What a robot's observation calls a feature of the policy's: of
 // "observation.images.top" "top", or what the steps rename to it. Borrowed. Any

@@ -108,6 +108,11 @@ static td_err find_cached(const char *name, const char *file,
     return td_native_path_join(folder, inside, ret_path, info);
 }
 
+bool td_native_hub_is_name(const char *name)
+{
+    return is_repository(name) && strchr(name, '/');
+}
+
 td_err td_native_hub_find(const char *name, const char *file,
                           char ret_path[TD_NATIVE_MAX_PATH], td_errinfo *info)
 {

@@ -8,6 +8,9 @@
 
 #include "engine/native/checkpoint/path.h"
 
+// Whether this could be a repository's, "owner/name".
+bool td_native_hub_is_name(const char *name);
+
 // The path of `file` of a repository "owner/name", or of a folder by its path.
 // Of a repository the revision that "main" was last, or the only one that there
 // is. Blocks. NOTFOUND, LIMIT; INVALID for what is no name of a repository.

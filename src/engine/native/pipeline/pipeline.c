@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/native/pipeline/pipeline.h"
 
-#include "engine/native/checkpoint/path.h"
+#include "engine/native/checkpoint/hub.h"
 #include "engine/native/pipeline/prompt.h"
 #include "engine/native/pipeline/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define TOKENIZER "tokenizer.json"
 
 struct td_native_pipeline {
     const td_native_checkpoint *from;
@@ -51,12 +49,18 @@ td_native_colours td_native_pipeline_colours(const td_native_pipeline *pipeline,
 static td_err no_tokenizer(const td_native_step *step, const char *path,
                            td_errinfo *info)
 {
+    const char *name = step->tokenizer;
+    if (!name || !td_native_hub_is_name(name))
+        return td_fail(info, TD_ERR_NOTFOUND,
+                       "%s: is not there, and the policy takes text: put the "
+                       "tokenizer.json of its language model there, or name it "
+                       "in the manifest as engine.tokenizer",
+                       path);
     return td_fail(info, TD_ERR_NOTFOUND,
-                   "%s: is not there, and the policy takes text: put the "
-                   "tokenizer.json of %s there, or name it in the manifest as "
-                   "engine.tokenizer",
-                   path,
-                   step->tokenizer ? step->tokenizer : "its language model");
+                   "%s: is not there, and the policy takes text: get it with "
+                   "`hf download %s tokenizer.json`, put it there, or name it "
+                   "in the manifest as engine.tokenizer",
+                   path, name);
 }
 
 static td_err open_tokenizer(td_native_pipeline *pipeline, const char *given,
@@ -71,7 +75,7 @@ static td_err open_tokenizer(td_native_pipeline *pipeline, const char *given,
                        given, pipeline->from->folder);
     if (!step) return TD_OK;
     char path[TD_NATIVE_MAX_PATH];
-    TD_TRY(td_native_path_join(pipeline->from->folder, TOKENIZER, path, info));
+    TD_TRY(td_native_checkpoint_tokenizer(pipeline->from, path, info));
     if (!given) given = path;
     td_err err = td_native_tokenizer_open(given, step->most_tokens,
                                           &pipeline->tokenizer, info);

@@ -12,9 +12,10 @@
 typedef struct td_native_pipeline td_native_pipeline;
 
 // Borrows the checkpoint. `tokenizer` is the path of a tokenizer.json, or NULL:
-// that of the checkpoint's folder; it is opened if there is a step that wants
-// it. Owned by the caller. Blocks. NOTFOUND when there is no tokenizer and one
-// is wanted, INVALID for one that no step wants; IO, FORMAT, MISMATCH, NOMEM.
+// where td_native_checkpoint_tokenizer() finds it; it is opened if there is a
+// step that wants it. Owned by the caller. Blocks. NOTFOUND when there is no
+// tokenizer and one is wanted, INVALID for one that no step wants; IO, FORMAT,
+// MISMATCH, NOMEM.
 TD_NODISCARD td_err td_native_pipeline_new(const td_native_checkpoint *from,
                                            const char *tokenizer,
                                            td_native_pipeline **ret_pipeline,

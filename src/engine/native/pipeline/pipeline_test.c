@@ -8,12 +8,17 @@
 #include "engine/native/checkpoint/fixture.h"
 #include "engine/native/checkpoint/path.h"
 
+#include <ftw.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -219,6 +224,7 @@ static void actions_there_and_back_are_the_same(void **state)
 static void a_missing_tokenizer_is_named_with_where_to_get_it(void **state)
 {
     (void)state;
+    assert_int_equal(setenv("HF_HOME", "/nowhere", 1), 0);
     td_native_fixture copy;
     td_native_checkpoint *checkpoint = NULL;
     td_native_pipeline *pipeline = NULL;
@@ -235,6 +241,68 @@ static void a_missing_tokenizer_is_named_with_where_to_get_it(void **state)
                          &pipeline, &info),
                      TD_OK);
     td_native_pipeline_free(pipeline);
+    td_native_checkpoint_close(checkpoint);
+    td_native_fixture_remove(&copy);
+}
+
+// A home with the hub's cache in it, where the hub's name of one is.
+static void make_cache(char home[32], const char *name, const char *from)
+{
+    char path[512];
+    (void)snprintf(home, 32, "/tmp/tendon-home-XXXXXX");
+    assert_non_null(mkdtemp(home));
+    static const char *const below[] = {"", "/snapshots", "/snapshots/one"};
+    (void)snprintf(path, sizeof path, "%s/hub", home);
+    assert_int_equal(mkdir(path, 0700), 0);
+    for (size_t i = 0; i < TD_COUNT_OF(below); i++) {
+        (void)snprintf(path, sizeof path, "%s/hub/%s%s", home, name, below[i]);
+        assert_int_equal(mkdir(path, 0700), 0);
+    }
+    (void)snprintf(path, sizeof path, "%s/hub/%s/snapshots/one/tokenizer.json",
+                   home, name);
+    assert_int_equal(symlink(from, path), 0);
+    assert_int_equal(setenv("HF_HOME", home, 1), 0);
+}
+
+static int drop(const char *path, const struct stat *about, int kind,
+                struct FTW *where)
+{
+    (void)about;
+    (void)kind;
+    (void)where;
+    return remove(path);
+}
+
+static void
+a_tokenizer_may_be_in_the_hubs_cache_or_where_lerobot_saves_it(void **state)
+{
+    (void)state;
+    static const char *const name = "models--google--paligemma-3b-pt-224";
+    char home[32], path[512];
+    td_native_fixture copy;
+    td_native_checkpoint *checkpoint = NULL;
+    td_native_pipeline *pipeline = NULL;
+    td_errinfo info = {""};
+    td_native_fixture_copy("pi0", "tokenizer.json", NULL, NULL, &copy);
+    assert_int_equal(td_native_checkpoint_open(copy.path, &checkpoint, &info),
+                     TD_OK);
+    make_cache(home, name, TD_NATIVE_GOLDEN "pi05/tokenizer.json");
+    assert_int_equal(td_native_pipeline_new(checkpoint, NULL, &pipeline, &info),
+                     TD_OK);
+    td_native_pipeline_free(pipeline);
+    assert_int_equal(nftw(home, drop, 8, FTW_DEPTH | FTW_PHYS), 0);
+    assert_int_equal(td_native_pipeline_new(checkpoint, NULL, &pipeline, &info),
+                     TD_ERR_NOTFOUND);
+    (void)snprintf(path, sizeof path, "%s/tokenizer", copy.path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    (void)snprintf(path, sizeof path, "%s/tokenizer/tokenizer.json", copy.path);
+    assert_int_equal(symlink(TD_NATIVE_GOLDEN "pi05/tokenizer.json", path), 0);
+    assert_int_equal(td_native_pipeline_new(checkpoint, NULL, &pipeline, &info),
+                     TD_OK);
+    td_native_pipeline_free(pipeline);
+    assert_int_equal(unlink(path), 0);
+    (void)snprintf(path, sizeof path, "%s/tokenizer", copy.path);
+    assert_int_equal(rmdir(path), 0);
     td_native_checkpoint_close(checkpoint);
     td_native_fixture_remove(&copy);
 }
@@ -279,6 +347,8 @@ int main(void)
         cmocka_unit_test(one_request_leaves_nothing_to_the_next),
         cmocka_unit_test(actions_there_and_back_are_the_same),
         cmocka_unit_test(a_missing_tokenizer_is_named_with_where_to_get_it),
+        cmocka_unit_test(
+            a_tokenizer_may_be_in_the_hubs_cache_or_where_lerobot_saves_it),
         cmocka_unit_test(a_tokenizer_that_is_given_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
