@@ -40,6 +40,12 @@ if(CMAKE_BUILD_TYPE STREQUAL "Debug")
   endif()
 endif()
 
+# What is computed takes ten times as long under a sanitizer.
+set(TD_TEST_LIMIT_S 300)
+if(TD_SANITIZE)
+  set(TD_TEST_LIMIT_S 900)
+endif()
+
 # The programs that ctest runs, with what they need, and nothing else.
 add_custom_target(unit)
 
@@ -97,7 +103,7 @@ function(td_test name)
   add_dependencies(unit ${target})
   add_test(NAME ${TD_MODULE}/${name} COMMAND ${target})
   set_tests_properties(${TD_MODULE}/${name} PROPERTIES
-    LABELS "unit;${T_LABELS}" TIMEOUT 300)
+    LABELS "unit;${T_LABELS}" TIMEOUT ${TD_TEST_LIMIT_S})
 endfunction()
 
 # td_tests(names [as td_test]): several alike.
