@@ -163,14 +163,23 @@ class Server:
         policy: str | Score | None = None,
         weights: Mapping[str, float] | None = None,
         score: str | None = None,
+        fairness: float | None = None,
+        queue: Mapping[str, Any] | None = None,
     ) -> None:
         """Changes who goes first, at once where it runs; nothing is lost.
 
         `policy` is a function, or the name of a register_policy(): every request
         that waits asks it whenever a batch is formed, so its time is everyone's
-        (`metrics.get_stats("score_ms")`). `score` is an expression instead.
+        (`metrics.get_stats("score_ms")`). `score` is an expression instead. What
+        is not given stays; docs/scheduling.md has the rule.
         """
-        fields = {"strategy": strategy, "weights": weights, "score": score}
+        fields = {
+            "strategy": strategy,
+            "weights": weights,
+            "score": score,
+            "fairness": fairness,
+            "queue": queue,
+        }
         given = {name: value for name, value in fields.items() if value is not None}
         text = "".join(
             f"{name}: {render(each, name)}\n" for name, each in given.items()

@@ -2,6 +2,7 @@
 """tendon.Server: any callable behind a real server, and what clients see of it."""
 
 import asyncio
+import functools
 import signal
 import threading
 
@@ -505,3 +506,129 @@ def test_a_picture_of_a_camera_that_nobody_declared(server, connect):
     # One that declares some refuses another by its name.
     told = ask(connect("station-2", "eyed"), top=FRAME, side=FRAME)
     assert "images.side: model eyed has no such camera" in str(told.error)
+
+
+def test_a_function_that_hangs_is_an_event_and_a_state(server, connect):
+    events, hangs, goes_on = [], threading.Event(), threading.Event()
+
+    def sleepy(obs):
+        if not is_probe(obs):
+            hangs.set()
+            goes_on.wait(60)
+        return echo(obs)
+
+    server.on_event(events.append)
+    serve(server, sleepy, engine={"answer_s": 0.05})
+    model = connect()
+    model.observe(state=STATE)
+    assert hangs.wait(60)
+    wait_until(lambda: server.state("echo") == "degraded", "degraded")
+    wait_until(
+        lambda: any(event["kind"] == "engine_died" for event in events), "its event"
+    )
+    goes_on.set()
+    assert model.get_result(60_000).error is None
+    wait_until(lambda: server.state("echo") == "ready", "ready")
+    assert ask(model).error is None
+
+
+@pytest.fixture
+def gated(site):
+    """A server with a queue of one, whose function waits at a gate while that is
+    closed and fails when it is told to; and what it has measured."""
+
+    class Gated:
+        def __init__(self):
+            self.open, self.fails = threading.Event(), []
+            self.open.set()
+            queue = {"size": 1, "ttl_ms": 600_000, "retries": 1, "backoff_ms": 0}
+            self.server = tendon.Server(
+                site.endpoint, config={"scheduling": {"queue": queue}}, **WHO
+            )
+            site.kept.callback(self.server.close)
+            site.kept.callback(self.open.set)
+            serve(self.server, self.call)
+
+        def call(self, obs):
+            if not is_probe(obs):
+                self.open.wait(60)
+                if self.fails:
+                    raise self.fails.pop()
+            return echo(obs)
+
+        def connect(self, client, **settings):
+            connection = tendon.Connection(site.endpoint, client, **settings, **WHO)
+            site.kept.callback(connection.close)
+            model = connection.model("echo", **WHAT)
+            model.wait(60_000)
+            return model
+
+        def now(self, name, **labels):
+            return self.server.metrics.get_latest(name, labels)
+
+        def reads(self, name, value):
+            wait_until(lambda: self.now(name) == value, f"{name} is {value}")
+
+    return Gated()
+
+
+def test_each_spread_is_written_by_an_answer(gated):
+    model = gated.connect("one")
+    assert ask(model, ages={"state": 0.25}).error is None
+    for name in (
+        "inference_latency_ms",
+        "scheduling_wait_ms",
+        "e2e_latency_ms",
+        "payload_size_bytes",
+        "batch_size",
+        "observation_staleness_ms",
+    ):
+        spread = functools.partial(gated.server.metrics.get_stats, name)
+        wait_until(lambda get=spread: get().count == 1, f"one {name}")
+    assert gated.now("observation_staleness_ms", client="one") >= 250
+    assert gated.now("payload_size_bytes") > STATE.nbytes
+    assert gated.now("batch_size") == 1
+
+
+def test_gauges_say_who_is_here_and_what_waits(gated):
+    model = gated.connect("one")
+    gated.reads("active_clients", 1)
+    gated.open.clear()
+    for _ in range(2):
+        model.observe(state=STATE)
+    gated.reads("queue_depth", 1)
+    gated.open.set()
+    gated.reads("queue_depth", 0)
+    model.close()
+    gated.reads("client_disconnected", 1)
+    gated.reads("active_clients", 0)
+
+
+def test_a_full_queue_and_a_time_to_live_are_counted(gated):
+    model = gated.connect("one", every=True)
+    gated.open.clear()
+    for _ in range(4):
+        model.observe(state=STATE)
+    gated.reads("queue_full_drops", 2)
+    assert [model.get_result(60_000).error.code for _ in range(2)] == ["FULL"] * 2
+    gated.open.set()
+    assert [model.get_result(60_000).error for _ in range(2)] == [None] * 2
+    gated.open.clear()
+    gated.server.use_scheduler(queue={"size": 1, "ttl_ms": 1})
+    for _ in range(2):
+        model.observe(state=STATE)
+    gated.reads("requests_expired", 1)
+
+
+def test_failures_are_counted_with_their_retries(gated):
+    model = gated.connect("one")
+    gated.fails = [ValueError("once")]
+    assert ask(model).error is None
+    gated.reads("dispatch_retries", 1)
+    gated.fails = [ValueError("twice"), ValueError("again")]
+    assert ask(model).error is not None
+    gated.reads("dispatch_retries", 2)
+    gated.reads("dispatch_errors", 1)
+    assert gated.now("dispatch_errors", error="INTERNAL") == 1
+    assert ask(model, state=STATE[:1]).error is not None
+    gated.reads("observation_errors", 1)

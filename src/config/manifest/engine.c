@@ -114,8 +114,9 @@ static const td_config_field engine_rows[] = {
     TD_ROW_NUMBER(td_config_engine, start_s, "300", 0.1, 86400,
                   "worker: most time until it is ready"),
     TD_ROW_NUMBER(td_config_engine, answer_s, "5", 0.01, 86400,
-                  "worker: a batch that stands still for longer, and for "
-                  "longer than ten times its p99, hangs"),
+                  "worker, callback: a batch that stands still for longer, and "
+                  "for longer than ten times its p99 (callback: its longest), "
+                  "hangs"),
     TD_ROW_INTEGER(td_config_engine, threads, "0", 0, 256,
                    "native: of the processor; 0: one for each CPU that this "
                    "process may use"),
@@ -229,7 +230,7 @@ static const struct only engine_only[] = {
     {"results_kb", WORKER},
     {"memory_mb", WORKER},
     {"start_s", WORKER},
-    {"answer_s", WORKER},
+    {"answer_s", WORKER | CALLBACK},
     {"threads", NATIVE},
     {"tokenizer", NATIVE},
     {"ensemble", NATIVE},

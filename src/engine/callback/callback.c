@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "engine/callback/callback.h"
 
+#include "base/clock.h"
 #include "base/finite.h"
 #include "engine/blocking.h"
 #include "engine/callback/view.h"
@@ -10,7 +11,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Everything but `blocking` is its thread's.
+#define HANGS_TIMES 10 // as long as the longest call before
+
+// Everything but `blocking` and what is atomic is its thread's.
 typedef struct callback {
     td_engine engine;
     td_engine_spec spec;
@@ -19,6 +22,9 @@ typedef struct callback {
     td_engine_picture_reader *pictures;
     td_engine_callback_member *members; // [max_batch]
     td_engine_blocking *blocking;
+    int64_t answer_ns;        // constant
+    _Atomic int64_t began_ns; // of the call that runs; 0: none does
+    _Atomic int64_t longest_ns;
 } callback;
 
 static void close_callback(td_engine *engine)
@@ -114,7 +120,13 @@ static void run(void *model, const td_engine_job *job)
     }
     if (count == 0) return;
     td_errinfo why = {.text = ""};
+    int64_t began_ns = td_clock_monotonic_ns();
+    atomic_store(&self->began_ns, began_ns);
     td_err err = self->infer(self->user, requests, count, &why);
+    int64_t took_ns = td_clock_monotonic_ns() - began_ns;
+    if (took_ns > atomic_load(&self->longest_ns))
+        atomic_store(&self->longest_ns, took_ns);
+    atomic_store(&self->began_ns, 0);
     for (uint32_t i = 0; i < count; i++)
         settle(self, members[i], err, &why);
 }
@@ -161,6 +173,7 @@ static td_err open_callback(const td_engine_config *config,
     self->spec.step_period_us = config->step_period_us;
     self->infer = settings->infer;
     self->user = settings->user;
+    self->answer_ns = settings->answer_ns;
     self->members = calloc(self->spec.max_batch, sizeof *self->members);
     if (!self->members) return TD_ERR_NOMEM;
     TD_TRY(td_engine_picture_reader_new(&self->pictures));
@@ -182,12 +195,24 @@ static td_err submit_callback(td_engine *engine, td_engine_batch *batch,
                                      done, user);
 }
 
+static td_engine_health health_callback(const td_engine *engine)
+{
+    const callback *self = (const callback *)engine;
+    int64_t began_ns = atomic_load(&self->began_ns);
+    if (began_ns == 0 || self->answer_ns == 0) return TD_ENGINE_READY;
+    int64_t limit_ns = HANGS_TIMES * atomic_load(&self->longest_ns);
+    if (limit_ns < self->answer_ns) limit_ns = self->answer_ns;
+    bool hangs = td_clock_monotonic_ns() - began_ns > limit_ns;
+    return hangs ? TD_ENGINE_BROKEN : TD_ENGINE_READY;
+}
+
 const td_engine_ops td_engine_callback = {
     .name = "callback",
     .open = open_callback,
     .close = close_callback,
     .spec = spec_callback,
     .submit = submit_callback,
+    .health = health_callback,
 };
 
 td_err td_infer_result(td_infer_request *request, const td_infer_tensor *result,

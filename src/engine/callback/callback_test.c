@@ -14,6 +14,7 @@
 #include "media/jpeg.h"
 
 #include <math.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -420,6 +421,47 @@ static void a_damaged_picture_never_meets_the_function(void **state)
     assert_int_equal(calls, 1);
 }
 
+static _Atomic bool lets_go;
+static _Atomic bool is_in;
+
+static td_err hang(void *user, td_infer_request *const *given, uint32_t count,
+                   td_errinfo *info)
+{
+    (void)user;
+    (void)given;
+    (void)count;
+    atomic_store(&is_in, true);
+    while (!atomic_load(&lets_go))
+        sched_yield();
+    return td_fail(info, TD_ERR_BUSY, "it was asleep");
+}
+
+static void a_function_that_hangs_is_broken_until_it_returns(void **state)
+{
+    (void)state;
+    const td_engine_callback_settings sleepy = {
+        .spec = &spec, .infer = hang, .answer_ns = 1000000};
+    td_engine_config other = config;
+    other.settings = &sleepy;
+    td_engine *opened = NULL;
+    assert_int_equal(td_engine_open("callback", &other, &opened, NULL), TD_OK);
+    assert_int_equal(td_engine_health_of(opened), TD_ENGINE_READY);
+    static request one;
+    make_request(&one, 1);
+    td_engine_batch only = {.items = {&one.item}, .count = 1};
+    td_event_init(&done_event);
+    assert_int_equal(opened->ops->submit(opened, &only, on_done, NULL), TD_OK);
+    while (!atomic_load(&is_in) ||
+           td_engine_health_of(opened) == TD_ENGINE_READY)
+        sched_yield();
+    assert_int_equal(td_engine_health_of(opened), TD_ENGINE_BROKEN);
+    atomic_store(&lets_go, true);
+    (void)td_event_wait_until(&done_event, INT64_MAX);
+    assert_int_equal(td_engine_health_of(opened), TD_ENGINE_READY);
+    assert_string_equal(one.info.text, "it was asleep");
+    td_engine_close(opened);
+}
+
 static void an_engine_without_its_function_is_refused(void **state)
 {
     (void)state;
@@ -446,6 +488,7 @@ int main(void)
         TEST(results_that_make_no_sense_are_refused),
         TEST(a_function_that_fails_fails_all_with_its_reason),
         TEST(a_damaged_picture_never_meets_the_function),
+        cmocka_unit_test(a_function_that_hangs_is_broken_until_it_returns),
         cmocka_unit_test(an_engine_without_its_function_is_refused),
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);

@@ -68,9 +68,10 @@ td_engine_health td_server_health_update_locked(td_server_health *health)
 
 static const char *health_text(td_engine_health health)
 {
-    return health == TD_ENGINE_BROKEN ? "the model has failed too often, and "
-                                        "is tried again now and then"
-                                      : "the model is being started again";
+    return health == TD_ENGINE_BROKEN
+               ? "the model hangs or has failed too often, "
+                 "and is tried again now and then"
+               : "the model is being started again";
 }
 
 td_err td_server_health_check(const td_server_health *health, td_errinfo *info)

@@ -207,6 +207,7 @@ static td_err open_callback(const td_config_engine *from,
         .spec = spec,
         .infer = function ? function->infer : NULL,
         .user = function ? function->user : NULL,
+        .answer_ns = ns_of_s(from->answer_s),
     };
     td_engine_config own = *config;
     own.settings = &settings;

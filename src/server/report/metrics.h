@@ -40,7 +40,7 @@ typedef enum td_server_by {
       "from an observation's arrival to its answer's leaving")                 \
     X(STALENESS, CLIENT, TIME, "observation_staleness_ms",                     \
       "observation_staleness_seconds",                                         \
-      "age of an observation's state on arrival, where it says so")            \
+      "age on arrival of the oldest value that says its age")                  \
     X(PAYLOAD, CLIENT, BYTES, "payload_size_bytes", "payload_size_bytes",      \
       "bytes of an observation")                                               \
     X(BATCH, MODEL, PIECES, "batch_size", "batch_size",                        \
