@@ -2,6 +2,7 @@
 // A config.json ('c'), or the steps before ('b') or after ('a') a policy.
 #include "engine/native/checkpoint/checkpoint.h"
 #include "engine/native/checkpoint/path.h"
+#include "engine/native/model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,14 @@ static void check_policy(const td_native_policy *policy)
         policy->env_dim > TD_WIRE_MAX_CHANNELS || policy->action_dim < 1 ||
         policy->action_dim > TD_WIRE_MAX_CHANNELS || policy->chunk_rows < 1)
         abort();
+}
+
+// What an architecture reads of it, no weight and no step among it.
+static void check_architecture(const td_native_policy *policy)
+{
+    const td_native_checkpoint of = {.policy = *policy};
+    td_errinfo info = {""};
+    if (td_native_model_check(&of, &info) != TD_OK && !info.text[0]) abort();
 }
 
 static void open_steps(td_slice text, td_native_step_place place)
@@ -76,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         open_policy(text, &policy, &err);
         if (err != TD_OK) break;
         check_policy(&policy);
+        check_architecture(&policy);
         td_native_policy_done(&policy);
     }
     return 0;

@@ -8,6 +8,7 @@ import struct
 
 HERE = pathlib.Path(__file__).parent
 GOLDEN = HERE.parent / "tests/golden/checkpoints"
+FLOWS = HERE.parent / "tests/golden/flows"
 
 
 def tensors(header, data=b"", length=None):
@@ -68,6 +69,10 @@ def checkpoint_seeds():
             text = (folder / f"{name}.json").read_text()
             small = json.dumps(json.loads(text), separators=(",", ":"))
             yield f"{name}_{folder.name}", letter.encode() + small.encode()
+    for name in ("smolvla-odd", "pi0-relative", "pi05-trained"):
+        config = json.loads((FLOWS / name / "config.json").read_text())
+        small = json.dumps(config, separators=(",", ":"))
+        yield f"config_{name}", b"c" + small.encode()
     yield "config_cut_short", b'c{"type":"act","input_features":{'
     yield "config_deep", b"c" + DEEP
     yield "config_no_object", b"c[]"

@@ -9,6 +9,7 @@
 #include "engine/native/child.h"
 
 #include "base/clock.h"
+#include "engine/conformance.h"
 #include "engine/native/cuda/library.h"
 #include "engine/native/golden.h"
 #include "engine/native/native_fixture.h"
@@ -256,6 +257,19 @@ static int begin(void **state)
     return 0;
 }
 
+// A policy with halves in a process of its own.
+static int policies_that_denoise_keep_the_contract(void)
+{
+    td_native_golden flow;
+    td_native_golden_make("flows", "smolvla-two-cameras", &flow);
+    command[1] = "prefixes";
+    config.pretrained_path = flow.folder;
+    int failed = td_engine_conformance("worker", &config);
+    config.pretrained_path = golden.folder;
+    td_native_golden_remove(&flow);
+    return failed;
+}
+
 #else
 
 // Takes all memory of the GPU that can be had.
@@ -330,6 +344,9 @@ int main(void)
 #endif
     };
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
+#ifdef TD_FAKE_FOLDER
+    failed += policies_that_denoise_keep_the_contract();
+#endif
     free(expected);
     td_native_golden_remove(&golden);
     return failed;

@@ -209,7 +209,7 @@ static void join_gate(const td_ops_linear *op, const part *now, uint32_t row,
     float scale = op->scale != 0 ? op->scale : 1;
     if (op->gate.table.data)
         gate = td_native_cpu_modulation(&op->gate, now->member, row) +
-               op->gate.table.cols / 3 * 2 + of->first;
+               (size_t)op->gate.table.cols / 3 * 2 + of->first;
     if (op->add.data)
         add = td_native_cpu_row(&op->add, now->member, row) + of->first;
     for (uint32_t i = 0; i < of->cols; i++) {

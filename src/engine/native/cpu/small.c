@@ -174,9 +174,10 @@ static void step_row(const td_ops_step *op, uint32_t member, uint32_t row)
         tail = td_native_cpu_row(&op->tail, member, row);
         weight = *td_native_cpu_row(&op->weight, member, row);
     }
+    bool guided = tail && weight != 0;
     for (uint32_t i = 0; i < op->x.cols; i++) {
         float to = v[i];
-        if (weight != 0) {
+        if (guided) {
             float off = (tail[i] - (x[i] - op->time * v[i])) * weight;
             to -= op->guidance * off;
         }

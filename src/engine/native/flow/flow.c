@@ -275,7 +275,7 @@ td_err td_native_flow_observe(td_native_model *model, td_native_flow *flow,
 {
     size_t pixels = (size_t)flow->side * flow->side * 3;
     float *pictures =
-        (float *)flow->pictures.host + member * flow->cameras * pixels;
+        (float *)flow->pictures.host + (size_t)member * flow->cameras * pixels;
     td_native_flow_kept *of = &flow->members[member];
     size_t states = model->checkpoint->policy.state_dim;
     if (!td_finite_f32(input->state, states))
@@ -338,7 +338,8 @@ td_err td_native_flow_guide(td_native_flow *flow, uint32_t member,
 {
     const td_native_guide *guide = &flow->config.guide;
     size_t width = flow->config.action_width;
-    float *tail = (float *)flow->tail.host + member * flow->chunk * width;
+    float *tail =
+        (float *)flow->tail.host + (size_t)member * flow->chunk * width;
     uint32_t rows = left->count < flow->chunk ? left->count : flow->chunk;
     td_native_flow_unguide(flow, member);
     if (guide->trained) return hold(flow, member, left, columns, info);

@@ -90,10 +90,9 @@ void td_native_guide_weights(const td_native_guide *guide, uint32_t delay,
 {
     uint32_t end = least(least(horizon, left), rows), start = least(delay, end);
     for (uint32_t i = 0; i < rows; i++)
-        ret_weights[i] =
-            i < start ? 1
-            : i < end ? (float)ramp(guide->schedule, i - start, end - start)
-                      : 0;
+        ret_weights[i] = i < start ? 1 : 0;
+    for (uint32_t i = start; i < end; i++)
+        ret_weights[i] = (float)ramp(guide->schedule, i - start, end - start);
 }
 
 float td_native_guide_strength(const td_native_guide *guide, double time)

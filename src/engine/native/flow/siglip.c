@@ -224,7 +224,7 @@ static td_err alloc_rooms(const loading *load)
                 {to->hidden, &to->raised}};
     for (size_t i = 0; i < TD_COUNT_OF(each); i++) {
         // Rows lie a multiple of 8 apart.
-        size_t cols = (each[i].cols + 7) / 8 * 8;
+        size_t cols = ((size_t)each[i].cols + 7) / 8 * 8;
         TD_TRY(model->ops->alloc(model->backend,
                                  rows * cols * td_ops_bytes(backend.dtype),
                                  each[i].to, load->info));
@@ -264,7 +264,7 @@ static td_err build_embed(const td_native_siglip *of,
 {
     td_ops_view patches = td_native_graph_room(graph, of->patches, sums.rows,
                                                COLOURS * of->patch * of->patch);
-    patches.row_stride = (patches.cols + 7) / 8 * 8;
+    patches.row_stride = ((size_t)patches.cols + 7) / 8 * 8;
     patches.batch_stride = patches.rows * patches.row_stride;
     const td_ops_blocks cut = {
         .height = of->side,
