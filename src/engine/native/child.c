@@ -392,12 +392,14 @@ static void keep(child *self, const td_worker_batch *batch, uint32_t member,
 {
     td_errinfo why = {.text = ""};
     kept *to = find_kept(self, false, 0);
-    td_err err =
-        to ? td_native_model_keep(self->model, slot,
-                                  (uint32_t)(to - self->prefixes), &why)
-           : td_fail(&why, TD_ERR_NOMEM, "there is no room for another prefix");
-    if (err != TD_OK) {
-        td_worker_answer_member(self->worker, member, err, 0, why.text);
+    td_err err = TD_ERR_NOMEM;
+    if (to)
+        err = td_native_model_keep(self->model, slot,
+                                   (uint32_t)(to - self->prefixes), &why);
+    if (!to || err != TD_OK) {
+        td_worker_answer_member(self->worker, member, err, 0,
+                                to ? why.text
+                                   : "there is no room for another prefix");
         return;
     }
     to->used = true;

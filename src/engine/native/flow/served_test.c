@@ -67,7 +67,7 @@ static td_wire_tensor tensor_of(const float *data, uint32_t rows, uint32_t cols)
     td_wire_tensor tensor = {.dtype = TD_WIRE_F32,
                              .rank = rows ? 2 : 1,
                              .data = data,
-                             .size = (rows ? rows : 1) * cols * sizeof(float)};
+                             .size = sizeof(float) * (rows ? rows : 1) * cols};
     tensor.shape[0] = rows ? rows : cols;
     tensor.shape[1] = rows ? cols : 0;
     return tensor;
@@ -312,7 +312,7 @@ static void edit(const char *from, const char *to)
     assert_non_null(at);
     assert_int_equal(strlen(from), strlen(to));
     memcpy(at, to, strlen(to));
-    rewind(file);
+    assert_int_equal(fseek(file, 0, SEEK_SET), 0);
     assert_int_equal(fwrite(text, 1, size, file), size);
     assert_int_equal(fclose(file), 0);
 }
