@@ -313,3 +313,10 @@ def test_check_says_what_would_be_served(site):
         f"  two: two/{tail}, others are taken too\n"
         "fine\n"
     )
+
+
+def test_a_model_slower_than_its_chunks_is_named_before_anyone_waits(site):
+    server = site.serve(engine=slow(300))
+    server.wait_line("serve: ready")
+    assert "the first chunk of synthetic took 0.3" in server.text()
+    assert "a robot plays it in 0.2 s" in server.text()

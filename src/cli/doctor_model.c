@@ -135,7 +135,7 @@ static td_err measure(td_engine *engine, double *ret_alone_ms,
     TD_TRY(td_engine_probe_new(spec, &probe));
     const td_engine_measure how = {engine, probe, td_cli_is_stopping};
     double full_ms = 0;
-    TD_TRY(td_engine_probe_warm_up(engine, info));
+    TD_TRY(td_engine_probe_warm_up(engine, NULL, info));
     TD_TRY(look(&how, 1, ret_alone_ms, info));
     if (spec->max_batch > 1 && !spec->continuous)
         TD_TRY(look(&how, spec->max_batch, &full_ms, info));

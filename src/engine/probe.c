@@ -127,12 +127,21 @@ td_err td_engine_probe_run(td_engine_probe *probe, td_engine *engine,
     return TD_OK;
 }
 
-td_err td_engine_probe_warm_up(td_engine *engine, td_errinfo *info)
+int64_t td_engine_probe_lasts(const td_engine_spec *spec)
+{
+    return (int64_t)spec->chunk_rows * spec->step_period_us * 1000;
+}
+
+td_err td_engine_probe_warm_up(td_engine *engine, int64_t *ret_ns,
+                               td_errinfo *info)
 {
     const td_engine_spec *spec = engine->ops->spec(engine);
     TD_AUTO(td_engine_probe) *probe = NULL;
+    int64_t took_ns = 0;
     TD_TRY(td_engine_probe_new(spec, &probe));
-    TD_TRY(td_engine_probe_run(probe, engine, 1, NULL, info));
-    if (spec->max_batch == 1 || spec->continuous) return TD_OK;
-    return td_engine_probe_run(probe, engine, spec->max_batch, NULL, info);
+    TD_TRY(td_engine_probe_run(probe, engine, 1, &took_ns, info));
+    if (spec->max_batch > 1 && !spec->continuous)
+        TD_TRY(td_engine_probe_run(probe, engine, spec->max_batch, NULL, info));
+    if (ret_ns) *ret_ns = took_ns;
+    return TD_OK;
 }

@@ -25,9 +25,15 @@ TD_NODISCARD td_err td_engine_probe_run(td_engine_probe *probe,
 // Runs a model before anybody asks it: what is slow the first time is slow
 // here, and a model that cannot answer is found out. Asks an idle engine that
 // is READY for a batch of one and, where it takes more, for a full one: a state
-// of zeros and black pictures. Blocks until they are answered. What submit()
-// returns or a member's status is, with the engine's reason.
-TD_NODISCARD td_err td_engine_probe_warm_up(td_engine *engine,
+// of zeros and black pictures. Blocks until they are answered. `ret_ns` (may be
+// NULL) is what the batch of one took, once more where that is longer than what
+// a chunk lasts a robot. What submit() returns or a member's status is, with
+// the engine's reason.
+TD_NODISCARD td_err td_engine_probe_warm_up(td_engine *engine, int64_t *ret_ns,
                                             td_errinfo *info);
+
+// How long a robot plays a full chunk of the model's, in nanoseconds; 0: it
+// gives no chunks.
+int64_t td_engine_probe_lasts(const td_engine_spec *spec);
 
 #endif

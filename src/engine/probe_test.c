@@ -75,7 +75,7 @@ static void one_alone_and_then_a_full_batch_run(void **state)
 {
     (void)state;
     scripted self = make(8);
-    assert_int_equal(td_engine_probe_warm_up(&self.engine, NULL), TD_OK);
+    assert_int_equal(td_engine_probe_warm_up(&self.engine, NULL, NULL), TD_OK);
     assert_int_equal(self.calls, 2);
     assert_int_equal(self.sizes[0], 1);
     assert_int_equal(self.sizes[1], 8);
@@ -86,7 +86,7 @@ static void an_engine_of_one_runs_once(void **state)
 {
     (void)state;
     scripted self = make(1);
-    assert_int_equal(td_engine_probe_warm_up(&self.engine, NULL), TD_OK);
+    assert_int_equal(td_engine_probe_warm_up(&self.engine, NULL, NULL), TD_OK);
     assert_int_equal(self.calls, 1);
 }
 
@@ -96,7 +96,7 @@ static void a_model_that_cannot_answer_is_found_out(void **state)
     scripted self = make(4);
     td_errinfo info = {""};
     self.answers = TD_ERR_NOMEM;
-    assert_int_equal(td_engine_probe_warm_up(&self.engine, &info),
+    assert_int_equal(td_engine_probe_warm_up(&self.engine, NULL, &info),
                      TD_ERR_NOMEM);
     assert_string_equal(
         info.text,
@@ -109,7 +109,7 @@ static void an_engine_that_takes_nothing_is_found_out(void **state)
     scripted self = make(4);
     td_errinfo info = {""};
     self.takes = TD_ERR_CLOSED;
-    assert_int_equal(td_engine_probe_warm_up(&self.engine, &info),
+    assert_int_equal(td_engine_probe_warm_up(&self.engine, NULL, &info),
                      TD_ERR_CLOSED);
     assert_string_equal(info.text, "the model takes no batch of 1: closed");
 }
@@ -135,7 +135,7 @@ static void the_synthetic_engine_can_be_warmed_up(void **state)
     TD_AUTO(td_engine) *engine = NULL;
     assert_int_equal(td_engine_open("synthetic", &config, &engine, NULL),
                      TD_OK);
-    assert_int_equal(td_engine_probe_warm_up(engine, NULL), TD_OK);
+    assert_int_equal(td_engine_probe_warm_up(engine, NULL, NULL), TD_OK);
 }
 
 int main(void)

@@ -374,7 +374,7 @@ static td_err open_and_replay(const arguments *args,
     TD_TRY(td_cli_policy_manifest(args->policy, args->device, &manifest, info));
     TD_TRY(td_cli_policy_model(manifest, args->server, &model, info));
     TD_TRY(open_engine(model, &engine, info));
-    TD_TRY(td_engine_probe_warm_up(engine, info));
+    TD_TRY(td_engine_probe_warm_up(engine, NULL, info));
     config.reader = reader;
     config.engine = engine;
     config.robot = robot;

@@ -193,7 +193,7 @@ static td_err open_engine(const td_config_model *model, td_engine **ret_engine,
     TD_AUTO(td_engine) *engine = NULL;
     TD_TRY(td_server_engines_open(model, NULL, &engine, info));
     TD_TRY(check_engine(engine, info));
-    TD_TRY(td_engine_probe_warm_up(engine, info));
+    TD_TRY(td_engine_probe_warm_up(engine, NULL, info));
     *ret_engine = TD_TAKE(engine);
     return TD_OK;
 }

@@ -118,7 +118,7 @@ static void what_it_wants_is_enough_to_warm_it_up(void **state)
     td_errinfo info = {.text = ""};
     td_engine *engine = open_engine();
     assert_int_equal(engine->ops->spec(engine)->environment_count, ENVIRONMENT);
-    assert_int_equal(td_engine_probe_warm_up(engine, &info), TD_OK);
+    assert_int_equal(td_engine_probe_warm_up(engine, NULL, &info), TD_OK);
     td_engine_close(engine);
 }
 

@@ -149,6 +149,20 @@ static td_err share_device(td_server_process *process, size_t index,
     return td_server_device_open(&settings, &entry->device, info);
 }
 
+// A robot that plays one chunk while the next is made then runs dry.
+static void say_slow(const td_config_model *config, const td_engine_spec *spec,
+                     int64_t took_ns)
+{
+    int64_t lasts_ns = td_engine_probe_lasts(spec);
+    if (lasts_ns == 0 || took_ns <= lasts_ns) return;
+    td_log_text(
+        TD_LOG_WARN,
+        "serve: %s: the first chunk of %s took %.3g s, and a robot plays "
+        "it in %.3g s: if the next ones take as long, it will wait",
+        config->server_id, config->model_id, (double)took_ns / TD_NS_PER_S,
+        (double)lasts_ns / TD_NS_PER_S);
+}
+
 static td_err open_engine(const td_server_process *process,
                           const td_config_model *config, td_server_entry *entry,
                           td_errinfo *info)
@@ -157,9 +171,12 @@ static td_err open_engine(const td_server_process *process,
     const td_server_engine_function *function =
         td_server_process_find_function(process->extras, config->model_id);
     TD_TRY(td_server_engines_open(config, function, &entry->engine, info));
-    td_err err = td_engine_probe_warm_up(entry->engine, &why);
-    if (err == TD_OK) return TD_OK;
-    return td_fail(info, err, "server %s: %s", config->server_id, why.text);
+    int64_t took_ns = 0;
+    td_err err = td_engine_probe_warm_up(entry->engine, &took_ns, &why);
+    if (err != TD_OK)
+        return td_fail(info, err, "server %s: %s", config->server_id, why.text);
+    say_slow(config, entry->engine->ops->spec(entry->engine), took_ns);
+    return TD_OK;
 }
 
 static void say_opened(const td_config_model *config)
