@@ -205,7 +205,7 @@ static void add_shown(question *asked, td_server_model *model)
     td_server_view_done(&view);
 }
 
-static void give(const question *asked, td_server_spread *ret_spread)
+static void give(question *asked, td_server_spread *ret_spread)
 {
     td_server_stats_spread spread;
     td_server_window_spread(&asked->sum, &spread);

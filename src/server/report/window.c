@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 enum {
     SUB_BITS = 3,
@@ -62,6 +63,8 @@ void td_server_window_clear(td_server_window *window)
         atomic_store_explicit(&window->few[i].number, 0, memory_order_release);
     for (size_t i = 0; i < TD_SERVER_WINDOW_LONG; i++)
         atomic_store_explicit(&window->many[i].number, 0, memory_order_release);
+    put(&window->written, 0);
+    put(&window->begun, 0);
 }
 
 static uint32_t slice_at(int64_t ns, int64_t slice_ns)
@@ -87,10 +90,15 @@ static void record(td_server_slice *slices, size_t count, uint32_t number,
 void td_server_window_record(td_server_window *window, int64_t now_ns,
                              uint64_t value)
 {
+    uint64_t written =
+        atomic_load_explicit(&window->written, memory_order_relaxed);
+    put(&window->begun, written + 1);
     record(window->few, TD_SERVER_WINDOW_SHORT, slice_at(now_ns, SHORT_NS),
            value);
     record(window->many, TD_SERVER_WINDOW_LONG, slice_at(now_ns, LONG_NS),
            value);
+    put(&window->last[written % TD_SERVER_WINDOW_EXACT], value);
+    put(&window->written, written + 1);
 }
 
 // False if the slice was taken into use again meanwhile: it is too old then.
@@ -131,12 +139,38 @@ static void add_slices(const td_server_slice *slices, size_t count,
     }
 }
 
+static int by_value(const void *a, const void *b)
+{
+    uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return (x > y) - (x < y);
+}
+
+// The values that were just counted, if they are few: the last so many, unless
+// one more came meanwhile.
+static void add_values(const td_server_window *window, uint64_t written,
+                       uint64_t count, td_server_sum *sum)
+{
+    bool all = sum->value_count + count == sum->count && count <= written;
+    if (!all || sum->count > TD_SERVER_WINDOW_EXACT) return;
+    uint64_t *to = &sum->values[sum->value_count];
+    for (uint64_t i = 0; i < count; i++)
+        to[i] =
+            get(&window->last[(written - count + i) % TD_SERVER_WINDOW_EXACT]);
+    if (get(&window->begun) == written) sum->value_count += count;
+}
+
+static uint64_t rank_of(const td_server_sum *sum, double q)
+{
+    uint64_t rank = (uint64_t)ceil(q * (double)sum->count);
+    return rank < 1 ? 1 : rank;
+}
+
 // The place of `rank` (from 1) among the values of its bucket decides where
 // between the bucket's ends it is taken to be.
 static double quantile(const td_server_sum *sum, double q)
 {
-    uint64_t rank = (uint64_t)ceil(q * (double)sum->count);
-    if (rank < 1) rank = 1;
+    uint64_t rank = rank_of(sum, q);
+    if (sum->value_count == sum->count) return (double)sum->values[rank - 1];
     uint64_t before = 0;
     size_t bucket = 0;
     while (bucket < LAST && before + sum->counts[bucket] < rank)
@@ -158,19 +192,22 @@ void td_server_window_add(const td_server_window *window, int64_t now_ns,
                           int64_t window_ns, td_server_sum *sum)
 {
     int64_t since_ns = now_ns - window_ns;
+    uint64_t written = get(&window->written), before = sum->count;
     if (is_short(window_ns))
         add_slices(window->few, TD_SERVER_WINDOW_SHORT,
                    slice_at(since_ns, SHORT_NS), sum);
     else
         add_slices(window->many, TD_SERVER_WINDOW_LONG,
                    slice_at(since_ns, LONG_NS), sum);
+    add_values(window, written, sum->count - before, sum);
 }
 
-void td_server_window_spread(const td_server_sum *sum,
+void td_server_window_spread(td_server_sum *sum,
                              td_server_stats_spread *ret_spread)
 {
     *ret_spread = (td_server_stats_spread){.count = sum->count};
     if (sum->count == 0) return;
+    qsort(sum->values, sum->value_count, sizeof sum->values[0], by_value);
     *ret_spread = (td_server_stats_spread){
         .count = sum->count,
         .mean = fmin((double)sum->sum / (double)sum->count, (double)sum->max),

@@ -11,7 +11,8 @@
 //
 // Values up to 15 are exact, larger ones fall into buckets no wider than 1/8 of
 // their value, quantiles are interpolated inside; count, sum, least and largest
-// are exact.
+// are exact. Of a window with few values (TD_SERVER_WINDOW_EXACT) all is exact:
+// the last so many are kept as they were.
 //
 // One writer at a time; readers on any thread wait for nobody and delay nobody.
 // A slice that is taken into use again while it is read is left out.
@@ -21,6 +22,7 @@
 
 #define TD_SERVER_WINDOW_MAX_S 600
 #define TD_SERVER_WINDOW_BUCKETS 200
+#define TD_SERVER_WINDOW_EXACT 64
 #define TD_SERVER_WINDOW_SHORT 7 // slices of 10 s: windows up to 60 s
 #define TD_SERVER_WINDOW_LONG 11 // slices of 60 s: longer ones
 
@@ -33,6 +35,8 @@ typedef struct td_server_slice {
 typedef struct td_server_window {
     td_server_slice few[TD_SERVER_WINDOW_SHORT];
     td_server_slice many[TD_SERVER_WINDOW_LONG];
+    _Atomic uint64_t begun, written;               // values, ever
+    _Atomic uint64_t last[TD_SERVER_WINDOW_EXACT]; // a ring
 } td_server_window;
 
 typedef struct td_server_stats_spread {
@@ -45,6 +49,8 @@ typedef struct td_server_stats_spread {
 typedef struct td_server_sum {
     uint64_t count, sum, min, max;
     uint64_t counts[TD_SERVER_WINDOW_BUCKETS];
+    uint64_t values[TD_SERVER_WINDOW_EXACT];
+    uint64_t value_count; // all of them, if it is the count
 } td_server_sum;
 
 #define TD_SERVER_SUM_EMPTY                                                    \
@@ -69,7 +75,7 @@ void td_server_window_read(const td_server_window *window, int64_t now_ns,
 // The same, added to `sum`; and what a sum amounts to.
 void td_server_window_add(const td_server_window *window, int64_t now_ns,
                           int64_t window_ns, td_server_sum *sum);
-void td_server_window_spread(const td_server_sum *sum,
+void td_server_window_spread(td_server_sum *sum,
                              td_server_stats_spread *ret_spread);
 
 // From when on such a window counts what came.

@@ -56,6 +56,40 @@ static void small_values_are_exact(void **state)
     assert_true(spread.p50 == 7 && spread.p95 == 15 && spread.p99 == 15);
 }
 
+static void few_values_are_exact(void **state)
+{
+    (void)state;
+    // Older ones, in a slice that is over.
+    for (uint64_t i = 0; i < 100; i++)
+        td_server_window_record(&window, START_NS - 10 * MINUTE_NS, 1);
+    for (uint64_t i = 1; i <= TD_SERVER_WINDOW_EXACT; i++)
+        td_server_window_record(&window, START_NS, i * 1001);
+    td_server_stats_spread spread = spread_at(START_NS, MINUTE_NS);
+    assert_int_equal(spread.count, 64);
+    assert_true(spread.p50 == 32 * 1001 && spread.p95 == 61 * 1001 &&
+                spread.p99 == 64 * 1001);
+    // One more, and they are near.
+    td_server_window_record(&window, START_NS, 65 * 1001);
+    spread = spread_at(START_NS, MINUTE_NS);
+    assert_true(spread.p50 != 33 * 1001);
+    assert_true(fabs(spread.p50 - 33 * 1001) < 33 * 1001 / 8.0);
+}
+
+static void few_values_of_two_windows_are_exact(void **state)
+{
+    (void)state;
+    static td_server_window other;
+    td_server_sum sum = TD_SERVER_SUM_EMPTY;
+    td_server_stats_spread spread;
+    td_server_window_record(&window, START_NS, 5003);
+    td_server_window_record(&other, START_NS, 1009);
+    td_server_window_record(&other, START_NS, 3001);
+    td_server_window_add(&window, START_NS, MINUTE_NS, &sum);
+    td_server_window_add(&other, START_NS, MINUTE_NS, &sum);
+    td_server_window_spread(&sum, &spread);
+    assert_true(spread.p50 == 3001 && spread.p99 == 5003);
+}
+
 static int compare(const void *a, const void *b)
 {
     uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
@@ -219,6 +253,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(an_empty_window_is_all_zero, setup),
         cmocka_unit_test_setup(small_values_are_exact, setup),
+        cmocka_unit_test_setup(few_values_are_exact, setup),
+        cmocka_unit_test_setup(few_values_of_two_windows_are_exact, setup),
         cmocka_unit_test_setup(quantiles_are_near_the_exact_ones, setup),
         cmocka_unit_test_setup(values_without_measure_stay_in_order, setup),
         cmocka_unit_test_setup(what_is_old_falls_out, setup),
