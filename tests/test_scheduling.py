@@ -87,10 +87,11 @@ def test_what_starts_is_what_the_document_says(capsys):
     counts = Counter()
     command = [SCHED_LOG, "1", str(CASES)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        for number, case in enumerate(read_cases(process.stdout), 1):
+        for case in read_cases(process.stdout):
             replay(case, counts)
+            counts["cases"] += 1
     assert process.returncode == 0
-    assert number == CASES
+    assert counts["cases"] == CASES
     for strategy in (
         "deadline_aware",
         "model_deadline",

@@ -86,7 +86,7 @@ class Callbacks:
                 given = request.contents
                 names = given.client.decode(), given.model.decode()
                 with inside:
-                    return float(score(ScoreRequest(*values, *names)))
+                    return float(score(ScoreRequest._make((*values, *names))))
             except BaseException as error:
                 self.callback_errors.add("score", error)
                 return _NAN  # goes last, and is counted

@@ -11,6 +11,60 @@ from . import _library, _types, errors
 
 LABELS = ("server", "model", "client", "error")
 
+#: The names of docs/metrics.md: those with percentiles, and the others.
+SPREADS = (
+    "inference_latency_ms",
+    "scheduling_wait_ms",
+    "e2e_latency_ms",
+    "observation_staleness_ms",
+    "payload_size_bytes",
+    "batch_size",
+    "dispatch_depth",
+    "score_ms",
+)
+NUMBERS = (
+    "queue_full_drops",
+    "dispatch_errors",
+    "dispatch_retries",
+    "send_errors",
+    "requests_expired",
+    "observation_errors",
+    "client_disconnected",
+    "device_us",
+    "batches",
+    "prefixes_made",
+    "chunks_decoded",
+    "puts_failed",
+    "events_dropped",
+    "bad_resets",
+    "resets_unread",
+    "bad_queries",
+    "bad_tokens",
+    "score_calls",
+    "score_not_finite",
+    "attached",
+    "refused_attach",
+    "clients_departed",
+    "clients_gone",
+    "expected",
+    "rerun_alone",
+    "offenders",
+    "misaligned",
+    "kept_chunk_hits",
+    "prefix_hits",
+    "again_misses",
+    "prefix_lost",
+    "net_drops",
+    "net_pool_misses",
+    "net_panics",
+    "queue_depth",
+    "active_clients",
+    "capacity",
+    "prefixes",
+    "prefix_bytes",
+    "uptime_s",
+)
+
 
 @dataclasses.dataclass(frozen=True)
 class Stats:
@@ -70,6 +124,12 @@ class Metrics:
                 return None
             raise
         return value.value
+
+    def snapshot(self, window_seconds: float = 60) -> dict[str, Stats | float | None]:
+        """Every number of the server by its name, as it is now; spreads over the
+        last seconds."""
+        spreads = {name: self.get_stats(name, None, window_seconds) for name in SPREADS}
+        return spreads | {name: self.get_latest(name) for name in NUMBERS}
 
 
 def _labels(given: Mapping[str, str] | None) -> _types.ServerLabels:

@@ -32,8 +32,8 @@ from ._callback_errors import CallbackError, CallbackErrors
 from ._callbacks import Callbacks, Score, ScoreRequest
 from ._infer import inside
 from .metrics import Metrics, Stats
-from .worker.policy import is_async
 from .settings import Path, Settings, identity, render
+from .worker.policy import is_async
 
 __all__ = ["Metrics", "ScoreRequest", "Server", "Stats", "register_policy"]
 

@@ -3,6 +3,8 @@
 
 import asyncio
 import functools
+import pathlib
+import re
 import signal
 import threading
 
@@ -452,7 +454,7 @@ def test_every_observation_is_answered(server, site):
     model = connection.model("echo", **WHAT)
     for i in range(100):
         model.observe(state=STATE + i)
-    for i in range(100):
+    for _ in range(100):
         result = model.get_result(60_000)
         assert result.error is None
         assert (result.actions[0] == STATE + (result.seq - 1)).all()
@@ -632,3 +634,15 @@ def test_failures_are_counted_with_their_retries(gated):
     assert gated.now("dispatch_errors", error="INTERNAL") == 1
     assert ask(model, state=STATE[:1]).error is not None
     gated.reads("observation_errors", 1)
+
+
+def test_a_snapshot_has_every_number_of_the_page(gated):
+    page = pathlib.Path(__file__).parents[2] / "docs/metrics.md"
+    rows = re.findall(r"(?m)^\| `(\w+)` \| (spread|counter|gauge) ", page.read_text())
+    model = gated.connect("one")
+    assert ask(model).error is None
+    wait_until(lambda: gated.server.metrics.snapshot()["batches"] == 1, "it is counted")
+    seen = gated.server.metrics.snapshot()
+    assert set(seen) == {name for name, _ in rows} - {"state", "received"}
+    assert seen["e2e_latency_ms"].count == 1
+    assert seen["active_clients"] == 1
