@@ -147,8 +147,9 @@ typedef struct td_server_event {
 typedef void (*td_server_event_fn)(void *user, const td_server_event *event);
 
 // Who is told, on a thread of its own that may block: what it cannot keep up
-// with is dropped and counted, and no server waits. NULL: nobody. Before
-// td_server_start(): BUSY.
+// with is dropped and counted, and no server waits. NULL: nobody. At any time
+// but while the server starts: BUSY. Blocks until a function that is being
+// called has returned.
 TD_NODISCARD td_err td_server_on_metric(td_server *server,
                                         td_server_metric_fn function,
                                         void *user);

@@ -45,10 +45,11 @@ class Callbacks:
         self._kept: list[Any] = []
         self._loop = Loop()
         self._score: Any = None
+        self._metric: Any = None
+        self._event: Any = None
 
     def give(self, handle: _library.Handle, models: Mapping[str, Any]) -> None:
         """To a server that has not started. A worker's model has no function."""
-        library = _library.load()
         with handle as pointer:
             for model_id, (call, batched) in models.items():
                 if call is None:
@@ -59,12 +60,18 @@ class Callbacks:
                 _library.call(
                     "td_server_use_model", pointer, name, infer.function, None
                 )
-            if self.metrics:
-                self._kept.append(_types.MetricFn(self._on_metric))
-                _check(library.td_server_on_metric(pointer, self._kept[-1], None))
-            if self.events:
-                self._kept.append(_types.EventFn(self._on_event))
-                _check(library.td_server_on_event(pointer, self._kept[-1], None))
+        self.listen(handle)
+
+    def listen(self, handle: _library.Handle) -> None:
+        """Once for the first of each kind; later ones are in the list."""
+        library = _library.load()
+        with handle as pointer:
+            if self.metrics and not self._metric:
+                self._metric = _types.MetricFn(self._on_metric)
+                _check(library.td_server_on_metric(pointer, self._metric, None))
+            if self.events and not self._event:
+                self._event = _types.EventFn(self._on_event)
+                _check(library.td_server_on_event(pointer, self._event, None))
 
     def close(self) -> None:
         """The server is closed."""

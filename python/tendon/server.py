@@ -202,15 +202,17 @@ class Server:
     def on_metric(self, function: F) -> F:
         """Calls function(name, value, labels) with each value, on a thread of its own.
         What it cannot keep up with is dropped and counted (`dropped`)."""
-        self._before_start("on_metric()")
         self._callbacks.metrics.append(function)
+        if self._handle:
+            self._callbacks.listen(self._started())
         return function
 
     def on_event(self, function: F) -> F:
         """Calls function(event) with what happens: a dict of number, kind, server,
         client and text."""
-        self._before_start("on_event()")
         self._callbacks.events.append(function)
+        if self._handle:
+            self._callbacks.listen(self._started())
         return function
 
     def run(self) -> None:

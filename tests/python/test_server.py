@@ -339,7 +339,6 @@ def test_what_is_for_before_the_start_is_refused_after_it(server):
     serve(server, echo)
     for late in (
         server.start,
-        lambda: server.on_metric(print),
         lambda: server.model("other", echo, actions=JOINTS, **WHAT),
     ):
         with pytest.raises(tendon.Error, match="before the start"):
@@ -646,3 +645,13 @@ def test_a_snapshot_has_every_number_of_the_page(gated):
     assert set(seen) == {name for name, _ in rows} - {"state", "received"}
     assert seen["e2e_latency_ms"].count == 1
     assert seen["active_clients"] == 1
+
+
+def test_who_listens_after_the_start_is_told(server, connect):
+    serve(server, echo)
+    told, events = [], []
+    server.on_metric(lambda name, value, labels: told.append(name))
+    server.on_event(lambda event: events.append(event["kind"]))
+    assert ask(connect()).error is None
+    wait_until(lambda: "e2e_latency_ms" in told, "a number")
+    wait_until(lambda: "attached" in events, "an event")

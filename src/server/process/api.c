@@ -29,6 +29,7 @@ td_err td_server_open_on(td_net *net, td_config_manifest *manifest,
     td_event_init(&server->wake);
     pthread_mutex_init(&server->lock, NULL);
     server->extras = (td_server_extras){.functions = server->functions,
+                                        .listens_later = true,
                                         .is_stopping = is_stopping,
                                         .user = server,
                                         .net = net};
@@ -193,8 +194,11 @@ void td_server_close(td_server *server)
 static td_err listen_locked(td_server *server,
                             const td_server_listeners *listeners)
 {
-    if (server->phase != TD_SERVER_OPEN) return TD_ERR_BUSY;
+    if (server->phase == TD_SERVER_STARTING) return TD_ERR_BUSY;
     server->extras.listeners = *listeners;
+    td_server_process *process = server->process;
+    if (server->phase == TD_SERVER_STARTED && process->stream)
+        td_server_stream_listen(process->stream, listeners);
     return TD_OK;
 }
 

@@ -169,8 +169,6 @@ static void what_is_given_before_the_start_is_not_taken_after(void **state)
     start();
     assert_int_equal(td_server_use_model(host, "act", infer, NULL, NULL),
                      TD_ERR_BUSY);
-    assert_int_equal(td_server_on_metric(host, NULL, NULL), TD_ERR_BUSY);
-    assert_int_equal(td_server_on_event(host, NULL, NULL), TD_ERR_BUSY);
     assert_int_equal(td_server_start(host, NULL), TD_ERR_EXISTS);
     assert_string_equal(td_server_state(host, "act"), "ready");
     assert_string_equal(td_server_state(host, "other"), "stopped");
@@ -514,6 +512,27 @@ static void whoever_listens_is_told_of_each_number_and_event(void **state)
     assert_int_equal(td_server_dropped(host), 0);
 }
 
+static void who_comes_later_is_told_from_then_on(void **state)
+{
+    world *w = *state;
+    listener = (struct listener){.wake = &w->wake};
+    td_event_init(&listener.go);
+    start();
+    assert_int_equal(td_server_on_metric(host, on_metric, &listener), TD_OK);
+    assert_int_equal(td_server_on_event(host, on_event, &listener), TD_OK);
+    client *c = attached(w, 0, "arm-0");
+    for (uint64_t seq = 1; seq <= 2; seq++) {
+        client_send_seq(c, seq);
+        (void)client_hear(c);
+    }
+    world_until(w, have_heard_all);
+    assert_int_equal(td_server_on_metric(host, NULL, NULL), TD_OK);
+    assert_int_equal(td_server_on_event(host, NULL, NULL), TD_OK);
+    client_send_seq(c, 3);
+    (void)client_hear(c);
+    assert_int_equal(listener.batches, 2); // nobody is told any more
+}
+
 static bool is_blocked(world *w)
 {
     (void)w;
@@ -557,6 +576,7 @@ int main(void)
         TEST(numbers_are_told_by_name_label_and_window),
         TEST(a_number_that_is_not_there_is_refused_by_name),
         TEST(whoever_listens_is_told_of_each_number_and_event),
+        TEST(who_comes_later_is_told_from_then_on),
         TEST(a_listener_that_stands_still_delays_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -45,7 +45,9 @@ td_err td_server_process_expose(td_server_process *process, td_errinfo *info)
     TD_TRY(td_server_events_new(&process->events));
     describe(process->manifest, process->about);
     TD_TRY(open_admin(process, info));
-    if (!listeners->on_metric && !listeners->on_event) return TD_OK;
+    if (!listeners->on_metric && !listeners->on_event &&
+        !process->extras->listens_later)
+        return TD_OK;
     return td_server_stream_open(process, listeners, &process->stream, info);
 }
 

@@ -31,6 +31,7 @@ typedef struct td_server_extras {
     const td_server_model_function *functions;
     size_t function_count;
     td_server_listeners listeners;
+    bool listens_later;              // others may come while it runs
     bool (*is_stopping)(void *user); // NULL: never; asked while it opens
     void *user;                      // its own
     td_net *net; // instead of those that the manifest asks for; NULL

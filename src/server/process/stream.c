@@ -47,8 +47,10 @@ typedef struct source {
 
 struct td_server_stream {
     td_server_process *process;
+    pthread_mutex_t to_lock; // guards `to`; held while one of them is called
     td_server_listeners to;
-    td_queue *samples; // NULL: nobody listens to numbers
+    _Atomic bool hears; // somebody listens to numbers
+    td_queue *samples;  // NULL: nobody ever will
     td_event wake;
     td_thread *thread;
     _Atomic bool stop;
@@ -64,6 +66,7 @@ static void on_sample(void *user, const td_server_sample *given)
 {
     const source *from = user;
     td_server_stream *stream = from->stream;
+    if (!atomic_load_explicit(&stream->hears, memory_order_relaxed)) return;
     sample made = {.name = given->row->name,
                    .value = given->value,
                    .error = given->error,
@@ -96,7 +99,7 @@ static void notify_samples(const td_server_stream *stream)
 {
     sample next;
     while (stream->samples && td_queue_pop(stream->samples, &next) == TD_OK)
-        notify_sample(stream, &next);
+        if (stream->to.on_metric) notify_sample(stream, &next);
 }
 
 // What the core counts does not pass the tap.
@@ -144,7 +147,7 @@ static bool read_view(td_server_stream *stream, size_t index, int64_t now_ns,
 
 static void look_up(td_server_stream *stream, int64_t now_ns)
 {
-    if (!stream->samples || now_ns < stream->gauges_ns) return;
+    if (!stream->to.on_metric || now_ns < stream->gauges_ns) return;
     for (size_t i = 0; i < stream->process->manifest->model_count; i++) {
         td_server_view view = {.about = {0}};
         if (!read_view(stream, i, now_ns, &view)) continue;
@@ -180,18 +183,22 @@ static void run(void *user)
     for (;;) {
         bool last = atomic_load(&stream->stop);
         int64_t now_ns = td_clock_monotonic_ns();
+        pthread_mutex_lock(&stream->to_lock);
         notify_events(stream);
         notify_samples(stream);
+        if (!last) look_up(stream, now_ns);
+        bool listens = stream->to.on_metric || stream->to.on_event;
+        pthread_mutex_unlock(&stream->to_lock);
         if (last) return;
-        look_up(stream, now_ns);
-        (void)td_event_wait_until(&stream->wake, now_ns + LOOK_NS);
+        (void)td_event_wait_until(&stream->wake,
+                                  listens ? now_ns + LOOK_NS : INT64_MAX);
     }
 }
 
 static td_err start(td_server_stream *stream, td_errinfo *info)
 {
     const td_thread_config config = {.name = "td-listen", .cpu = -1};
-    if (stream->to.on_metric)
+    if (stream->to.on_metric || stream->process->extras->listens_later)
         TD_TRY(td_queue_new(SAMPLES, sizeof(sample), &stream->samples));
     return td_thread_start(&config, run, stream, &stream->thread, info);
 }
@@ -206,6 +213,8 @@ td_err td_server_stream_open(td_server_process *process,
     if (!stream) return TD_ERR_NOMEM;
     stream->process = process;
     stream->to = *listeners;
+    atomic_store(&stream->hears, listeners->on_metric != NULL);
+    pthread_mutex_init(&stream->to_lock, NULL);
     td_event_init(&stream->wake);
     for (size_t i = 0; i < count; i++) {
         stream->sources[i].stream = stream;
@@ -216,12 +225,23 @@ td_err td_server_stream_open(td_server_process *process,
     return TD_OK;
 }
 
+void td_server_stream_listen(td_server_stream *stream,
+                             const td_server_listeners *listeners)
+{
+    pthread_mutex_lock(&stream->to_lock);
+    stream->to = *listeners;
+    atomic_store(&stream->hears, listeners->on_metric != NULL);
+    pthread_mutex_unlock(&stream->to_lock);
+    td_event_signal(&stream->wake);
+}
+
 void td_server_stream_close(td_server_stream *stream)
 {
     atomic_store(&stream->stop, true);
     td_event_signal(&stream->wake);
     if (stream->thread) td_thread_join(stream->thread);
     if (stream->samples) td_queue_free(stream->samples);
+    pthread_mutex_destroy(&stream->to_lock);
     free(stream);
 }
 

@@ -30,6 +30,11 @@ TD_NODISCARD td_err td_server_stream_open(struct td_server_process *process,
                                           td_server_stream **ret_stream,
                                           td_errinfo *info);
 
+// Others listen from now on. Blocks until a function that is being called has
+// returned.
+void td_server_stream_listen(td_server_stream *stream,
+                             const td_server_listeners *listeners);
+
 // Tells what is left and frees. Nothing may be recorded any more. Blocks until
 // the functions have returned.
 void td_server_stream_close(td_server_stream *stream);
