@@ -269,3 +269,30 @@ def test_a_checkpoint_of_another_type_is_refused(checkpoint):
 def test_precompute_is_the_manifests(checkpoint):
     config = config_of(checkpoint("act"), "tcp/host:1", enable_precompute=False)
     assert manifest_of(config)["models"][0]["precompute"] is False
+
+
+def serve_natively(site, folder, kind):
+    """The same checkpoint without Python."""
+    site.endpoint = free_endpoint()
+    manifest = manifest_of(config_of(folder, site.endpoint))
+    made = manifest["models"][0]
+    made["engine"] = {"kind": "native", "actions": made["engine"]["actions"]}
+    server = site.start("native", "serve", site.write("native.yaml", manifest))
+    wait_ready(server.process, server.text)
+
+
+@pytest.mark.parametrize("kind", ["act", *FLOW])
+def test_without_python_a_policy_answers_as_with_it(
+    kind, serve, connect, checkpoint, site
+):
+    """The same noise too, which comes from client, episode and seq."""
+    chunks = []
+    for begin in (serve, lambda kind: serve_natively(site, checkpoint(kind), kind)):
+        begin(kind)
+        robot = connect(kind)
+        for number in range(2):
+            robot.send(**message(observation(number)))
+            chunks.append(array(robot.receive()["actions"]))
+    for with_python, without in zip(chunks[:2], chunks[2:], strict=True):
+        largest = np.abs(with_python).max()
+        np.testing.assert_allclose(without, with_python, atol=1e-4 * largest)

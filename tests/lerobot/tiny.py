@@ -64,9 +64,8 @@ def _small(model, config):
     text.vocab_size = 512
     if vision := getattr(config, "vision_config", None):
         config.image_token_index = 511
-        vision.hidden_size, vision.intermediate_size = 16, 32
-        vision.num_hidden_layers, vision.num_attention_heads = 1, 2
-        vision.projection_dim = WIDTH
+        vision.hidden_size, vision.intermediate_size = 32, 32
+        vision.num_hidden_layers, vision.projection_dim = 1, WIDTH
     return model(config=config)
 
 

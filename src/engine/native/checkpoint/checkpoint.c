@@ -103,7 +103,7 @@ td_err td_native_checkpoint_tokenizer(const td_native_checkpoint *from,
     TD_TRY(
         td_native_path_join(from->folder, "tokenizer/" TOKENIZER, path, info));
     if (access(path, R_OK) == 0 ||
-        (name && td_native_hub_is_name(name) &&
+        (name && (name[0] == '/' || td_native_hub_is_name(name)) &&
          td_native_hub_find(name, TOKENIZER, path, NULL) == TD_OK))
         memcpy(ret_path, path, sizeof path);
     return TD_OK;
