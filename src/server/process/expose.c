@@ -1,4 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
+// What a server shows of itself: numbers and events, over HTTP and to functions
+// of a program that runs the server.
+//
+// It opens before the models do, so that who watches sees them load. A model is
+// shown as soon as it has numbers; until then its place is empty. Events are
+// kept once and read by all who listen.
+//
+// `shown_lock` guards the list of models that numbers.c and stream.c read, and
+// is held while they read one, so that no model goes away meanwhile. The admin
+// page has a lock of its own.
+//
+// End: the stream first, which waits for a function that runs, then the page,
+// then the events that both read.
 #include "base/log.h"
 #include "server/process/process.h"
 

@@ -1,4 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
+// SigLIP, once for all policies that look through it.
+//
+// Load reads the sizes from the tensors' shapes and checks them before anything
+// is allocated: the width must split into heads and the side into patches. Two
+// things are put in order then, so that nothing is left to do for a picture:
+//
+//   The patches' convolution is a linear over cut blocks. A checkpoint keeps
+//   its weight with colours first, a picture has them last, so the weight is
+//   turned once.
+//
+//   Positions become a table of one row a patch. SmolVLM spreads the positions
+//   that it learned over pictures of another side (position_of()); the others
+//   take them as they are.
+//
+// Build adds the operations for all pictures of a batch, each a member: cut,
+// embed and add positions, then a layer after the other. A norm is part of the
+// linear before it, so that a layer is five operations. All passes share one
+// set of memory; the caller copies what it wants to keep.
+//
+// Threads: none. Load and build run where the model is opened.
 #include "engine/native/flow/siglip.h"
 
 #include "engine/native/params.h"

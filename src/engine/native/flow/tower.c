@@ -1,4 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
+// Decoder layers, as language models and action experts have them.
+//
+// Load reads the sizes from the first layer's tensors and checks them before
+// anything is allocated. q, k and v become one weight, gate and up another. A
+// layer that attends to what is not its own (is_cross) has no k and v here, and
+// the last layer of a tower that only fills a cache has nothing else.
+//
+// Build adds one layer at a time, because what a layer attends to is the
+// policy's to say (td_native_tower_step): a prefix writes k and v into its
+// cache, an expert reads them as `past` and writes its own beside them. A norm
+// belongs to the linear before it, so a layer ends with the next one's norm,
+// and the first norm has td_native_tower_begin().
+//
+// With AdaRMS the norms have no weights of their own: scale, shift and gate are
+// tables that the step carries, a row for each time of the denoising.
+//
+// The tower's memory is that of `rows` rows for each member of the largest
+// batch, shared by its layers and by all graphs. Threads: none. Load and build
+// run where the model is opened.
 #include "engine/native/flow/tower.h"
 
 #include <math.h>
