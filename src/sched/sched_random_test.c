@@ -108,8 +108,7 @@ static double due_score(const world *w, const known *k)
     double priority = k->item.priority > 10 ? 10 : k->item.priority;
     double slack_ms = (double)(k->item.due_ns - w->now_ns) / MS;
     int64_t next_ns = is_oldest(w, k) ? w->expected_ns[k->item.member] : NEVER;
-    bool can_wait = !queued(k->item.member) && w->now_ns < next_ns &&
-                    next_ns <= k->item.due_ns;
+    bool can_wait = !queued(k->item.member) && next_ns <= k->item.due_ns;
     double back = slack_ms < 0 || can_wait ? 60 * (1 - urgency) : 0;
     return 25 * urgency + (10 - priority) + 15 - 15 * fmax(slack_ms, 0) / 50 -
            back;

@@ -90,7 +90,7 @@ class Scheduler:
         back = 60 * (1 - request.urgency)
         if slack < 0:
             return claims + 15 - back
-        asks_again = not request.member.queued and now < expected <= request.due
+        asks_again = not request.member.queued and expected <= request.due
         return claims + 15 - 15 * slack / HURRY - (back if asks_again else 0)
 
     def tier(self, request):

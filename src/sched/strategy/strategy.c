@@ -183,10 +183,9 @@ int64_t td_sched_strategy_last_ns(const td_sched_policy *policy,
 }
 
 // Its robot will have asked anew before it needs the answer.
-static bool can_wait(const td_sched_facts *facts, int64_t now_ns)
+static bool can_wait(const td_sched_facts *facts)
 {
-    return facts->renews && now_ns < facts->expected_ns &&
-           facts->expected_ns <= facts->due_ns;
+    return facts->renews && facts->expected_ns <= facts->due_ns;
 }
 
 static void stand_due(const td_sched_weights *weights,
@@ -202,10 +201,7 @@ static void stand_due(const td_sched_weights *weights,
     rank->value -= facts->rise * (double)(last_ns - rank->at_ns);
     rank->slope = facts->rise;
     rank->until_ns = last_ns + 1;
-    if (!can_wait(facts, rank->at_ns)) return;
-    rank->value -= facts->back;
-    if (facts->expected_ns < rank->until_ns)
-        rank->until_ns = facts->expected_ns;
+    if (can_wait(facts)) rank->value -= facts->back;
 }
 
 void td_sched_strategy_rank(const td_sched_policy *policy,

@@ -112,8 +112,8 @@ static void a_deadline_has_the_documented_values(void **state)
         {"too late, half urgent", 1029, 0, true, 10, 0.5F, -2.5, NEVER},
         {"too late, an emergency", 900, 0, true, 0, 1, 50, NEVER},
         {"asks anew before", 1130, 1120, true, 10, 0, -75, 1100 * MS + 1},
-        {"asks anew soon", 1130, 1040, true, 10, 0, -75, 1040 * MS},
-        {"should have asked anew", 1130, 990, true, 10, 0, -15, 1100 * MS + 1},
+        {"asks anew soon", 1130, 1040, true, 10, 0, -75, 1100 * MS + 1},
+        {"should have asked anew", 1130, 990, true, 10, 0, -75, 1100 * MS + 1},
         {"asks anew after", 1130, 1131, true, 10, 0, -15, 1100 * MS + 1},
         {"wants every answer", 1130, 1120, false, 10, 0, -15, 1100 * MS + 1},
     };
