@@ -121,29 +121,71 @@ static float across(const td_media_fitter *fitter, const uint8_t *row,
     return first * column->of_first + second * column->of_second;
 }
 
-static void fit_row(const td_media_fitter *fitter, const uint8_t *rgb,
-                    const blend *row, float *ret_row)
+// A row of the source, as wide as the picture.
+static void fit_across(const td_media_fitter *fitter, const uint8_t *row,
+                       float *to)
 {
-    size_t stride = COLOURS * (size_t)fitter->from.width;
-    const uint8_t *first = rgb + row->first * stride;
-    const uint8_t *second = rgb + row->second * stride;
+    if (fitter->from.width == fitter->picture.width) {
+        for (uint32_t x = 0; x < fitter->picture.width; x++)
+            for (int i = 0; i < COLOURS; i++)
+                *to++ = fitter->levels[*row++][i];
+        return;
+    }
     for (uint32_t x = 0; x < fitter->picture.width; x++)
-        for (int i = 0; i < COLOURS; i++) {
-            const blend *column = &fitter->columns[x];
-            float value = across(fitter, first, column, i) * row->of_first +
-                          across(fitter, second, column, i) * row->of_second;
-            if (fitter->clamps) value = fminf(fmaxf(value, 0), 1);
-            *ret_row++ = value;
-        }
+        for (int i = 0; i < COLOURS; i++)
+            *to++ = across(fitter, row, &fitter->columns[x], i);
+}
+
+static void clamp_row(float *row, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        row[i] = fminf(fmaxf(row[i], 0), 1);
+}
+
+// Rows of the source that were fitted across: the next row of the picture often
+// wants the same ones.
+typedef struct fitted {
+    uint32_t row; // of the source; one that it does not have: none
+    float values[COLOURS * TD_MEDIA_RESIZE_MAX_SIDE];
+} fitted;
+
+static const float *fitted_row(const td_media_fitter *fitter,
+                               const uint8_t *rgb, uint32_t row, fitted *kept)
+{
+    fitted *of = &kept[row % 2];
+    if (of->row != row)
+        fit_across(fitter, rgb + COLOURS * (size_t)fitter->from.width * row,
+                   of->values);
+    of->row = row;
+    return of->values;
+}
+
+static void fit_row(const td_media_fitter *fitter, const uint8_t *rgb,
+                    const blend *row, fitted *kept, float *ret_row)
+{
+    size_t count = COLOURS * (size_t)fitter->picture.width;
+    if (fitter->from.height == fitter->picture.height) {
+        fit_across(fitter,
+                   rgb + COLOURS * (size_t)fitter->from.width * row->first,
+                   ret_row);
+    } else {
+        const float *first = fitted_row(fitter, rgb, row->first, kept);
+        const float *second = fitted_row(fitter, rgb, row->second, kept);
+        for (size_t i = 0; i < count; i++)
+            ret_row[i] = first[i] * row->of_first + second[i] * row->of_second;
+    }
+    if (fitter->clamps) clamp_row(ret_row, count);
 }
 
 void td_media_fit(const td_media_fitter *fitter, const uint8_t *rgb,
                   float *ret_rgb)
 {
     size_t stride = COLOURS * (size_t)fitter->to.width;
+    fitted kept[2];
+    kept[0].row = kept[1].row = UINT32_MAX;
     memset(ret_rgb, 0, fitter->to.height * stride * sizeof *ret_rgb);
     for (uint32_t y = 0; y < fitter->picture.height; y++)
-        fit_row(fitter, rgb, &fitter->rows[y],
+        fit_row(fitter, rgb, &fitter->rows[y], kept,
                 ret_rgb + (fitter->top + y) * stride +
                     COLOURS * (size_t)fitter->left);
 }

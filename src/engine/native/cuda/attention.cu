@@ -20,8 +20,6 @@
 #include "engine/native/cuda/attention_piece.cuh"
 #include "engine/native/cuda/launch.cuh"
 
-#define FEW_WARPS 8
-
 typedef struct problem {
     td_native_cuda_attention op;
     int32_t rows;    // of one head of k and v: queries x heads that share it
@@ -114,6 +112,13 @@ __device__ static inline void load_queries(const problem *p, const bf16 *q,
         }
 }
 
+// Pieces of a group in shared memory at once: of many warps one waits while
+// others work.
+__host__ __device__ constexpr int places_of(int warps)
+{
+    return warps > 4 ? 1 : 2;
+}
+
 // All warps that take the same pieces.
 template <int WARPS>
 __device__ __forceinline__ static void group_sync(int group)
@@ -126,38 +131,50 @@ __device__ __forceinline__ static void group_sync(int group)
 }
 
 // The same rows, 16 for each of TALL warps, for all groups of warps of a
-// cluster; each group takes its share of the pieces.
-template <int SIZE, int KEYS, int TALL>
+// cluster; each group takes its share of the pieces. With two PLACES the next
+// piece comes while one is worked on.
+template <int SIZE, int KEYS, int TALL, int WARPS>
 __device__ __forceinline__ static void
 take_share(const problem *p, const keys *of, int first, uint32_t memory,
            const uint32_t (&query)[SIZE / 16][4], const sight *sees,
            running<SIZE> *r)
 {
     typedef piece<SIZE, KEYS, TALL * 32> here;
+    constexpr int places = places_of(WARPS);
     const int group = (int)threadIdx.x / (TALL * 32);
-    while (first < of->count) {
-        copy_wait<0>();
+    const int apart = p->cluster * (WARPS / TALL) * KEYS;
+    for (int place = 0; first < of->count; first += apart) {
+        const uint32_t now = memory + (uint32_t)place * 2 * here::bytes;
+        const bool more = first + apart < of->count;
+        place = (place + 1) % places;
+        if (places == 2) {
+            if (more)
+                here::copy(of, first + apart,
+                           memory + (uint32_t)place * 2 * here::bytes);
+            copy_commit();
+        }
+        copy_wait<places - 1>();
         group_sync<TALL>(group);
-        here::take(r, query, memory, first, sees, p->op.scale);
+        here::take(r, query, now, first, sees, p->op.scale);
         group_sync<TALL>(group);
-        first += p->cluster * (FEW_WARPS / TALL) * KEYS;
-        if (first < of->count) here::copy(of, first, memory);
-        copy_commit();
+        if (places == 1) {
+            if (more) here::copy(of, first + apart, memory);
+            copy_commit();
+        }
     }
     copy_wait<0>();
 }
 
 // Joins what the groups, and the blocks, have seen.
-template <int SIZE, int TALL>
+template <int SIZE, int TALL, int WARPS>
 __device__ __forceinline__ static void
-finish_few(const problem *p,
-           const partial<SIZE, FEW_WARPS / TALL, TALL * 16> *seen, int row,
-           bf16 *out)
+finish_few(const problem *p, const partial<SIZE, WARPS / TALL, TALL * 16> *seen,
+           int row, bf16 *out)
 {
     constexpr int pairs = TALL * 16 * SIZE / 2;
     const int each = pairs / p->cluster;
     const int first = (int)blockIdx.x % p->cluster * each;
-    for (int i = (int)threadIdx.x; i < pairs; i += FEW_WARPS * 32) {
+    for (int i = (int)threadIdx.x; i < pairs; i += WARPS * 32) {
         const int inner = i / (SIZE / 2), column = i % (SIZE / 2) * 2;
         float2 two = make_float2(0, 0);
         const float2 of = seen->join(inner, column, &two);
@@ -169,8 +186,7 @@ finish_few(const problem *p,
     }
     if (p->cluster == 1) return;
     cluster_sync();
-    for (int i = first + (int)threadIdx.x; i < first + each;
-         i += FEW_WARPS * 32) {
+    for (int i = first + (int)threadIdx.x; i < first + each; i += WARPS * 32) {
         const int inner = i / (SIZE / 2), column = i % (SIZE / 2) * 2;
         if (row + inner < p->rows && column < p->op.size)
             *(uint32_t *)(out + place_of(p, &p->op.out, row + inner) + column) =
@@ -179,12 +195,12 @@ finish_few(const problem *p,
     cluster_sync(); // until nobody reads this block's
 }
 
-template <int SIZE, int KEYS, int TALL>
-__global__ void __launch_bounds__(FEW_WARPS * 32)
+template <int SIZE, int KEYS, int TALL, int WARPS>
+__global__ void __launch_bounds__(WARPS * 32)
     few_kernel(const __grid_constant__ problem p)
 {
     typedef piece<SIZE, KEYS, TALL * 32> here;
-    constexpr int groups = FEW_WARPS / TALL;
+    constexpr int groups = WARPS / TALL;
     extern __shared__ uint8_t shared[];
     const int warp = (int)threadIdx.x / 32, group = warp / TALL;
     const int first_row = (int)blockIdx.x / p.cluster * TALL * 16;
@@ -193,10 +209,10 @@ __global__ void __launch_bounds__(FEW_WARPS * 32)
     const int64_t column = (int64_t)head * p.share * p.op.size;
     // For each group a piece of keys and one of values.
     const uint32_t memory =
-        shared_address(shared) + (uint32_t)group * 2 * here::bytes;
+        shared_address(shared) +
+        (uint32_t)(group * places_of(WARPS)) * 2 * here::bytes;
     const int first = ((int)blockIdx.x % p.cluster * groups + group) * KEYS;
 
-    let_next_start();
     wait_for_earlier();
     const keys of = keys_of(&p, head, batch);
     if (first < of.count) here::copy(&of, first, memory);
@@ -208,13 +224,15 @@ __global__ void __launch_bounds__(FEW_WARPS * 32)
     r.begin();
     sight sees;
     look<SIZE>(&p, &of, row, &sees);
-    take_share<SIZE, KEYS, TALL>(&p, &of, first, memory, query, &sees, &r);
+    take_share<SIZE, KEYS, TALL, WARPS>(&p, &of, first, memory, query, &sees,
+                                        &r);
+    let_next_start();
     __syncthreads();
     const partial<SIZE, groups, TALL * 16> seen = {(float *)shared};
     seen.leave(&r);
     __syncthreads();
-    finish_few<SIZE, TALL>(&p, &seen, first_row,
-                           p.op.out.at + batch * p.op.out.batch + column);
+    finish_few<SIZE, TALL, WARPS>(
+        &p, &seen, first_row, p.op.out.at + batch * p.op.out.batch + column);
 }
 
 // Rows of its own for each warp; all take all pieces.
@@ -272,10 +290,10 @@ __global__ void __launch_bounds__(WARPS * 32, SIZE <= 64   ? 3
     }
 }
 
-template <int SIZE, int KEYS, int TALL>
+template <int SIZE, int KEYS, int TALL, int WARPS>
 static cudaError_t run_few(problem *p, td_native_cuda_order order)
 {
-    constexpr int groups = FEW_WARPS / TALL, rows = TALL * 16;
+    constexpr int groups = WARPS / TALL, rows = TALL * 16;
     const int down = (p->rows + rows - 1) / rows;
     const int tiles = down * p->op.kv_heads * p->op.batches;
     const int pieces = (p->op.past + p->op.keys + KEYS - 1) / KEYS;
@@ -287,11 +305,12 @@ static cudaError_t run_few(problem *p, td_native_cuda_order order)
     how.grid = dim3((unsigned)(down * p->cluster), (unsigned)p->op.kv_heads,
                     (unsigned)p->op.batches);
     how.cluster = (unsigned)p->cluster;
-    how.threads = FEW_WARPS * 32;
-    how.shared_bytes = groups * 2 * piece<SIZE, KEYS, TALL * 32>::bytes;
+    how.threads = WARPS * 32;
+    how.shared_bytes = (size_t)groups * places_of(WARPS) * 2 *
+                       piece<SIZE, KEYS, TALL * 32>::bytes;
     if (how.shared_bytes < partial<SIZE, groups, rows>::bytes)
         how.shared_bytes = partial<SIZE, groups, rows>::bytes;
-    return start(few_kernel<SIZE, KEYS, TALL>, &how, p, order);
+    return start(few_kernel<SIZE, KEYS, TALL, WARPS>, &how, p, order);
 }
 
 template <int SIZE, int KEYS, int WARPS>
@@ -314,8 +333,10 @@ static bool are_many(const problem *p)
 template <int SIZE>
 static cudaError_t run_size(problem *p, td_native_cuda_order order)
 {
-    return are_many(p) ? run_many<SIZE, 64, 4>(p, order)
-                       : run_few<SIZE, 32, 1>(p, order);
+    const int tiles = (p->rows + 15) / 16 * p->op.kv_heads * p->op.batches;
+    if (are_many(p)) return run_many<SIZE, 64, 4>(p, order);
+    return tiles > 132 / 2 ? run_few<SIZE, 32, 1, 4>(p, order)
+                           : run_few<SIZE, 32, 1, 8>(p, order);
 }
 
 // Large heads: what is read of keys counts, so rows stand together.
@@ -323,8 +344,8 @@ static cudaError_t run_large(problem *p, td_native_cuda_order order)
 {
     if (are_many(p)) return run_many<256, 32, 4>(p, order);
     return p->rows * p->op.kv_heads * p->op.batches <= 13 * 32
-               ? run_few<256, 32, 2>(p, order)
-               : run_few<256, 32, 4>(p, order);
+               ? run_few<256, 32, 2, 8>(p, order)
+               : run_few<256, 32, 4, 8>(p, order);
 }
 
 cudaError_t

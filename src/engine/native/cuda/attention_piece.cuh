@@ -123,21 +123,42 @@ template <int SIZE, int KEYS, int THREADS> struct piece {
     static constexpr int pitch = SIZE + 8; // in values: no two banks meet
     static constexpr uint32_t bytes = KEYS * pitch * 2; // of each of the two
 
-    __device__ static void copy_one(const keys *of, const bf16 *past,
-                                    const bf16 *fresh, int past_row,
-                                    int fresh_row, int first, uint32_t to)
+    // 16 bytes of a key, or zeros.
+    __device__ __forceinline__ static void
+    copy_chunk(const keys *of, const bf16 *past, const bf16 *fresh,
+               int past_row, int fresh_row, int key, int chunk, uint32_t to)
     {
+        const bool is_past = key < of->past;
+        const bf16 *from = is_past ? past : fresh;
+        const int row = is_past ? past_row : fresh_row;
+        const bool is = key < of->count && chunk < of->size;
+        key = is ? key - (is_past ? 0 : of->past) : 0;
+        if (!is && from == NULL) from = past;
+        copy16(to, from + (int64_t)key * row + (is ? chunk : 0), is ? 16 : 0);
+    }
+
+    __device__ __forceinline__ static void
+    copy_one(const keys *of, const bf16 *past, const bf16 *fresh, int past_row,
+             int fresh_row, int first, uint32_t to)
+    {
+        constexpr int chunks = SIZE / 8;
         const int thread = (int)threadIdx.x % THREADS;
+        if constexpr (THREADS % chunks == 0) {
+            const int row = thread / chunks, chunk = thread % chunks * 8;
+            to += (uint32_t)(row * pitch + chunk) * 2;
+#pragma unroll
+            for (int i = 0; i < KEYS; i += THREADS / chunks)
+                if (row + i < KEYS)
+                    copy_chunk(of, past, fresh, past_row, fresh_row,
+                               first + row + i, chunk,
+                               to + (uint32_t)(i * pitch) * 2);
+        } else {
 #pragma unroll 4
-        for (int i = thread; i < KEYS * SIZE / 8; i += THREADS) {
-            const int row = i / (SIZE / 8), chunk = i % (SIZE / 8) * 8;
-            const int key = first + row;
-            const bf16 *from =
-                key < of->past ? past + (int64_t)key * past_row
-                               : fresh + (int64_t)(key - of->past) * fresh_row;
-            const bool is = key < of->count && chunk < of->size;
-            copy16(to + (uint32_t)(row * pitch + chunk) * 2,
-                   is ? from + chunk : (of->past ? past : fresh), is ? 16 : 0);
+            for (int i = thread; i < KEYS * chunks; i += THREADS)
+                copy_chunk(
+                    of, past, fresh, past_row, fresh_row, first + i / chunks,
+                    i % chunks * 8,
+                    to + (uint32_t)(i / chunks * pitch + i % chunks * 8) * 2);
         }
     }
 

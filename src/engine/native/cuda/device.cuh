@@ -75,18 +75,6 @@ __device__ static inline void barrier_expect(uint32_t barrier, uint32_t bytes)
         : "memory");
 }
 
-// Arrives at the barrier that stands at the same place in block `rank` of this
-// cluster.
-__device__ static inline void barrier_arrive_at(uint32_t barrier, uint32_t rank)
-{
-    asm volatile(
-        "{\n.reg .b32 there;\n"
-        "mapa.shared::cluster.u32 there, %0, %1;\n"
-        "mbarrier.arrive.shared::cluster.b64 _, [there];\n}\n" ::"r"(barrier),
-        "r"(rank)
-        : "memory");
-}
-
 // Until the phase of this parity is over.
 __device__ static inline void barrier_wait(uint32_t barrier, uint32_t parity)
 {
@@ -105,19 +93,6 @@ __device__ static inline void copy_box(uint32_t to, const CUtensorMap *map,
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
                  "complete_tx::bytes [%0], [%1, {%2, %3}], [%4];\n" ::"r"(to),
                  "l"(map), "r"(column), "r"(row), "r"(barrier)
-                 : "memory");
-}
-
-// The same into every block of the cluster that `blocks` has a bit for, at the
-// same place, each with its own barrier.
-__device__ static inline void copy_box_to(uint32_t to, const CUtensorMap *map,
-                                          int column, int row, uint32_t barrier,
-                                          uint16_t blocks)
-{
-    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
-                 "complete_tx::bytes.multicast::cluster [%0], [%1, {%2, %3}], "
-                 "[%4], %5;\n" ::"r"(to),
-                 "l"(map), "r"(column), "r"(row), "r"(barrier), "h"(blocks)
                  : "memory");
 }
 

@@ -8,6 +8,8 @@
 // second stream, where nothing before them writes what they read.
 #include "engine/native/cuda/backend.h"
 
+#define MOST_LINE_ROWS 1300
+
 static td_native_cuda_numbers numbers_of(const td_ops_view *view)
 {
     const td_native_cuda_numbers numbers = {(const uint32_t *)view->data,
@@ -192,6 +194,40 @@ static td_native_cuda_linear product_of(const td_ops_linear *op,
     return product;
 }
 
+// Plain products of some hundred rows are sooner done as convolutions of one
+// line: ACT's, which were measured both ways.
+static bool is_line(const td_ops_linear *op)
+{
+    const uint32_t rows = op->x.batch * op->x.rows;
+    return !has_extras(op) && rows > 64 && rows <= MOST_LINE_ROWS &&
+           (op->activation <= TD_OPS_RELU || has_gelu(op));
+}
+
+static td_native_cuda_conv line_of(const td_ops_linear *op,
+                                   const td_ops_view *out)
+{
+    td_native_cuda_conv conv = {};
+    conv.x.rows = td_native_cuda_graph_rows(&op->x);
+    conv.x.height = conv.out_height = 1;
+    conv.x.width = conv.out_width = (int32_t)op->x.rows;
+    conv.x.filter = op->weight->filter;
+    if (op->add.data) conv.add = td_native_cuda_graph_rows(&op->add);
+    conv.out = td_native_cuda_graph_rows(out);
+    if (out->dtype == TD_OPS_F32) conv.out_float = (float *)out->data;
+    conv.batches = (int32_t)op->x.batch;
+    conv.relu = op->activation == TD_OPS_RELU;
+    return conv;
+}
+
+static td_err build_line(td_ops_backend *backend, const td_ops_linear *op,
+                         const td_ops_view *out, td_errinfo *info)
+{
+    const td_native_cuda_conv conv = line_of(op, out);
+    return td_native_cuda_graph_added(
+        td_native_cuda_conv_run(&conv, td_native_cuda_backend_order(backend)),
+        "adding a linear", info);
+}
+
 static td_err build_turn(td_ops_backend *backend, const td_ops_linear *op,
                          const td_ops_view *out,
                          const td_native_cuda_rotary *rotary, td_errinfo *info)
@@ -310,6 +346,8 @@ td_err td_native_cuda_graph_linear(td_ops_backend *backend,
     TD_TRY(fetch(backend, &op->x, info));
     if (op->x.dtype == TD_OPS_F32)
         TD_TRY(build_token(backend, op, out, info));
+    else if (is_line(op))
+        TD_TRY(build_line(backend, op, out, info));
     else
         TD_TRY(build_product(backend, op, out, info));
     if (has_gelu(op)) TD_TRY(td_native_cuda_graph_gelu(backend, out, info));

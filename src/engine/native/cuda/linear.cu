@@ -13,14 +13,13 @@
 // whatever is to be joined stands in one tile, `apart` columns from each other,
 // and is joined as it leaves (linear_ending.cuh).
 //
-// Ways to fill the multiprocessors, chosen by the size of the result when the
-// graph is built:
-//   ALONE  a block makes a tile
-//   SPLIT  few tiles: a cluster of blocks shares one, each takes a part of K,
-//          and they add up through each other's shared memory in a fixed order
-//   ROWS   many tiles: two blocks with other rows and the same columns share
-//          what each has read of the weight
-//   COLS   the same with the same rows and other columns
+// How large tiles are is chosen by what each size was measured to take, when
+// the graph is built. Few tiles are shared: a cluster of blocks has one, each
+// takes a part of K, and they add up through each other's shared memory in a
+// fixed order.
+//
+// Blocks that share what they read (multicast) were tried and gave nothing: the
+// largest tiles keep the matrix units busy as it is.
 #include "engine/native/cuda/linear_ending.cuh"
 
 #include <string.h>
@@ -55,33 +54,23 @@ typedef struct tile {
     halves of;
 } tile;
 
-template <int TILE_M, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES>
 __device__ __forceinline__ static void
 load_weight(ring<TILE_M, TILE_N, STAGES> r, const product *p, const tile *t,
             int i, int step)
 {
     const uint32_t to = r.stage(i) + r.a_bytes, full = r.full(i);
     barrier_expect(full, r.bytes);
-    if (WAY == ROWS) {
-        copy_box_to(to + (uint32_t)t->rank * r.half_bytes, &p->weight,
-                    step * STEP, t->rank ? t->of.second : t->of.first, full, 3);
-        return;
-    }
     copy_box(to, &p->weight, step * STEP, t->of.first, full);
     copy_box(to + r.half_bytes, &p->weight, step * STEP, t->of.second, full);
 }
 
-template <int TILE_M, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES>
 __device__ __forceinline__ static void load_rows(ring<TILE_M, TILE_N, STAGES> r,
                                                  const product *p,
                                                  const tile *t, int i, int step)
 {
     const int column = step * STEP;
-    if (WAY == COLS) {
-        copy_box_to(r.stage(i) + (uint32_t)t->rank * (r.a_bytes / 2), &p->x,
-                    column, t->row + t->rank * (TILE_M / 2), r.full(i), 3);
-        return;
-    }
     if (p->is_flat)
         copy_box(r.stage(i), &p->x, column, t->row, r.full(i));
     else
@@ -90,20 +79,20 @@ __device__ __forceinline__ static void load_rows(ring<TILE_M, TILE_N, STAGES> r,
 }
 
 // The feeding thread.
-template <int TILE_M, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES>
 __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
                             const tile *t)
 {
     const int early = min(t->begin + STAGES, t->end);
     for (int step = t->begin, i = 0; step < early; step++, i++)
-        load_weight<TILE_M, TILE_N, STAGES, WAY>(r, p, t, i, step);
+        load_weight(r, p, t, i, step);
     wait_for_earlier();
     for (int step = t->begin, i = 0, lap = 0; step < t->end; step++) {
         if (step >= early) {
             barrier_wait(r.empty(i), (uint32_t)(lap - 1) & 1);
-            load_weight<TILE_M, TILE_N, STAGES, WAY>(r, p, t, i, step);
+            load_weight(r, p, t, i, step);
         }
-        load_rows<TILE_M, TILE_N, STAGES, WAY>(r, p, t, i, step);
+        load_rows(r, p, t, i, step);
         if (++i == STAGES) {
             i = 0;
             lap++;
@@ -111,22 +100,9 @@ __device__ static void feed(ring<TILE_M, TILE_N, STAGES> r, const product *p,
     }
 }
 
-template <way WAY>
-__device__ __forceinline__ static void freed(uint32_t empty, uint32_t other)
-{
-    if (threadIdx.x % 32 != 0) return;
-    if (WAY == SPLIT || WAY == ALONE) {
-        barrier_arrive(empty);
-        return;
-    }
-    barrier_arrive(empty);
-    barrier_arrive_at(empty, other);
-}
-
 // The warps that multiply.
-template <int TILE_M, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES>
 __device__ static inline void eat(ring<TILE_M, TILE_N, STAGES> r, int count,
-                                  uint32_t other,
                                   float (&sum)[columns_of(TILE_N) / 2])
 {
     const uint32_t group = threadIdx.x / 128;
@@ -144,7 +120,7 @@ __device__ static inline void eat(ring<TILE_M, TILE_N, STAGES> r, int count,
             multiply(sum, a + j * 2, b + j * 2, i > 0 || j > 0);
         wgmma_commit();
         wgmma_wait<1>();
-        if (i > 0) freed<WAY>(r.empty(before), other);
+        if (i > 0 && threadIdx.x % 32 == 0) barrier_arrive(r.empty(before));
         before = stage;
         if (++stage == STAGES) {
             stage = 0;
@@ -154,17 +130,16 @@ __device__ static inline void eat(ring<TILE_M, TILE_N, STAGES> r, int count,
     wgmma_wait<0>();
 }
 
-template <int TILE_N, way WAY>
+template <int TILE_N>
 __device__ __forceinline__ static tile tile_of(const product *p, int tile_m)
 {
-    const int blocks = WAY == ALONE ? 1 : WAY == SPLIT ? p->share : 2;
-    const int x = (int)blockIdx.x, y = (int)blockIdx.y;
+    const int x = (int)blockIdx.x;
     tile t;
-    t.rank = x % blocks;
-    t.row = (WAY == ROWS ? x : x / blocks) * tile_m;
-    t.of = halves_of<TILE_N>(p, WAY == COLS ? y * 2 + t.rank : y);
-    t.begin = WAY == SPLIT ? p->steps * t.rank / blocks : 0;
-    t.end = WAY == SPLIT ? p->steps * (t.rank + 1) / blocks : p->steps;
+    t.rank = x % p->share;
+    t.row = x / p->share * tile_m;
+    t.of = halves_of<TILE_N>(p, (int)blockIdx.y);
+    t.begin = p->steps * t.rank / p->share;
+    t.end = p->steps * (t.rank + 1) / p->share;
     return t;
 }
 
@@ -186,13 +161,12 @@ spread(const float (&sum)[columns_of(TILE_N) / 2], float *sums)
     }
 }
 
-template <int TILE_M, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES, bool IS_SHARED>
 __global__ void __launch_bounds__(groups_of(TILE_M, TILE_N) * 128 + 32,
                                   TILE_M *TILE_N > 128 * 128 ? 1 : 2)
     linear_kernel(const __grid_constant__ product p)
 {
     constexpr int warps = groups_of(TILE_M, TILE_N) * 4; // that multiply
-    constexpr bool is_pair = WAY == ROWS || WAY == COLS;
     typedef ring<TILE_M, TILE_N, STAGES> here;
     static_assert(TILE_M * (TILE_N + 8) * 4 <= STAGES * here::bytes,
                   "sums fit");
@@ -200,33 +174,29 @@ __global__ void __launch_bounds__(groups_of(TILE_M, TILE_N) * 128 + 32,
     here r;
     r.memory = (shared_address(shared) + 1023) & ~1023u;
     const bool feeds = threadIdx.x / 32 == warps; // the last warp
-    const tile t = tile_of<TILE_N, WAY>(&p, TILE_M);
+    const tile t = tile_of<TILE_N>(&p, TILE_M);
 
     if (threadIdx.x == warps * 32) {
         prefetch_map(&p.x);
         prefetch_map(&p.weight);
         for (int i = 0; i < STAGES; i++) {
             barrier_init(r.full(i), 1);
-            barrier_init(r.empty(i), warps * (is_pair ? 2 : 1));
+            barrier_init(r.empty(i), warps);
         }
         barriers_are_made();
     }
-    if (is_pair)
-        cluster_sync();
-    else
-        __syncthreads();
+    __syncthreads();
 
     float sum[columns_of(TILE_N) / 2];
-    ending<TILE_M, TILE_N, WAY> last;
+    ending<TILE_M, TILE_N, IS_SHARED> last;
     if (feeds) {
-        if (threadIdx.x % 32 == 0) feed<TILE_M, TILE_N, STAGES, WAY>(r, &p, &t);
+        if (threadIdx.x % 32 == 0) feed(r, &p, &t);
         __syncwarp();
     } else {
         if (TILE_N <= 64) last.begin(&p, t.row, t.rank, &t.of);
         wait_for_earlier();
         if (TILE_N <= 64) last.read(&p, last.row);
-        eat<TILE_M, TILE_N, STAGES, WAY>(r, t.end - t.begin,
-                                         (uint32_t)(t.rank ^ 1), sum);
+        eat<TILE_M, TILE_N, STAGES>(r, t.end - t.begin, sum);
     }
     let_next_start();
     __syncthreads();
@@ -236,15 +206,16 @@ __global__ void __launch_bounds__(groups_of(TILE_M, TILE_N) * 128 + 32,
         if (TILE_N > 64) last.begin(&p, t.row, t.rank, &t.of);
         if (TILE_N > 64) last.read(&p, last.row);
     }
-    if (WAY == ALONE)
-        __syncthreads();
-    else
+    if (IS_SHARED)
         cluster_sync();
+    else
+        __syncthreads();
     if (!feeds) last.write(&p, r.memory);
-    if (WAY != ALONE) cluster_sync(); // until nobody needs this block's memory
+    if (IS_SHARED) cluster_sync(); // until nobody needs this block's memory
 }
 
 #define MULTIPROCESSORS 132
+#define SHARED_BLOCKS 104 // of clusters, at most
 
 static int ceiling(int a, int b)
 {
@@ -302,10 +273,9 @@ static bool map_apart(const td_native_cuda_linear *op, int box_rows,
                   CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-template <int TILE_M, int TILE_N, int STAGES, way WAY>
+template <int TILE_M, int TILE_N, int STAGES, bool IS_SHARED>
 static cudaError_t run_tiles(product *p, int share, td_native_cuda_order order)
 {
-    const int box_m = WAY == COLS ? TILE_M / 2 : TILE_M;
     const td_native_cuda_linear *op = &p->op;
     const td_native_cuda_filter *weight = &op->weight;
     p->share = share;
@@ -314,20 +284,17 @@ static cudaError_t run_tiles(product *p, int share, td_native_cuda_order order)
                     weight->outs, td_native_cuda_up(weight->ins, STEP),
                     TILE_N / 2, &p->weight) ||
         !(p->is_flat ? map_matrix(op->x.at, weight->ins, p->all_rows, op->x.row,
-                                  box_m, &p->x)
-                     : map_apart(op, box_m, &p->x)))
+                                  TILE_M, &p->x)
+                     : map_apart(op, TILE_M, &p->x)))
         return cudaErrorInvalidValue;
     int down = ceiling(p->all_rows, TILE_M), across = ceiling(p->tiled, TILE_N);
     launch how = {};
     how.grid = dim3((unsigned)(down * share), (unsigned)across);
-    if (WAY == ROWS)
-        how.grid = dim3((unsigned)ceiling(down, 2) * 2, (unsigned)across);
-    if (WAY == COLS)
-        how.grid = dim3((unsigned)down * 2, (unsigned)ceiling(across, 2));
-    how.cluster = WAY == ROWS || WAY == COLS ? 2 : (unsigned)share;
+    how.cluster = (unsigned)share;
     how.threads = groups_of(TILE_M, TILE_N) * 128 + 32;
     how.shared_bytes = ring<TILE_M, TILE_N, STAGES>::size;
-    return start(linear_kernel<TILE_M, TILE_N, STAGES, WAY>, &how, p, order);
+    return start(linear_kernel<TILE_M, TILE_N, STAGES, IS_SHARED>, &how, p,
+                 order);
 }
 
 // A tile, how many blocks of it run at once on a multiprocessor, and how long
@@ -340,11 +307,11 @@ typedef struct shape {
 } shape;
 
 static const shape shapes[] = {
-    {64, 64, 2, 2.0f, 0.20f, 0.33f, run_tiles<64, 64, 6, ALONE>},
-    {64, 128, 2, 3.5f, 0.25f, 0.48f, run_tiles<64, 128, 4, ALONE>},
-    {128, 128, 1, 4.0f, 0.30f, 0.36f, run_tiles<128, 128, 6, ALONE>},
-    {192, 128, 1, 5.6f, 0.44f, 0.50f, run_tiles<192, 128, 4, ALONE>},
-    {128, 256, 1, 6.5f, 0.58f, 0.68f, run_tiles<128, 256, 4, ALONE>},
+    {64, 64, 2, 1.6f, 0.25f, 0.33f, run_tiles<64, 64, 6, false>},
+    {64, 128, 2, 3.5f, 0.25f, 0.48f, run_tiles<64, 128, 4, false>},
+    {128, 128, 1, 4.0f, 0.30f, 0.36f, run_tiles<128, 128, 6, false>},
+    {192, 128, 1, 5.6f, 0.44f, 0.50f, run_tiles<192, 128, 4, false>},
+    {128, 256, 1, 6.5f, 0.58f, 0.68f, run_tiles<128, 256, 4, false>},
 };
 
 static float time_of(const product *p, const shape *of)
@@ -366,8 +333,8 @@ static int share_of(const product *p, float *time)
     int best = 1;
     for (int share = 2; share <= MOST_SHARE; share++) {
         const int steps = p->steps / share;
-        if (steps < 2 || tiles * share > MULTIPROCESSORS) break;
-        const float shared = 3.6f + 0.12f * (float)share + 0.2f * (float)steps;
+        if (steps < 2 || tiles * share > SHARED_BLOCKS) break;
+        const float shared = 3.0f + 0.15f * (float)share + 0.2f * (float)steps;
         if (shared >= *time) continue;
         *time = shared;
         best = share;
@@ -385,7 +352,7 @@ static cudaError_t run_best(product *p, td_native_cuda_order order)
             least = time_of(p, &of);
         }
     const int share = share_of(p, &least);
-    return share > 1 ? run_tiles<64, 64, 6, SPLIT>(p, share, order)
+    return share > 1 ? run_tiles<64, 64, 6, true>(p, share, order)
                      : best->run(p, 1, order);
 }
 

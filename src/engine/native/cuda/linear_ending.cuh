@@ -23,8 +23,6 @@ __host__ __device__ constexpr int groups_of(int tile_m, int tile_n)
     return tile_m / 64 * (tile_n / columns_of(tile_n));
 }
 
-enum way { ALONE, SPLIT, ROWS, COLS };
-
 typedef struct product {
     CUtensorMap x, weight;
     td_native_cuda_linear op;
@@ -121,11 +119,11 @@ __device__ __forceinline__ static void collect_shared(int share, uint32_t at,
         }
 }
 
-template <way WAY>
+template <bool IS_SHARED>
 __device__ __forceinline__ static void collect(int share, uint32_t at,
                                                float *sum)
 {
-    if constexpr (WAY == SPLIT)
+    if constexpr (IS_SHARED)
         collect_shared(share, at, sum);
     else
         add_floats(sum, (const float *)__cvta_shared_to_generic(at));
@@ -145,7 +143,7 @@ __device__ __forceinline__ static void bend(const product *p, float *x)
 // each other, of several rows. What is written once for all rows stays short:
 // instructions that a block has not met yet cost it more than those that it
 // repeats.
-template <int TILE_M, int TILE_N, way WAY> struct ending {
+template <int TILE_M, int TILE_N, bool IS_SHARED> struct ending {
     static constexpr int pitch = TILE_N + 8; // of the sums, in floats
     static constexpr int chunks = TILE_N / 16;
     static constexpr int together =
@@ -160,8 +158,8 @@ template <int TILE_M, int TILE_N, way WAY> struct ending {
                                           const halves *of)
     {
         const int chunk = (int)threadIdx.x % chunks * 8;
-        const int share = WAY == SPLIT ? p->share : 1;
-        const int part = WAY == SPLIT ? rank : 0;
+        const int share = IS_SHARED ? p->share : 1;
+        const int part = IS_SHARED ? rank : 0;
         tile_row = first;
         row = TILE_M * part / share + (int)threadIdx.x / chunks;
         end_row = min(TILE_M * (part + 1) / share, p->all_rows - first);
@@ -199,7 +197,7 @@ template <int TILE_M, int TILE_N, way WAY> struct ending {
 
     __device__ __forceinline__ void write(const product *p, uint32_t sums)
     {
-        const int share = WAY == SPLIT ? p->share : 1;
+        const int share = IS_SHARED ? p->share : 1;
 #pragma unroll 1
         for (; row < end_row; row += together) {
             float left[8], right[8];
@@ -209,8 +207,8 @@ template <int TILE_M, int TILE_N, way WAY> struct ending {
                 right[i] = bias[1][i];
             }
             const uint32_t at = sums + (uint32_t)(row * pitch + in_tile) * 4;
-            collect<WAY>(share, at, left);
-            collect<WAY>(share, at + (uint32_t)p->apart * 4, right);
+            collect<IS_SHARED>(share, at, left);
+            collect<IS_SHARED>(share, at + (uint32_t)p->apart * 4, right);
             const uint4 more[2] = {add[0], add[1]};
             read(p, row + together);
             finish(p, left, right, more);
