@@ -277,7 +277,9 @@ def play_counted(site, speed, least, cameras=None):
     is recorded in turn. Gives the number of the last frame, and the record."""
     counted, again = site.folder / "counted", site.folder / "again"
     seen = {"cameras": cameras or {}}
-    work = dataset_recorder.Work(episodes=1, frames=20_000, cameras=len(seen["cameras"]))
+    work = dataset_recorder.Work(
+        episodes=1, frames=20_000, cameras=len(seen["cameras"])
+    )
     _, _, count = dataset_recorder.record(counted, SEED, work).finished[0]
     site.serve(engine=seen | {"actions": COUNTED})
     watch = site.watch()
