@@ -12,7 +12,8 @@
 
 #define CLIENTS 5
 #define RUNS 1000
-#define RUN_NS (10 * TD_NS_PER_MS)
+#define RUN_MS 10
+#define RUN_NS (RUN_MS * TD_NS_PER_MS)
 #define THINK_NS TD_NS_PER_MS // from an answer to the next ask
 #define STRATEGY TD_SCHED_MODEL_DEADLINE
 #define LEAST_RATIO 0.9 // of the urgent one's share
@@ -101,8 +102,8 @@ static void sum_up(world *w, double ret_figures[FIGURES])
 {
     qsort(w->waits_ns, w->answered, sizeof w->waits_ns[0], by_length);
     ret_figures[SHARE] = 100.0 * w->answered / RUNS;
-    ret_figures[WAIT] =
-        (double)w->waits_ns[w->answered / 2] / (double)TD_NS_PER_MS;
+    uint32_t middle = w->answered / 2;
+    ret_figures[WAIT] = (double)w->waits_ns[middle] / (double)TD_NS_PER_MS;
     ret_figures[LONGEST] = (double)w->longest_ns / (double)TD_NS_PER_MS;
 }
 
@@ -128,7 +129,7 @@ static td_err ask_peer(double ret_figures[FIGURES], td_errinfo *info)
 static double longest_ms(void)
 {
     double starts = CLIENTS / td_sched_defaults.policy.fairness + 1;
-    return 50 + starts * (double)(RUN_NS / TD_NS_PER_MS);
+    return 50 + starts * RUN_MS;
 }
 
 static void print(const td_bench_options *options, int figure, double ours,

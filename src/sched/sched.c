@@ -78,7 +78,8 @@ static td_err check(const td_sched_settings *s, td_errinfo *info)
         bad = "fairness: 0 to 1";
     if (s->policy.tiers == 0 || s->policy.tiers > TD_SCHED_MAX_TIERS)
         bad = "tiers: 1 to 8";
-    if (s->mixes == 0 || s->mixes * s->policy.tiers > TD_SCHED_MAX_LANES)
+    if (s->mixes == 0 ||
+        (uint64_t)s->mixes * s->policy.tiers > TD_SCHED_MAX_LANES)
         bad = "mixes: at least 1, and with the tiers at most 64";
     if (s->queue.size == 0) bad = "queue size: at least 1";
     if (s->queue.ttl_ns <= 0) bad = "time to live: more than 0";
@@ -92,6 +93,7 @@ static td_err make_arrays(td_sched *s)
 {
     const td_sched_settings *set = &s->settings;
     size_t lanes = (size_t)set->mixes * s->tiers;
+    assert(lanes > 0); // check() has seen both
     s->entries = calloc(s->capacity, sizeof *s->entries);
     s->facts =
         aligned_alloc(_Alignof(td_sched_facts), s->capacity * sizeof *s->facts);

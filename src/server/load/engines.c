@@ -76,7 +76,7 @@ static void fill_synthetic(const td_config_engine *engine,
 
 // One, or as many side by side as the file says.
 static td_err open_some(const td_config_engine *from, const char *kind,
-                        td_engine_config *config, td_engine **ret_engine,
+                        const td_engine_config *config, td_engine **ret_engine,
                         td_errinfo *info)
 {
     const td_engine_pool_settings pool = {.kind = kind,
@@ -84,8 +84,9 @@ static td_err open_some(const td_config_engine *from, const char *kind,
                                           .count = (uint32_t)from->parallel};
     if (from->parallel <= 1)
         return td_engine_open(kind, config, ret_engine, info);
-    config->settings = &pool;
-    return td_engine_open("pool", config, ret_engine, info);
+    td_engine_config pooled = *config;
+    pooled.settings = &pool;
+    return td_engine_open("pool", &pooled, ret_engine, info);
 }
 
 static void put_name(char field[64], const char *name)
