@@ -187,7 +187,7 @@ static completion end_round_locked(td_engine_worker_self *self,
     slot->round++;
     slot->state = TD_ENGINE_WORKER_WAITING;
     pthread_cond_signal(&self->work);
-    return (completion){NULL};
+    return (completion){0};
 }
 
 static td_err read_round(const td_engine_worker_self *self,
